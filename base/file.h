@@ -1,0 +1,26 @@
+/* Read-only file maps and whole-file writes. */
+#ifndef PRN_BASE_FILE_H
+#define PRN_BASE_FILE_H
+
+#include "base/status.h"
+
+typedef struct prn_map {
+    const uint8_t *data; /* NULL for an empty file */
+    size_t size;
+} prn_map;
+
+/* Maps a regular file. The map stays valid after the file is removed; a file that shrinks meanwhile is outside of what can
+ * be guarded against. */
+PRN_MUST_USE prony_status prn_map_open(prn_map *map, const char *path, prony_error *error);
+void prn_map_close(prn_map *map);
+
+/* Collects output and gives it the final name only when everything was written. */
+typedef struct prn_file_writer prn_file_writer;
+PRN_MUST_USE prony_status prn_file_create(prn_file_writer **out, const char *path, prony_error *error);
+/* Signature of prony_write_fn; `user` is the prn_file_writer. */
+int prn_file_write(void *user, const char *data, size_t size);
+/* Commits (fsync, rename) and frees. On failure nothing is left behind and an old file is untouched. */
+PRN_MUST_USE prony_status prn_file_commit(prn_file_writer *writer, prony_error *error);
+void prn_file_abandon(prn_file_writer *writer);
+
+#endif

@@ -1,0 +1,49 @@
+/* Facts about this machine and process, read from the kernel. Missing facts are empty strings, 0 or -1, never guesses. */
+#ifndef PRN_BASE_MACHINE_H
+#define PRN_BASE_MACHINE_H
+
+#include "base/status.h"
+
+typedef struct prn_cache_level {
+    int level;
+    char type[16]; /* "data", "instruction", "unified" */
+    uint64_t bytes;
+    int shared_by; /* logical processors */
+} prn_cache_level;
+
+typedef struct prn_machine {
+    char host_name[256], os[64], os_release[128], cpu_model[128], governor[32];
+    int cpu_count;      /* logical processors online */
+    int mask_count;     /* logical processors in this thread's affinity mask */
+    int physical_cores; /* distinct cores in the mask */
+    double quota_cpus;  /* cgroup CPU quota, the smallest of all ancestors, v1 and v2; 0: none */
+    uint64_t total_memory_bytes;
+    double load_avg_1min; /* -1: unknown */
+    prn_cache_level caches[16];
+    int cache_count;
+} prn_machine;
+
+void prn_machine_read(prn_machine *machine);
+
+/* -x auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter_op)). */
+int prn_machine_auto_threads(int inter_op);
+
+/* "0-3,8" to a mask for the calling thread (and the teams it creates later). */
+PRN_MUST_USE prony_status prn_affinity_set(const char *list, prony_error *error);
+
+/* Resource use of this process so far. */
+typedef struct prn_usage {
+    int64_t user_ns, system_ns;
+    int64_t voluntary_switches, involuntary_switches;
+    uint64_t peak_rss_bytes;
+    uint64_t read_bytes, written_bytes, read_calls, write_calls; /* /proc/self/io */
+} prn_usage;
+void prn_usage_read(prn_usage *usage);
+
+/* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries included;
+ * false where nothing interposes them (the `prony` command and the tests link the counting hooks). */
+bool prn_all_heap_calls(uint64_t *out);
+/* The counting hooks register themselves here before main. */
+void prn_heap_hook_install(uint64_t (*count)(void));
+
+#endif

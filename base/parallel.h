@@ -1,0 +1,25 @@
+/* Intra-op threads. parallel.c is the only file that knows OpenMP. */
+#ifndef PRN_BASE_PARALLEL_H
+#define PRN_BASE_PARALLEL_H
+
+#include <stdint.h>
+
+/* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's team. Which
+ * thread takes which task is not defined; what a task does must depend on its number alone. One thread or one task opens
+ * no parallel region. fn must not fail; a status goes through `argument`. */
+void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
+
+/* Cuts [0, count) into pieces of a length that depends on count and grain alone (at most 64 pieces, each a multiple of
+ * 64 elements but the last, none below `grain`) and runs them as tasks. */
+void prn_parallel_range(int threads, int64_t count, int64_t grain, void (*fn)(void *argument, int64_t begin, int64_t end),
+                        void *argument);
+
+/* Sets the calling thread's OpenMP team size for a library that forks by itself (oneDNN) and returns the former one, to
+ * be handed back to prn_team_restore. */
+int prn_team_set(int threads);
+void prn_team_restore(int former);
+
+/* Creates the team and makes its members spin up, so that the first run pays nothing. */
+void prn_team_warm(int threads);
+
+#endif

@@ -1,0 +1,29 @@
+/* Filling a prony_error. Leaf of the project: needs prony.h alone. */
+#ifndef PRN_BASE_STATUS_H
+#define PRN_BASE_STATUS_H
+
+#include "prony.h"
+
+#include <stdarg.h>
+
+#define PRN_MUST_USE PRONY_MUST_USE
+#define PRN_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+
+/* Writes status and message into `error` (which may be NULL) and returns `status`. An over-long message is cut. */
+prony_status prn_fail(prony_error *error, prony_status status, const char *format, ...) PRN_PRINTF(3, 4);
+prony_status prn_fail_v(prony_error *error, prony_status status, const char *format, va_list args) PRN_PRINTF(3, 0);
+
+/* Puts "prefix: " before the message that is in `error`. */
+void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2, 3);
+
+/* Out of memory, the one message every allocation site shares. */
+prony_status prn_no_memory(prony_error *error);
+
+/* Hands a failing status up. `expression` is evaluated once. */
+#define PRN_TRY(expression)                                                                                            \
+    do {                                                                                                               \
+        prony_status prn_try_status_ = (expression);                                                                   \
+        if (prn_try_status_ != PRONY_OK) return prn_try_status_;                                                       \
+    } while (0)
+
+#endif

@@ -1,0 +1,55 @@
+/* One block of memory per session and plan: the planned region, and behind it the dynamic region for what is sized at run
+ * time. Records who took what.
+ *
+ *   +---------------------- planned_bytes ---------------------+------------- dynamic -------------+
+ *   | buffers at the plan's offsets                            | best fit over a free list         |
+ *   +----------------------------------------------------------+-----------------------------------+
+ *
+ * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees coalesce.
+ * Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session.
+ */
+#ifndef PRN_ENGINE_ARENA_H
+#define PRN_ENGINE_ARENA_H
+
+#include "base/status.h"
+
+typedef struct prn_arena prn_arena;
+
+typedef struct prn_arena_event {
+    bool release;
+    uint32_t owner; /* value id in the plan */
+    uint8_t tag;    /* prn_arena_tag */
+    uint64_t asked_bytes, given_bytes, offset_bytes;
+    uint32_t step;
+    int64_t time_ns;
+} prn_arena_event;
+
+typedef enum prn_arena_tag { PRN_TAG_ACTIVATION, PRN_TAG_SCRATCH, PRN_TAG_DYNAMIC } prn_arena_tag;
+const char *prn_arena_tag_name(prn_arena_tag tag);
+
+typedef struct prn_arena_figures {
+    uint64_t planned_bytes, dynamic_bytes; /* held */
+    uint64_t live_bytes, peak_live_bytes;  /* dynamic region only; planned lifetimes are the plan's */
+    uint64_t allocations, releases;        /* dynamic, this run */
+    uint64_t asked_bytes, given_bytes;     /* dynamic, this run */
+    double external_fragmentation;         /* of the dynamic region, at its worst in this run */
+    uint64_t growths;                      /* heap calls made by the dynamic region since creation */
+} prn_arena_figures;
+
+/* `limit_bytes` 0: none. */
+PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
+                                           prony_error *error);
+void prn_arena_release(prn_arena *arena);
+/* 64-byte aligned start of the planned region. */
+uint8_t *prn_arena_base(prn_arena *arena);
+PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
+                                         prony_error *error);
+void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
+void prn_arena_run_begin(prn_arena *arena);
+/* Releases what is still live (there should be nothing) and returns how many bytes that was. */
+uint64_t prn_arena_run_end(prn_arena *arena);
+void prn_arena_read(const prn_arena *arena, prn_arena_figures *figures);
+/* Events of the last run, if recording; borrowed until the next run. */
+const prn_arena_event *prn_arena_events(const prn_arena *arena, size_t *count);
+
+#endif

@@ -1,0 +1,30 @@
+/* How a tensor's elements lie in memory. The shape is always the logical one ([N, C, spatial …]).
+ *
+ *   PRN_PLAIN      row-major as ONNX has it
+ *   PRN_NHWC       [N, spatial …, C]
+ *   PRN_BLOCKED8   [N, ceil(C/8), spatial …, 8]      (oneDNN nChw8c)
+ *   PRN_BLOCKED16  [N, ceil(C/16), spatial …, 16]    (oneDNN nChw16c)
+ *
+ * Invariant: lanes beyond C in the last block are zero. Whoever writes a blocked tensor keeps it so.
+ */
+#ifndef PRN_OPS_LAYOUT_H
+#define PRN_OPS_LAYOUT_H
+
+#include "prony.h"
+
+typedef enum prn_layout { PRN_PLAIN = 0, PRN_NHWC = 1, PRN_BLOCKED8 = 8, PRN_BLOCKED16 = 16 } prn_layout;
+
+const char *prn_layout_name(prn_layout layout);
+/* Channels per block: 8, 16, or 0 for layouts without blocks. */
+static inline int64_t prn_layout_block(prn_layout layout)
+{
+    return layout >= PRN_BLOCKED8 ? (int64_t)layout : 0;
+}
+/* Elements in memory, padding lanes included; -1 on overflow. */
+int64_t prn_layout_elements(const prony_shape *shape, prn_layout layout);
+/* Bytes of the value in its own layout; SIZE_MAX if unknown or too large. */
+size_t prn_layout_bytes(const prony_value *value);
+/* Whether the same bytes read the same under both layouts (spatial size 1 and full blocks, or C = 1 for NHWC, …). */
+bool prn_layout_same_bytes(const prony_shape *shape, prn_layout a, prn_layout b);
+
+#endif

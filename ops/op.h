@@ -1,0 +1,228 @@
+/* What an operator is: one descriptor row binds attributes, shape inference, cost and kernels.
+ *
+ * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the host table.
+ * Descriptors and kernels are const and shared by all threads; what a kernel keeps between runs is its prepared state,
+ * which belongs to one plan step and is read-only while running.
+ */
+#ifndef PRN_OPS_OP_H
+#define PRN_OPS_OP_H
+
+#include "base/attr.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "ops/layout.h"
+
+/* ---- attributes ------------------------------------------------------------------------------------------------- */
+
+typedef struct prn_ints {
+    const int64_t *v;
+    size_t count;
+    bool present;
+} prn_ints;
+
+typedef struct prn_floats {
+    const float *v;
+    size_t count;
+    bool present;
+} prn_floats;
+
+/* Default of an integer attribute whose absence means something of its own. */
+#define PRN_ABSENT INT64_MIN
+
+typedef enum prn_param_type {
+    PRN_PARAM_INT,    /* int64_t */
+    PRN_PARAM_FLOAT,  /* float */
+    PRN_PARAM_STRING, /* const char *; NUL-terminated; default may be NULL */
+    PRN_PARAM_INTS,   /* prn_ints */
+    PRN_PARAM_FLOATS, /* prn_floats */
+    PRN_PARAM_TENSOR, /* const prony_value *; NULL if absent */
+    PRN_PARAM_GRAPH   /* const struct prn_graph *; NULL if absent */
+} prn_param_type;
+
+/* One attribute row: where it goes in the operator's params struct. */
+typedef struct prn_param {
+    const char *name;
+    prn_param_type type;
+    size_t offset;
+    bool required;
+    int64_t int_default;
+    float float_default;
+    const char *string_default;
+} prn_param;
+
+#define PRN_INT(params, field, value) {#field, PRN_PARAM_INT, offsetof(params, field), false, (value), 0, NULL}
+#define PRN_INT_REQUIRED(params, field) {#field, PRN_PARAM_INT, offsetof(params, field), true, 0, 0, NULL}
+#define PRN_FLOAT(params, field, value) {#field, PRN_PARAM_FLOAT, offsetof(params, field), false, 0, (value), NULL}
+#define PRN_STRING(params, field, value) {#field, PRN_PARAM_STRING, offsetof(params, field), false, 0, 0, (value)}
+#define PRN_INTS(params, field) {#field, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL}
+#define PRN_INTS_REQUIRED(params, field) {#field, PRN_PARAM_INTS, offsetof(params, field), true, 0, 0, NULL}
+#define PRN_FLOATS(params, field) {#field, PRN_PARAM_FLOATS, offsetof(params, field), false, 0, 0, NULL}
+#define PRN_TENSOR(params, field) {#field, PRN_PARAM_TENSOR, offsetof(params, field), false, 0, 0, NULL}
+#define PRN_GRAPH_REQUIRED(params, field) {#field, PRN_PARAM_GRAPH, offsetof(params, field), true, 0, 0, NULL}
+
+/* ---- post-operations: what a rewrite attaches to a contraction -------------------------------------------------- */
+
+typedef enum prn_post_kind {
+    PRN_POST_RELU,
+    PRN_POST_CLIP,         /* min(max(x, a), b) */
+    PRN_POST_LEAKY_RELU,   /* x < 0 ? a x : x */
+    PRN_POST_SIGMOID,
+    PRN_POST_TANH,
+    PRN_POST_HARD_SIGMOID, /* max(0, min(1, a x + b)) */
+    PRN_POST_HARD_SWISH,   /* x max(0, min(1, x / 6 + 1/2)) */
+    PRN_POST_SILU,         /* x sigmoid(x) */
+    PRN_POST_GELU_ERF,     /* x/2 (1 + erf(x / sqrt 2)) */
+    PRN_POST_ADD           /* + inputs[input], which has the output's shape and layout */
+} prn_post_kind;
+
+typedef struct prn_post_op {
+    prn_post_kind kind;
+    float a, b;
+    size_t input;
+} prn_post_op;
+
+#define PRN_MAX_POST_OPS 4
+/* Applied in order to the operator's result before it is stored. */
+typedef struct prn_post_ops {
+    prn_post_op op[PRN_MAX_POST_OPS];
+    size_t count;
+} prn_post_ops;
+
+/* Applies context->post_ops to `count` consecutive float32 elements of the output, the first of them at element index
+ * `first` of output 0 (as stored), in place at `data`. A NULL post_ops does nothing. */
+void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t first, int64_t count);
+
+/* ---- host: what an operator may ask of the engine ----------------------------------------------------------------- */
+
+typedef struct prn_host {
+    /* A packed form of constant data, built once per model and shared by every session: `source` (address of the constant's
+     * bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills `bytes` bytes,
+     * 64-byte aligned. Valid as long as the plan. Called from prepare only. */
+    prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
+                           prony_status (*build)(const prony_context *context, void *argument, void *packed),
+                           void *argument, const void **out);
+    /* Infers a subgraph for the given inputs; fills type and shape of `outputs` (rank -1: depends on data). */
+    prony_status (*subgraph_infer)(const prony_context *context, const struct prn_graph *graph,
+                                   const prony_value *const *inputs, size_t input_count, prony_value *outputs,
+                                   size_t output_count);
+    /* Sum of the costs of the subgraph's nodes for the given inputs. */
+    prony_status (*subgraph_cost)(const prony_context *context, const struct prn_graph *graph,
+                                  const prony_value *const *inputs, size_t input_count, prony_cost *cost);
+    /* Runs a subgraph. outputs[k] come back as views, valid until the next run of that subgraph. */
+    prony_status (*subgraph_run)(const prony_context *context, const struct prn_graph *graph,
+                                 const prony_value *const *inputs, size_t input_count, prony_value *outputs,
+                                 size_t output_count);
+    /* Gives outputs[index] bytes of the arena's dynamic region for the type and shape that it now holds. For outputs whose
+     * shape infer left unknown even with all data present. */
+    prony_status (*output_alloc)(const prony_context *context, size_t index);
+} prn_host;
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------ */
+
+/* What prepare hands to the plan. */
+typedef struct prn_prepared {
+    void *state;          /* given to run as context->state and to release; NULL is fine */
+    size_t scratch_bytes; /* working space for each run */
+} prn_prepared;
+
+#define PRN_TYPE(dtype) (UINT32_C(1) << (dtype))
+#define PRN_TYPE_F32 PRN_TYPE(PRONY_FLOAT32)
+#define PRN_TYPE_ANY UINT32_C(0)
+
+typedef struct prn_kernel {
+    const char *name;    /* "conv_f32_dnnl": operator, type, implementation */
+    const char *backend; /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
+    uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
+    /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
+     * depend on the thread count: outputs are bit-identical for every number of threads. */
+    bool (*usable)(const prony_context *context);
+    /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what it
+     * makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
+    void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
+    /* At plan time, layouts settled in inputs and outputs; input data is set for constants. NULL: nothing to prepare. */
+    prony_status (*prepare)(const prony_context *context, prn_prepared *out);
+    prony_status (*run)(const prony_context *context);
+    void (*release)(void *state);
+    uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
+    bool post_ops;       /* honours context->post_ops */
+} prn_kernel;
+
+/* ---- the descriptor ------------------------------------------------------------------------------------------------ */
+
+enum {
+    PRN_OP_VIEW = 1,          /* output 0 is input 0's bytes under another shape or name */
+    PRN_OP_POST_OPS = 2,      /* rewrites may attach post-operations; every kernel of the operator then honours them */
+    PRN_OP_RANDOM = 4,        /* never evaluated at bind time */
+    PRN_OP_INT_WEIGHTS = 8,   /* its constant integer inputs of rank >= 1 are weights */
+    PRN_OP_DATA_SHAPE = 16    /* output shape depends on run-time data even when all inputs are given by shape */
+};
+
+typedef struct prn_op {
+    const char *name;
+    const char *domain;   /* "" is ai.onnx */
+    int64_t since_opset;  /* the row with the highest since_opset <= the model's serves; semantics of versions in between are
+                             told apart by node->opset */
+    int min_inputs, max_inputs, min_outputs, max_outputs; /* max -1: any number */
+    unsigned flags;
+    uint32_t non_weight_inputs; /* bit i: a constant there is no parameter (running statistics, ratios, bounds, paddings) */
+    const prn_param *params;    /* ends with a NULL name */
+    size_t params_bytes;
+    prony_status (*check)(const prony_context *context); /* attribute ranges; NULL: none to check */
+    prony_infer_fn infer;
+    prony_cost_fn cost; /* never NULL; PRN_COST_NONE for data movement */
+    const char *cost_text; /* the formula, for docs/counting.md: n output elements, K kernel volume, M macs … */
+    const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL name */
+} prn_op;
+
+/* No arithmetic: leaves the counts at zero (bytes and parameters are filled by the general rule). */
+prony_status prn_cost_none(const prony_context *context, prony_cost *cost);
+
+/* Adds a fact; silently full beyond PRONY_MAX_FACTS is a programming error caught by assert. */
+void prn_cost_fact(prony_cost *cost, const char *key, int64_t value);
+
+/* n arithmetic operations on the type of output 0 (input 0 where that is bool or an index): flops for floats, else
+ * int_ops; `special` of them are special when they are flops. n and special are per-output-element factors times `count`. */
+prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
+                                  uint64_t special_per_element);
+/* macs, and the flops (2 each) or int_ops they are; checked for overflow. */
+prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint64_t macs, bool integer);
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+size_t prn_op_count(void);
+const prn_op *prn_op_at(size_t index);
+/* NULL if no row serves this domain, name and opset. */
+const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
+
+/* Parses the node's attributes by op->params into `params` (op->params_bytes, zeroed by this function). Unknown attributes
+ * are ignored (models carry vendors' extras); a known one of the wrong type is an error that names it. Strings, ints and
+ * tensors are borrowed from the list. */
+prony_status prn_params_parse(const prn_op *op, const prony_node *node, void *params, prony_error *error);
+
+/* ---- helpers for families --------------------------------------------------------------------------------------------- */
+
+/* Input i if it is present, else NULL. */
+static inline const prony_value *prn_input(const prony_context *context, size_t i)
+{
+    return i < context->input_count ? context->inputs[i] : NULL;
+}
+static inline prony_value *prn_output(const prony_context *context, size_t i)
+{
+    return i < context->output_count ? context->outputs[i] : NULL;
+}
+
+/* Sets type and shape of output i if it is wanted. */
+void prn_set_output(const prony_context *context, size_t i, prony_dtype dtype, const prony_shape *shape);
+/* Output 0 has input 0's type and shape. */
+prony_status prn_infer_same(const prony_context *context);
+/* Output 0: broadcast shape of all inputs, input 0's type; types must agree. */
+prony_status prn_infer_broadcast(const prony_context *context);
+/* Error "input i (name) …" helpers: type and rank checks that say what was wanted and what came. */
+prony_status prn_check_type(const prony_context *context, size_t input, uint32_t types);
+prony_status prn_check_rank(const prony_context *context, size_t input, int min_rank, int max_rank);
+
+/* Reads a constant int32/int64 tensor input into `out` (at most `capacity`). *known is false while its data is not there. */
+prony_status prn_input_ints(const prony_context *context, size_t input, int64_t *out, size_t capacity, size_t *count,
+                            bool *known);
+
+#endif

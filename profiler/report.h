@@ -1,0 +1,119 @@
+/* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key names
+ * are those of the interface (docs/report.md). Owned whole by its pool. Immutable once built, so readers need no lock.
+ */
+#ifndef PRN_PROFILER_REPORT_H
+#define PRN_PROFILER_REPORT_H
+
+#include "base/alloc.h"
+#include "base/machine.h"
+#include "base/status.h"
+
+typedef struct prn_report_model {
+    const char *name, *sha256, *producer; /* sha256 NULL: not computed */
+    uint64_t file_bytes;
+    int64_t ir_version, opset; /* of ai.onnx */
+    uint64_t nodes, parameters, parameter_bytes;
+    const prony_port *inputs, *outputs; /* shapes as bound; dim_names keep the symbols */
+    size_t input_count, output_count;
+} prn_report_model;
+
+typedef struct prn_report_config {
+    int intra_op_threads, inter_op_threads;
+    const char *affinity; /* "" : mask left alone */
+    int64_t batch;        /* first dimension of the first input; -1: it has none */
+    const prony_dim *dims;
+    size_t dim_count;
+    const char *precision;
+    int64_t warmup_runs, runs; /* -1: not measured */
+    uint64_t seed;
+    bool seed_known;
+    const char *count_preset; /* NULL: none */
+    bool rewrites;
+} prn_report_config;
+
+typedef struct prn_report_system {
+    prn_machine machine;
+    const char *const *isa; /* NULL-terminated */
+    const char *isa_used;   /* after the cap */
+    const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21, …"; "name version" pairs, comma-separated */
+    const char *git_commit, *compiler, *compiler_flags;
+} prn_report_system;
+
+/* -1: not measured. */
+typedef struct prn_report_phases {
+    int64_t load_ns, bind_ns, rewrite_ns, plan_ns, first_run_ns;
+} prn_report_phases;
+
+typedef struct prn_report_cpu {
+    double utilisation; /* CPU time of the measured runs over their wall time and threads, 0..1 */
+    int64_t user_ns, system_ns, voluntary_switches, involuntary_switches;
+    uint64_t read_bytes, written_bytes, read_calls, write_calls;
+} prn_report_cpu;
+
+/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. */
+typedef struct prn_module_row {
+    const char *path; /* "layer1/layer1.0"; the root is "" */
+    const char *type; /* last part without trailing digits or index; a guess from the name */
+    uint64_t macs, flops, parameters;
+    int64_t time_ns; /* mean per run; -1: not measured */
+    double share;
+    uint32_t parent; /* PRONY_NO_INDEX for the root */
+    uint32_t depth;
+} prn_module_row;
+
+struct prony_report {
+    prn_pool pool;
+    prn_report_model model;
+    prn_report_config config;
+    prn_report_system system;
+    prony_totals totals;
+    prn_report_phases phases;
+
+    bool measured; /* latency, cpu, coverage, overhead and the rows' times */
+    prony_time_stats latency;
+    int64_t *samples_ns; /* raw, in order of time; latency.count of them */
+    bool warmup_detected; /* steady state was found by the detector, not assumed */
+    const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
+    prn_report_cpu cpu;
+    double time_share; /* of wall time inside operators */
+    double overhead_ns_per_event, overhead_share;
+    uint64_t dropped_events;
+
+    bool has_memory;
+    prony_memory_report memory;
+
+    prony_layer_row *layers;
+    size_t layer_count;
+    prony_operator_row *operators;
+    size_t operator_count;
+    prn_module_row *modules; /* parents before children */
+    size_t module_count;
+
+    const char *const *unsupported;
+    size_t unsupported_count;
+    bool conserved; /* totals = sum of layers = sum of operators, exactly */
+
+    bool has_evaluation;
+    const char *evaluation_metric;
+    double evaluation_value;
+    int64_t evaluation_samples;
+    const char *output_sha256; /* NULL: nothing ran */
+};
+
+/* Fills layers' and operators' times and shares, modules and coverage from traces.
+ * `durations` holds runs x operators times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is
+ * shared among its layers by flops + int_ops (evenly where all are zero) and marked. Needs rows and costs in place. */
+PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
+                                                size_t runs, prony_error *error);
+/* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */
+PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_error *error);
+/* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */
+PRN_MUST_USE prony_status prn_report_fill_totals(prony_report *report, prony_error *error);
+
+/* Text and JSON writers behind prony_report_write. */
+PRN_MUST_USE prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+
+#endif

@@ -1,0 +1,22 @@
+/* What the dispatcher writes while running: one preallocated event per executed operator. Owned by the session; one writer
+ * per worker. */
+#ifndef PRN_PROFILER_TRACE_H
+#define PRN_PROFILER_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct prn_event {
+    int64_t start_ns, end_ns; /* its own two stamps; never shared with a neighbour */
+    uint32_t step;            /* operator index in the plan */
+    uint32_t library_heap_calls;
+} prn_event;
+
+/* Events of one run, in order of execution. */
+typedef struct prn_trace {
+    prn_event *events;
+    size_t capacity, count;
+    uint64_t dropped; /* events that found no room */
+} prn_trace;
+
+#endif
