@@ -33,9 +33,11 @@ typedef struct prn_attr {
     const int64_t *ints;
     const float *floats;
     const prony_string *strings;
-    size_t count;              /* of ints, floats, strings, tensors */
-    const prony_value *tensor; /* data decoded or borrowed from the map; tensors: `count` of them */
-    struct prn_graph *graph;
+    size_t count;              /* of ints, floats, strings, tensors, graphs */
+    const prony_value *tensor; /* aligned data, decoded or borrowed from the map; tensors: `count` of them. Sparse tensors
+                                  are dense here; types have no data (kind, and dtype and shape of the innermost tensor) */
+    struct prn_graph *graph;   /* graphs: `count` of them */
+    const char *reference;     /* in a function's body: the function's attribute that stands here; otherwise NULL */
 } prn_attr;
 
 typedef struct prn_attr_list {

@@ -41,9 +41,7 @@ typedef struct prn_usage {
 void prn_usage_read(prn_usage *usage);
 
 /* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries included;
- * false where nothing interposes them (the `prony` command and the tests link the counting hooks). */
+ * false where the program interposes none (prony_heap_hook_install; the `prony` command and the tests do). */
 bool prn_all_heap_calls(uint64_t *out);
-/* The counting hooks register themselves here before main. */
-void prn_heap_hook_install(uint64_t (*count)(void));
 
 #endif

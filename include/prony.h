@@ -69,6 +69,10 @@ PRONY_API const char *prony_status_text(prony_status status);
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
 PRONY_API const char *prony_version(void);
 
+/* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports then
+ * tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
+PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
+
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
 /* Element types; the numbers are those of ONNX TensorProto.DataType. */

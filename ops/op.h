@@ -143,6 +143,13 @@ typedef struct prn_kernel {
     prony_status (*prepare)(const prony_context *context, prn_prepared *out);
     prony_status (*run)(const prony_context *context);
     void (*release)(void *state);
+    /* Joining operators (Concat): whether input i, in the settled layouts, is exactly the bytes of output 0 from
+     * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place, and
+     * is not called at all when every input does. NULL: never. */
+    bool (*placed)(const prony_context *context, size_t input, uint64_t *offset_bytes);
+    /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so for
+     * every wanted output, they become views and nothing runs. NULL: never. */
+    bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */
 } prn_kernel;
@@ -154,7 +161,8 @@ enum {
     PRN_OP_POST_OPS = 2,      /* rewrites may attach post-operations; every kernel of the operator then honours them */
     PRN_OP_RANDOM = 4,        /* never evaluated at bind time */
     PRN_OP_INT_WEIGHTS = 8,   /* its constant integer inputs of rank >= 1 are weights */
-    PRN_OP_DATA_SHAPE = 16    /* output shape depends on run-time data even when all inputs are given by shape */
+    PRN_OP_DATA_SHAPE = 16,   /* output shape depends on run-time data even when all inputs are given by shape */
+    PRN_OP_SHAPE_ONLY = 32    /* the result depends on input 0's shape, not on its data (Shape, Size) */
 };
 
 typedef struct prn_op {

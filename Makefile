@@ -1,0 +1,59 @@
+# The few commands that set everything up by themselves. CMake alone works as well; see README.md.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+BUILD ?= build
+
+.PHONY: demo build check check-unit check-asan check-tsan check-plain check-models install clean
+.NOTPARALLEL:
+
+demo: build
+	$(BUILD)/prony profile
+
+build:
+	@scripts/install_packages.sh build
+	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF
+	cmake --build $(BUILD) -j $(JOBS)
+
+check: check-unit check-plain check-asan check-tsan
+	@echo "All checks passed."
+
+# Everything, as it is shipped.
+check-unit:
+	@scripts/install_packages.sh build test
+	cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON
+	cmake --build build-check -j $(JOBS)
+	ctest --test-dir build-check --output-on-failure
+
+# The unit tests on reference and native kernels alone.
+check-plain:
+	@scripts/install_packages.sh build test
+	cmake --preset plain
+	cmake --build --preset plain -j $(JOBS)
+	ctest --preset plain -L unit
+
+# Unit, fault-injection and fuzz tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+check-asan:
+	@scripts/install_packages.sh build test
+	cmake --preset asan-ubsan
+	cmake --build --preset asan-ubsan -j $(JOBS)
+	ctest --preset asan-ubsan -L "unit|fuzz"
+
+# Sessions that share a model, and the thread layer, under ThreadSanitizer.
+check-tsan:
+	@scripts/install_packages.sh build test
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -L threads
+
+# Outputs against ONNX Runtime and counts against published tables, over exported models; large downloads.
+check-models: build
+	@scripts/install_packages.sh build models
+	python3 tests/check_models.py
+	python3 tests/check_tables.py
+
+install: build
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-check build-dev build-asan build-tsan build-plain

@@ -1,0 +1,45 @@
+/* prony_inspect: a static bind at the given shapes; no weight is read and nothing runs. */
+#include "api/report_build.h"
+#include "base/clock.h"
+#include "base/machine.h"
+
+static prony_status input_shapes(prony_value *inputs, const prony_model *model, const prony_session_options *options,
+                                 prony_error *error)
+{
+    const prn_model_file *file = model->file;
+    prn_dims dims = {0};
+    prony_status status = prn_ports_check_options(file, options, error);
+    for (size_t i = 0; status == PRONY_OK && i < file->graph.input_count; i++) {
+        const prony_port *port = &file->graph.inputs[i];
+        inputs[i] = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = prn_shape_unknown()};
+        /* An input without a declared shape leaves what depends on it open; that is no reason to show nothing. */
+        if (port->kind == PRONY_TENSOR && (port->shape.rank >= 0 || options->shape_count))
+            status = prn_port_shape(&inputs[i].shape, port, options, &dims, file->name, error);
+    }
+    prn_dims_free(&dims);
+    return status;
+}
+
+prony_status prony_inspect(prony_report **out, prony_model *model, const prony_session_options *options,
+                           prony_error *error)
+{
+    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_inspect: an argument is NULL");
+    if (!options) options = &defaults;
+    size_t count = model->file->graph.input_count;
+    prony_value *inputs = prn_calloc(count + 1, sizeof *inputs);
+    if (!inputs) return prn_no_memory(error);
+    prn_program *program = NULL;
+    int64_t start = prn_now_ns();
+    prony_status status = input_shapes(inputs, model, options, error);
+    prn_bind_options bind = {inputs, count, true};
+    if (status == PRONY_OK)
+        status = prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, error);
+    int64_t bound = prn_now_ns();
+    int threads = options->intra_op_threads > 0 ? options->intra_op_threads : prn_machine_auto_threads(1);
+    if (status == PRONY_OK) status = prn_report_build(out, model, program, NULL, options, threads, error);
+    if (status == PRONY_OK) (*out)->phases.bind_ns = bound - start;
+    prn_program_release(program);
+    prn_free(inputs);
+    return status;
+}

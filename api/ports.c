@@ -1,0 +1,141 @@
+/* Declared inputs against given ones. Symbols of free dimensions hold one value for all inputs of a run. */
+#include "api/ports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void prn_dims_free(prn_dims *dims)
+{
+    prn_free(dims->items);
+    *dims = (prn_dims){0};
+}
+
+const prony_dim *prn_dims_find(const prn_dims *dims, const char *name)
+{
+    for (size_t i = 0; i < dims->count; i++)
+        if (strcmp(dims->items[i].name, name) == 0) return &dims->items[i];
+    return NULL;
+}
+
+prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const char *file, const char *input,
+                          prony_error *error)
+{
+    const prony_dim *old = prn_dims_find(dims, name);
+    if (old && old->value != value)
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s': free dimension '%s' would be %lld here, but is %lld",
+                        file, input, name, (long long)value, (long long)old->value);
+    if (old) return PRONY_OK;
+    if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1)) return prn_no_memory(error);
+    dims->items[dims->count++] = (prony_dim){name, value};
+    return PRONY_OK;
+}
+
+static prony_status wrong_shape(const prony_port *port, const prony_value *value, const char *file, prony_error *error)
+{
+    prony_value declared = {.kind = port->kind, .dtype = port->dtype, .shape = port->shape};
+    char want[PRN_SHAPE_TEXT_BYTES], got[PRN_SHAPE_TEXT_BYTES];
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' is %s, but %s was given", file, port->name,
+                    prn_value_text(&declared, want), prn_value_text(value, got));
+}
+
+prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims, const char *file,
+                             prony_error *error)
+{
+    if (value->kind != port->kind || (port->dtype != PRONY_UNDEFINED && value->dtype != port->dtype))
+        return wrong_shape(port, value, file, error);
+    if (port->kind != PRONY_TENSOR) return PRONY_OK;
+    if (!prn_shape_known(&value->shape) || (port->shape.rank >= 0 && value->shape.rank != port->shape.rank))
+        return wrong_shape(port, value, file, error);
+    for (int d = 0; d < port->shape.rank; d++) {
+        if (port->shape.dim[d] >= 0 && port->shape.dim[d] != value->shape.dim[d])
+            return wrong_shape(port, value, file, error);
+        if (port->shape.dim[d] < 0 && port->dim_names[d] && *port->dim_names[d])
+            PRN_TRY(prn_dims_put(dims, port->dim_names[d], value->shape.dim[d], file, port->name, error));
+    }
+    return PRONY_OK;
+}
+
+static prony_status batch_dim(int64_t *out, const prony_port *port, const prony_session_options *options,
+                              const char *file, prony_error *error)
+{
+    int64_t fixed = port->shape.dim[0];
+    if (fixed >= 0 && fixed != options->batch)
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "%s: input '%s' fixes its first dimension to %lld; batch %lld cannot be set", file, port->name,
+                        (long long)fixed, (long long)options->batch);
+    *out = options->batch;
+    return PRONY_OK;
+}
+
+prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
+                            prn_dims *dims, const char *file, prony_error *error)
+{
+    for (size_t i = 0; i < options->shape_count; i++) {
+        if (strcmp(options->shapes[i].name, port->name) != 0) continue;
+        prony_value given = {.kind = port->kind, .dtype = port->dtype, .shape = options->shapes[i].shape};
+        *out = given.shape;
+        return prn_port_accept(port, &given, dims, file, error);
+    }
+    if (port->shape.rank < 0)
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)", file,
+                        port->name, port->name);
+    *out = port->shape;
+    for (int d = 0; d < port->shape.rank; d++) {
+        const char *symbol = port->dim_names[d];
+        if (d == 0 && options->batch > 0) PRN_TRY(batch_dim(&out->dim[0], port, options, file, error));
+        if (out->dim[d] < 0) {
+            const prony_dim *known = symbol && *symbol ? prn_dims_find(dims, symbol) : NULL;
+            for (size_t i = 0; !known && symbol && i < options->dim_count; i++)
+                if (strcmp(options->dims[i].name, symbol) == 0) known = &options->dims[i];
+            out->dim[d] = known ? known->value : 1;
+        }
+        if (port->shape.dim[d] < 0 && symbol && *symbol)
+            PRN_TRY(prn_dims_put(dims, symbol, out->dim[d], file, port->name, error));
+    }
+    return PRONY_OK;
+}
+
+static bool has_symbol(const prn_model_file *file, const char *name)
+{
+    for (size_t i = 0; i < file->graph.input_count; i++)
+        for (int d = 0; d < file->graph.inputs[i].shape.rank; d++)
+            if (file->graph.inputs[i].dim_names[d] && strcmp(file->graph.inputs[i].dim_names[d], name) == 0) return true;
+    return false;
+}
+
+prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
+                                     prony_error *error)
+{
+    for (size_t i = 0; i < options->dim_count; i++) {
+        if (!has_symbol(file, options->dims[i].name))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'", file->name,
+                            options->dims[i].name);
+        if (options->dims[i].value < 0)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", options->dims[i].name,
+                            (long long)options->dims[i].value);
+    }
+    for (size_t i = 0; i < options->shape_count; i++) {
+        size_t index;
+        PRN_TRY(prn_ports_find(&index, file, options->shapes[i].name, error));
+    }
+    if (options->batch < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "batch cannot be %lld", (long long)options->batch);
+    return PRONY_OK;
+}
+
+prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char *name, prony_error *error)
+{
+    char names[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < file->graph.input_count; i++) {
+        if (strcmp(file->graph.inputs[i].name, name) == 0) {
+            *out = i;
+            return PRONY_OK;
+        }
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "",
+                                     file->graph.inputs[i].name);
+    }
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: there is no input '%s'; the model has %s", file->name, name,
+                    file->graph.input_count ? names : "none");
+}

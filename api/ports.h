@@ -1,0 +1,37 @@
+/* What the model declares of its inputs against what a caller gives: names, types, fixed and free dimensions. */
+#ifndef PRN_API_PORTS_H
+#define PRN_API_PORTS_H
+
+#include "engine/model.h"
+
+/* Values of free dimensions known so far; symbols are borrowed. */
+typedef struct prn_dims {
+    prony_dim *items;
+    size_t count, capacity;
+} prn_dims;
+
+void prn_dims_free(prn_dims *dims);
+/* NULL: unknown symbol. */
+const prony_dim *prn_dims_find(const prn_dims *dims, const char *name);
+/* Remembers a symbol's value; error if it has another one already. */
+PRN_MUST_USE prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const char *file,
+                                       const char *input, prony_error *error);
+
+/* Refuses a value whose type, rank or fixed dimension differs from the port's, naming both sides; puts the values of free
+ * dimensions into `dims`. */
+PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims,
+                                          const char *file, prony_error *error);
+
+/* Shape of an input nobody gave data for: the options' shapes, batch and dims, then `dims`, then 1. */
+PRN_MUST_USE prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
+                                         prn_dims *dims, const char *file, prony_error *error);
+
+/* Refuses names in options->dims and options->shapes that the model has not. */
+PRN_MUST_USE prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
+                                                  prony_error *error);
+
+/* Index of the input, or an error that lists the names there are. */
+PRN_MUST_USE prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char *name,
+                                         prony_error *error);
+
+#endif

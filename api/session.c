@@ -1,0 +1,357 @@
+/* prony_session_*: options, inputs, plans, runs. */
+#include "api/session.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "engine/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- creation ---- */
+
+static prony_status check_options(const prony_session_options *options, prony_error *error)
+{
+    if (options->struct_size < sizeof *options)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: struct_size is not set");
+    if (options->precision && strcmp(options->precision, "fp32") != 0)
+        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%s' is not built; this version has fp32",
+                        options->precision);
+    if (options->inter_op_threads > 1)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%d inter-op threads: this version runs one worker (1)",
+                        options->inter_op_threads);
+    if (options->intra_op_threads < 0 || options->inter_op_threads < 0 || options->intra_op_threads > 1024)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "thread counts must be 0 (auto) to 1024, not %d and %d",
+                        options->intra_op_threads, options->inter_op_threads);
+    return PRONY_OK;
+}
+
+static prony_status copy_options(prony_session *session, const prony_session_options *given, prony_error *error)
+{
+    prony_session_options *options = &session->options;
+    *options = *given;
+    prony_dim *dims = prn_pool_alloc(&session->pool, given->dim_count + 1, sizeof *dims);
+    prony_named_shape *shapes = prn_pool_alloc(&session->pool, given->shape_count + 1, sizeof *shapes);
+    if (!dims || !shapes) return prn_no_memory(error);
+    for (size_t i = 0; i < given->dim_count; i++) {
+        dims[i] = given->dims[i];
+        dims[i].name = prn_pool_strndup(&session->pool, given->dims[i].name, strlen(given->dims[i].name));
+        if (!dims[i].name) return prn_no_memory(error);
+    }
+    for (size_t i = 0; i < given->shape_count; i++) {
+        shapes[i] = given->shapes[i];
+        shapes[i].name = prn_pool_strndup(&session->pool, given->shapes[i].name, strlen(given->shapes[i].name));
+        if (!shapes[i].name) return prn_no_memory(error);
+    }
+    options->dims = dims;
+    options->shapes = shapes;
+    options->precision = "fp32";
+    if (given->affinity) {
+        options->affinity = prn_pool_strndup(&session->pool, given->affinity, strlen(given->affinity));
+        if (!options->affinity) return prn_no_memory(error);
+    }
+    return PRONY_OK;
+}
+
+/* Everything the model wants and this build has not, in one message. */
+static prony_status check_supported(const prony_session *session, prony_error *error)
+{
+    prn_pool pool = {0};
+    const char *const *names;
+    size_t count;
+    prony_status status = prn_model_unsupported(session->model, &pool, &names, &count, error);
+    if (status == PRONY_OK && count > 0) {
+        char list[PRONY_ERROR_MESSAGE_BYTES - 200] = "";
+        size_t used = 0;
+        for (size_t i = 0; i < count && used < sizeof list; i++)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+        status = prn_fail(error, PRONY_UNSUPPORTED, "%s: %zu operator%s not supported: %s",
+                          session->model->file->name, count, count == 1 ? " is" : "s are", list);
+    }
+    prn_pool_release(&pool);
+    return status;
+}
+
+prony_status prony_session_create(prony_session **out, prony_model *model, const prony_session_options *options,
+                                  prony_error *error)
+{
+    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_create: an argument is NULL");
+    if (!options) options = &defaults;
+    PRN_TRY(check_options(options, error));
+    PRN_TRY(prn_ports_check_options(model->file, options, error));
+    prony_session *session = prn_calloc(1, sizeof *session);
+    if (!session) return prn_no_memory(error);
+    session->model = model;
+    prn_model_retain(model);
+    atomic_flag_clear(&session->busy);
+    session->input_count = model->file->graph.input_count;
+    session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
+    prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
+    if (status == PRONY_OK) status = check_supported(session, error);
+    if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
+    if (status == PRONY_OK) {
+        session->threads = options->intra_op_threads ? options->intra_op_threads : prn_machine_auto_threads(1);
+        *out = session;
+    } else {
+        prony_session_release(session);
+    }
+    return status;
+}
+
+static void cached_release(prn_cached_plan *cached)
+{
+    prn_plan_release(cached->plan);
+    prn_program_release(cached->program);
+    prn_free(cached->inputs);
+    *cached = (prn_cached_plan){0};
+}
+
+void prony_session_release(prony_session *session)
+{
+    if (!session) return;
+    for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
+    for (size_t i = 0; session->inputs && i < session->input_count; i++)
+        prn_free_aligned(session->inputs[i].value.data);
+    prn_free(session->inputs);
+    prn_free(session->trace.events);
+    prn_dims_free(&session->dims);
+    prn_pool_release(&session->pool);
+    prony_model_release(session->model);
+    prn_free(session);
+}
+
+static prony_status lock(prony_session *session, prony_error *error)
+{
+    if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
+        return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
+                        session->model->file->name);
+    return PRONY_OK;
+}
+
+static prony_status unlock(prony_session *session, prony_status status)
+{
+    atomic_flag_clear_explicit(&session->busy, memory_order_release);
+    return status;
+}
+
+/* ---- inputs ---- */
+
+static prony_status reserve(prony_session *session, prn_session_input *input, const prony_value *like,
+                            prony_error *error)
+{
+    size_t bytes = prn_value_bytes(like);
+    if (like->dtype == PRONY_STRING || like->kind != PRONY_TENSOR)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: string, sequence and optional inputs are not supported yet",
+                        session->model->file->name);
+    if (bytes == SIZE_MAX) return prn_fail(error, PRONY_LIMIT, "%s: an input is too large", session->model->file->name);
+    if (bytes > input->capacity || !input->value.data) {
+        void *data = prn_alloc_aligned(64, bytes ? bytes : 1);
+        if (!data) return prn_no_memory(error);
+        prn_free_aligned(input->value.data);
+        input->value.data = data;
+        input->capacity = bytes;
+        for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
+    }
+    void *data = input->value.data;
+    input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = data};
+    return PRONY_OK;
+}
+
+/* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
+static prony_status collect_dims(prony_session *session, prony_error *error)
+{
+    const prn_model_file *file = session->model->file;
+    session->dims.count = 0;
+    for (size_t i = 0; i < session->input_count; i++)
+        if (session->inputs[i].set)
+            PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
+    return PRONY_OK;
+}
+
+static prony_status set_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
+{
+    const prn_model_file *file = session->model->file;
+    size_t index;
+    prn_dims own = {0};
+    PRN_TRY(prn_ports_find(&index, file, name, error));
+    prony_status status = prn_port_accept(&file->graph.inputs[index], value, &own, file->name, error);
+    prn_dims_free(&own);
+    PRN_TRY(status);
+    if (!value->data && prony_shape_numel(&value->shape) != 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
+    prn_session_input *input = &session->inputs[index];
+    PRN_TRY(reserve(session, input, value, error));
+    size_t bytes = prn_value_bytes(value);
+    if (bytes) memcpy(input->value.data, value->data, bytes);
+    input->set = true;
+    return PRONY_OK;
+}
+
+prony_status prony_session_set_input(prony_session *session, const char *name, const prony_value *value,
+                                     prony_error *error)
+{
+    if (!session || !name || !value)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_set_input: an argument is NULL");
+    PRN_TRY(lock(session, error));
+    return unlock(session, set_input(session, name, value, error));
+}
+
+static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
+{
+    const prn_model_file *file = session->model->file;
+    PRN_TRY(collect_dims(session, error));
+    for (size_t i = 0; i < session->input_count; i++) {
+        const prony_port *port = &file->graph.inputs[i];
+        prn_session_input *input = &session->inputs[i];
+        if (input->set) continue;
+        prony_value like = {.kind = port->kind, .dtype = port->dtype};
+        PRN_TRY(prn_port_shape(&like.shape, port, &session->options, &session->dims, file->name, error));
+        PRN_TRY(reserve(session, input, &like, error));
+        prn_random_fill(&input->value, seed, port->name);
+        input->set = true;
+        session->seed = seed;
+        session->seed_known = true;
+    }
+    return PRONY_OK;
+}
+
+prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_generate_inputs: session is NULL");
+    PRN_TRY(lock(session, error));
+    return unlock(session, generate(session, seed, error));
+}
+
+/* ---- plans ---- */
+
+static bool fits(const prony_session *session, const prn_cached_plan *cached)
+{
+    if (!cached->plan) return false;
+    for (size_t i = 0; i < session->input_count; i++)
+        if (cached->inputs[i].dtype != session->inputs[i].value.dtype ||
+            !prn_shape_equal(&cached->inputs[i].shape, &session->inputs[i].value.shape))
+            return false;
+    return true;
+}
+
+static prony_status reserve_trace(prony_session *session, const prn_plan *plan, prony_error *error)
+{
+    if (session->options.no_profile || session->trace.capacity >= plan->step_count) return PRONY_OK;
+    prn_event *events = prn_realloc(session->trace.events, plan->step_count, sizeof *events);
+    if (!events) return prn_no_memory(error);
+    session->trace.events = events;
+    session->trace.capacity = plan->step_count;
+    return PRONY_OK;
+}
+
+static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
+    if (!cached->inputs) return prn_no_memory(error);
+    for (size_t i = 0; i < session->input_count; i++) {
+        cached->inputs[i] = session->inputs[i].value;
+        cached->inputs[i].data = NULL;
+    }
+    prn_bind_options bind = {cached->inputs, session->input_count, false};
+    prn_plan_options options = {session->threads, session->options.record_memory, session->options.memory_limit_bytes};
+    int64_t start = prn_now_ns();
+    PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
+    int64_t bound = prn_now_ns();
+    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
+    int64_t rewritten = prn_now_ns();
+    PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
+    cached->bind_ns = bound - start;
+    cached->rewrite_ns = rewritten - bound;
+    cached->plan_ns = prn_now_ns() - rewritten;
+    cached->first_run_ns = -1;
+    prn_team_warm(session->threads);
+    return PRONY_OK;
+}
+
+static void point_inputs(prony_session *session, prn_cached_plan *cached)
+{
+    const prn_program *program = cached->program;
+    for (size_t i = 0; i < session->input_count; i++)
+        cached->plan->values[program->inputs[i]]->value.data = session->inputs[i].value.data;
+    prn_plan_point(cached->plan, cached->plan->base);
+    cached->pointed = true;
+}
+
+prony_status prn_session_plan(prony_session *session, prony_error *error)
+{
+    prn_cached_plan *found = NULL, *oldest = &session->cache[0];
+    for (size_t i = 0; i < session->input_count; i++)
+        if (!session->inputs[i].set)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is not set", session->model->file->name,
+                            session->model->file->graph.inputs[i].name);
+    if (session->current && session->current->pointed && fits(session, session->current)) return PRONY_OK;
+    PRN_TRY(collect_dims(session, error));
+    for (size_t i = 0; i < PRN_PLAN_CACHE; i++) {
+        if (fits(session, &session->cache[i])) found = &session->cache[i];
+        if (session->cache[i].used < oldest->used) oldest = &session->cache[i];
+    }
+    if (!found) {
+        session->current = NULL;
+        cached_release(oldest);
+        prony_status status = make_plan(session, oldest, error);
+        if (status == PRONY_OK) status = reserve_trace(session, oldest->plan, error);
+        if (status != PRONY_OK) {
+            cached_release(oldest);
+            return status;
+        }
+        found = oldest;
+    }
+    if (!found->pointed) point_inputs(session, found);
+    session->current = found;
+    return PRONY_OK;
+}
+
+prony_status prony_session_prepare(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
+    PRN_TRY(lock(session, error));
+    return unlock(session, prn_session_plan(session, error));
+}
+
+/* ---- runs ---- */
+
+static prony_status run(prony_session *session, prony_error *error)
+{
+    PRN_TRY(prn_session_plan(session, error));
+    prn_cached_plan *cached = session->current;
+    cached->used = ++session->runs;
+    prn_arena_run_end(cached->plan->arena); /* what the last run's outputs held in the dynamic region */
+    prn_arena_run_begin(cached->plan->arena);
+    int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
+    prony_status status = prn_plan_run(cached->plan, session->options.no_profile ? NULL : &session->trace, error);
+    if (status != PRONY_OK) {
+        prn_error_prefix(error, "%s", session->model->file->name);
+        prn_arena_run_end(cached->plan->arena);
+        session->current = NULL;
+        return status;
+    }
+    if (cached->first_run_ns < 0) cached->first_run_ns = prn_now_ns() - start;
+    return PRONY_OK;
+}
+
+prony_status prony_session_run(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_run: session is NULL");
+    PRN_TRY(lock(session, error));
+    return unlock(session, run(session, error));
+}
+
+prony_status prony_session_output(const prony_session *session, size_t index, const prony_value **out,
+                                  prony_error *error)
+{
+    if (!session || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output: an argument is NULL");
+    const prn_cached_plan *current = session->current;
+    if (!current || current->first_run_ns < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no run has finished yet", session->model->file->name);
+    if (index >= current->program->output_count)
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu",
+                        session->model->file->name, index, current->program->output_count);
+    *out = &current->plan->values[current->plan->outputs[index]]->value;
+    return PRONY_OK;
+}

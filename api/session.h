@@ -1,0 +1,53 @@
+/* A session: bound inputs, a bounded cache of plans by input shapes, and one request at a time.
+ *
+ * Ownership: the session owns its input bytes and plans, and holds a reference to the model. Option strings and arrays are
+ * copied into the pool. `busy` is the only field that two threads may touch at once.
+ */
+#ifndef PRN_API_SESSION_H
+#define PRN_API_SESSION_H
+
+#include "api/ports.h"
+#include "engine/plan.h"
+
+/* Plans kept per session; the least recently used goes first. */
+#define PRN_PLAN_CACHE 4
+
+typedef struct prn_session_input {
+    prony_value value;
+    size_t capacity;
+    bool set;
+} prn_session_input;
+
+typedef struct prn_cached_plan {
+    prn_program *program;
+    prn_plan *plan;
+    prony_value *inputs; /* types and shapes it was made for */
+    uint64_t used;       /* when last, in runs */
+    bool pointed;        /* input pointers are up to date */
+    int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
+} prn_cached_plan;
+
+struct prony_session {
+    prony_model *model;
+    prony_session_options options;
+    prn_pool pool;
+    int threads;
+    atomic_flag busy;
+    prn_session_input *inputs;
+    size_t input_count;
+    prn_dims dims; /* of the inputs now bound */
+    prn_cached_plan cache[PRN_PLAN_CACHE];
+    prn_cached_plan *current; /* plan of the last prepare or run */
+    prn_trace trace;
+    uint64_t runs;
+    uint64_t seed;
+    bool seed_known;
+};
+
+/* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
+PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
+
+/* Fills every input not set from the seed (api/random.c). */
+void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);
+
+#endif

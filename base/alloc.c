@@ -1,0 +1,195 @@
+/* The heap. Every block comes from the C library; a request for no bytes still gives a block, so that NULL always means
+ * failure. The counters are relaxed atomics: they order nothing, they only count. */
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint64_t heap_calls;
+static _Atomic uint64_t fail_countdown; /* 0: off */
+static _Atomic bool fail_happened;
+
+static bool must_fail(void)
+{
+    uint64_t left = atomic_load_explicit(&fail_countdown, memory_order_relaxed);
+    do {
+        if (left == 0) return false;
+    } while (!atomic_compare_exchange_weak(&fail_countdown, &left, left - 1));
+    if (left > 1) return false;
+    atomic_store(&fail_happened, true);
+    return true;
+}
+
+static void count_call(void)
+{
+    atomic_fetch_add_explicit(&heap_calls, 1, memory_order_relaxed);
+}
+
+void prn_alloc_fail_at(uint64_t n)
+{
+    atomic_store(&fail_happened, false);
+    atomic_store(&fail_countdown, n);
+}
+
+bool prn_alloc_failed(void)
+{
+    return atomic_load(&fail_happened);
+}
+
+uint64_t prn_heap_calls(void)
+{
+    return atomic_load_explicit(&heap_calls, memory_order_relaxed);
+}
+
+void *prn_alloc(size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    count_call();
+    return malloc(bytes ? bytes : 1);
+}
+
+void *prn_calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    count_call();
+    return calloc(bytes ? bytes : 1, 1);
+}
+
+void *prn_realloc(void *block, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    count_call();
+    return realloc(block, bytes ? bytes : 1);
+}
+
+void prn_free(void *block)
+{
+    if (!block) return;
+    count_call();
+    free(block);
+}
+
+char *prn_strndup(const char *text, size_t size)
+{
+    char *copy = size < PTRDIFF_MAX ? prn_alloc(size + 1) : NULL;
+    if (!copy) return NULL;
+    if (size) memcpy(copy, text, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+char *prn_strdup(const char *text)
+{
+    return prn_strndup(text, strlen(text));
+}
+
+void *prn_alloc_aligned(size_t alignment, size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX - alignment || must_fail()) return NULL;
+    count_call();
+    size_t whole = (bytes + alignment - 1) & ~(alignment - 1);
+    return aligned_alloc(alignment, whole ? whole : alignment);
+}
+
+void prn_free_aligned(void *block)
+{
+    prn_free(block);
+}
+
+bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size)
+{
+    if (need <= *capacity) return true;
+    size_t wanted = *capacity > SIZE_MAX / 2 ? need : *capacity * 2;
+    if (wanted < need) wanted = need;
+    if (wanted < 8) wanted = 8;
+    void *grown = prn_realloc(*array, wanted, element_size);
+    if (!grown) return false;
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+/* Blocks form a list, newest first. Objects larger than a block's usual size get a block of their own. */
+struct prn_pool_block {
+    struct prn_pool_block *next;
+    size_t used, capacity; /* of the bytes that follow this header */
+};
+
+enum {
+    POOL_HEADER_BYTES = (sizeof(struct prn_pool_block) + 15) / 16 * 16,
+    POOL_FIRST_BYTES = 4096 - POOL_HEADER_BYTES
+};
+#define POOL_LARGEST_BYTES ((size_t)1 << 20)
+
+static struct prn_pool_block *pool_block(size_t capacity, struct prn_pool_block *next)
+{
+    struct prn_pool_block *block = prn_calloc(1, POOL_HEADER_BYTES + capacity);
+    if (!block) return NULL;
+    block->next = next;
+    block->capacity = capacity;
+    return block;
+}
+
+static void *pool_take(struct prn_pool_block *block, size_t bytes)
+{
+    char *at = (char *)block + POOL_HEADER_BYTES + block->used;
+    block->used += bytes;
+    return at;
+}
+
+void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * POOL_HEADER_BYTES) return NULL;
+    bytes = bytes ? (bytes + 15) & ~(size_t)15 : 16;
+    struct prn_pool_block *top = pool->block;
+    if (top && bytes <= top->capacity - top->used) return pool_take(top, bytes);
+
+    size_t usual = POOL_FIRST_BYTES;
+    if (top) usual = top->capacity < POOL_LARGEST_BYTES / 2 ? top->capacity * 2 : POOL_LARGEST_BYTES;
+    if (top && bytes > usual / 4) { /* goes below the top block, whose rest stays in use */
+        struct prn_pool_block *own = pool_block(bytes, top->next);
+        if (!own) return NULL;
+        top->next = own;
+        return pool_take(own, bytes);
+    }
+    struct prn_pool_block *fresh = pool_block(bytes > usual ? bytes : usual, top);
+    if (!fresh) return NULL;
+    pool->block = fresh;
+    return pool_take(fresh, bytes);
+}
+
+char *prn_pool_strndup(prn_pool *pool, const char *text, size_t size)
+{
+    char *copy = size < PTRDIFF_MAX ? prn_pool_alloc(pool, size + 1, 1) : NULL;
+    if (copy && size) memcpy(copy, text, size);
+    return copy;
+}
+
+char *prn_pool_printf(prn_pool *pool, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : prn_pool_alloc(pool, (size_t)length + 1, 1);
+    if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void prn_pool_release(prn_pool *pool)
+{
+    for (struct prn_pool_block *block = pool->block; block;) {
+        struct prn_pool_block *next = block->next;
+        prn_free(block);
+        block = next;
+    }
+    pool->block = NULL;
+}

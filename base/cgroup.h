@@ -1,0 +1,9 @@
+/* CPU quota that control groups give this process. */
+#ifndef PRN_BASE_CGROUP_H
+#define PRN_BASE_CGROUP_H
+
+/* Processors' worth of time: the smallest quota of the process's groups and all their ancestors that are visible here,
+ * versions 1 and 2; 0: none. The two paths are /proc/self/cgroup and /proc/self/mountinfo, or copies (tests). */
+double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path);
+
+#endif

@@ -1,0 +1,23 @@
+/* What every operator's function, built-in or custom, may call on its context. */
+#include "base/parallel.h"
+#include "base/status.h"
+
+prony_status prony_fail(const prony_context *context, prony_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    prn_fail_v(context->error, status, format, args);
+    va_end(args);
+    const prony_node *node = context->node;
+    if (!node) return status;
+    bool foreign = node->domain && node->domain[0];
+    prn_error_prefix(context->error, "node '%s' (%s%s%s)", node->name ? node->name : "", foreign ? node->domain : "",
+                     foreign ? "::" : "", node->op_type ? node->op_type : "");
+    return status;
+}
+
+void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
+                        void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
+{
+    prn_parallel_range(context->threads, count, grain, fn, argument);
+}

@@ -1,0 +1,65 @@
+/* Status texts and the writing of error messages. Nothing here allocates; a message that does not fit is cut, never
+ * lost as a whole, and is always NUL-terminated. */
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *prony_status_text(prony_status status)
+{
+    switch (status) {
+#define STATUS_CASE(name, text)                                                                                        \
+    case name:                                                                                                         \
+        return text;
+        PRONY_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+    }
+    return "unknown status";
+}
+
+const char *prony_version(void)
+{
+    return PRONY_VERSION;
+}
+
+prony_status prn_fail_v(prony_error *error, prony_status status, const char *format, va_list args)
+{
+    if (error) {
+        error->status = status;
+        if (vsnprintf(error->message, sizeof error->message, format, args) < 0) error->message[0] = '\0';
+    }
+    return status;
+}
+
+prony_status prn_fail(prony_error *error, prony_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    prn_fail_v(error, status, format, args);
+    va_end(args);
+    return status;
+}
+
+void prn_error_prefix(prony_error *error, const char *format, ...)
+{
+    if (!error) return;
+    char whole[PRONY_ERROR_MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(whole, sizeof whole, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof whole - 2) return;
+    whole[length] = ':';
+    whole[length + 1] = ' ';
+    size_t used = (size_t)length + 2;
+    size_t rest = strnlen(error->message, sizeof error->message - 1);
+    if (rest > sizeof whole - 1 - used) rest = sizeof whole - 1 - used;
+    memcpy(whole + used, error->message, rest);
+    whole[used + rest] = '\0';
+    memcpy(error->message, whole, used + rest + 1);
+}
+
+prony_status prn_no_memory(prony_error *error)
+{
+    return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
+}

@@ -1,0 +1,83 @@
+# Finds the libraries Prony stands on. Result: the interface target prony_dependencies, PRN_PRIVATE_LIBS for the
+# pkg-config file, and PRN_RPATH, the folders the loader has to be told of.
+
+add_library(prony_dependencies INTERFACE)
+set(PRN_PRIVATE_LIBS "")
+set(PRN_RPATH "")
+
+function(prn_use_library path)
+  target_link_libraries(prony_dependencies INTERFACE ${path})
+  set(PRN_PRIVATE_LIBS "${PRN_PRIVATE_LIBS} ${path}" PARENT_SCOPE)
+endfunction()
+
+# cJSON reads reports back.
+find_path(PRONY_CJSON_INCLUDE_DIR cjson/cJSON.h)
+find_library(PRONY_CJSON_LIBRARY cjson)
+mark_as_advanced(PRONY_CJSON_INCLUDE_DIR PRONY_CJSON_LIBRARY)
+if(NOT PRONY_CJSON_INCLUDE_DIR OR NOT PRONY_CJSON_LIBRARY)
+  message(FATAL_ERROR "cJSON is missing (Debian: libcjson-dev)")
+endif()
+target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_CJSON_INCLUDE_DIR})
+prn_use_library(${PRONY_CJSON_LIBRARY})
+
+# oneDNN's own CMake package asks for OpenCL headers that nothing here needs, so header and library are looked up.
+if(PRONY_ONEDNN)
+  find_path(PRONY_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl_version.h)
+  find_library(PRONY_ONEDNN_LIBRARY dnnl)
+  mark_as_advanced(PRONY_ONEDNN_INCLUDE_DIR PRONY_ONEDNN_LIBRARY)
+  if(NOT PRONY_ONEDNN_INCLUDE_DIR OR NOT PRONY_ONEDNN_LIBRARY)
+    message(FATAL_ERROR "oneDNN is missing (Debian: libdnnl-dev). -DPRONY_ONEDNN=OFF builds without it.")
+  endif()
+  set(prn_dnnl_version "")
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${PRONY_ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h line REGEX "define DNNL_VERSION_${part} ")
+    string(REGEX REPLACE "^.*DNNL_VERSION_${part} +([0-9]+).*$" "\\1" number "${line}")
+    list(APPEND prn_dnnl_version ${number})
+  endforeach()
+  list(JOIN prn_dnnl_version "." prn_dnnl_version)
+  if(prn_dnnl_version VERSION_LESS 2.6 OR prn_dnnl_version VERSION_GREATER_EQUAL 2.8)
+    message(FATAL_ERROR "oneDNN ${prn_dnnl_version} (${PRONY_ONEDNN_LIBRARY}) cannot be used: Prony is written for "
+                        "oneDNN 2.6 and 2.7. -DPRONY_ONEDNN=OFF builds without it.")
+  endif()
+  message(STATUS "oneDNN ${prn_dnnl_version}: ${PRONY_ONEDNN_LIBRARY}")
+  target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_ONEDNN_INCLUDE_DIR})
+  target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_DNNL=1)
+  prn_use_library(${PRONY_ONEDNN_LIBRARY})
+endif()
+
+# Debian keeps OpenBLAS's builds apart in folders, and lets its alternatives system choose one for the bare name. The
+# OpenMP build is taken by path, and its folder recorded, so that another choice changes nothing.
+if(PRONY_OPENBLAS)
+  find_path(PRONY_OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-openmp
+            ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp openblas)
+  find_library(PRONY_OPENBLAS_LIBRARY NAMES openblaso openblas PATH_SUFFIXES openblas-openmp)
+  mark_as_advanced(PRONY_OPENBLAS_INCLUDE_DIR PRONY_OPENBLAS_LIBRARY)
+  if(NOT PRONY_OPENBLAS_INCLUDE_DIR OR NOT PRONY_OPENBLAS_LIBRARY)
+    message(FATAL_ERROR "The OpenMP build of OpenBLAS is missing (Debian: libopenblas-openmp-dev). "
+                        "-DPRONY_OPENBLAS=OFF builds without it.")
+  endif()
+  message(STATUS "OpenBLAS: ${PRONY_OPENBLAS_LIBRARY}")
+  target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_OPENBLAS_INCLUDE_DIR})
+  target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENBLAS=1)
+  prn_use_library(${PRONY_OPENBLAS_LIBRARY})
+  get_filename_component(prn_blas_dir ${PRONY_OPENBLAS_LIBRARY} DIRECTORY)
+  if(NOT prn_blas_dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    list(APPEND PRN_RPATH ${prn_blas_dir})
+  endif()
+endif()
+
+if(PRONY_OPENMP)
+  find_package(OpenMP REQUIRED COMPONENTS C)
+  target_compile_options(prony_dependencies INTERFACE $<$<COMPILE_LANGUAGE:C>:${OpenMP_C_FLAGS}>)
+  target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENMP=1)
+  foreach(library IN LISTS OpenMP_C_LIBRARIES)
+    prn_use_library(${library})
+  endforeach()
+endif()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+prn_use_library(-pthread)
+prn_use_library(-lm)
+
+set(CMAKE_INSTALL_RPATH ${PRN_RPATH})

@@ -1,0 +1,35 @@
+# Installation: libraries, header, pkg-config file, CMake package, command.
+
+set(prn_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/prony)
+install(FILES ${PROJECT_SOURCE_DIR}/include/prony.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(PRONY_COMMAND)
+  install(TARGETS prony_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+if(NOT prn_shared_unwanted)
+  install(TARGETS prony EXPORT pronySharedTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT pronySharedTargets NAMESPACE prony:: DESTINATION ${prn_package_dir})
+endif()
+if(NOT prn_static_unwanted)
+  # Its users link what it stands on; the loader needs the folders that are not on its own path.
+  set(prn_static_links "${PRN_PRIVATE_LIBS}")
+  separate_arguments(prn_static_links)
+  foreach(folder IN LISTS PRN_RPATH)
+    list(APPEND prn_static_links -Wl,-rpath,${folder})
+    string(APPEND PRN_PRIVATE_LIBS " -Wl,-rpath,${folder}")
+  endforeach()
+  install(TARGETS prony_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+string(STRIP "${PRN_PRIVATE_LIBS}" PRN_PRIVATE_LIBS)
+
+file(RELATIVE_PATH prn_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" prn_pc_prefix "${prn_pc_prefix}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/prony.pc.in ${PROJECT_BINARY_DIR}/prony.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/prony.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/pronyConfig.cmake.in ${PROJECT_BINARY_DIR}/pronyConfig.cmake
+  INSTALL_DESTINATION ${prn_package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/pronyConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/pronyConfig.cmake ${PROJECT_BINARY_DIR}/pronyConfigVersion.cmake
+  DESTINATION ${prn_package_dir})

@@ -1,0 +1,97 @@
+# The library: every source is compiled once, position-independent, for libprony.so and libprony.a alike.
+
+set(prn_folders base loaders ops profiler engine api)
+set(prn_sources "")
+foreach(folder IN LISTS prn_folders)
+  file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+  list(APPEND prn_sources ${found})
+endforeach()
+set(prn_simd_sources ${prn_sources})
+list(FILTER prn_simd_sources INCLUDE REGEX "/ops/[^/]*_simd\\.c$")
+list(FILTER prn_sources EXCLUDE REGEX "/ops/[^/]*_simd\\.c$")
+set(prn_op_sources ${prn_sources})
+list(FILTER prn_op_sources INCLUDE REGEX "/ops/[^/]*\\.c$")
+
+# Which compiler, which flags, which commit: reports say so. The commit is looked up at every build.
+set(prn_generated ${PROJECT_BINARY_DIR}/generated)
+string(TOUPPER "${CMAKE_BUILD_TYPE}" prn_config)
+string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${prn_config}}" prn_flags)
+if(PRONY_SANITIZE)
+  string(APPEND prn_flags " -fsanitize=${PRONY_SANITIZE}")
+endif()
+add_custom_target(prony_build_info
+  COMMAND ${CMAKE_COMMAND} "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DOUTPUT=${prn_generated}/prn_build_info.h"
+          "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${prn_flags}"
+          "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}" -P ${PROJECT_SOURCE_DIR}/cmake/build_info.cmake
+  BYPRODUCTS ${prn_generated}/prn_build_info.h
+  COMMENT "Recording build information" VERBATIM)
+
+add_library(prony_internal INTERFACE)
+target_include_directories(prony_internal INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${prn_generated})
+target_link_libraries(prony_internal INTERFACE prony_dependencies)
+
+# Kernels: optimised harder, and without errno and floating-point traps, which nothing reads and which stop
+# vectorisation. Neither changes a result.
+if(CMAKE_BUILD_TYPE MATCHES "^Rel")
+  set(prn_kernel_options -O3 -fno-math-errno -fno-trapping-math)
+else()
+  set(prn_kernel_options -fno-math-errno -fno-trapping-math)
+endif()
+set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
+
+add_library(prony_objects OBJECT ${prn_sources})
+target_link_libraries(prony_objects PRIVATE prony_internal)
+add_dependencies(prony_objects prony_build_info)
+set(prn_objects $<TARGET_OBJECTS:prony_objects>)
+
+# Sources that are compiled once per instruction set; ops picks one of the results at run time.
+set(prn_simd_scalar_options "")
+set(prn_simd_avx2_options -mavx2 -mfma -mf16c -mbmi2)
+set(prn_simd_avx512_options -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mbmi2)
+if(prn_simd_sources)
+  foreach(isa scalar avx2 avx512)
+    add_library(prony_simd_${isa} OBJECT ${prn_simd_sources})
+    target_link_libraries(prony_simd_${isa} PRIVATE prony_internal)
+    target_compile_definitions(prony_simd_${isa} PRIVATE PRN_SIMD=${isa})
+    target_compile_options(prony_simd_${isa} PRIVATE -O3 -fno-math-errno -fno-trapping-math)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+      target_compile_options(prony_simd_${isa} PRIVATE ${prn_simd_${isa}_options})
+    endif()
+    list(APPEND prn_objects $<TARGET_OBJECTS:prony_simd_${isa}>)
+  endforeach()
+endif()
+
+set(prn_shared_unwanted FALSE)
+set(prn_static_unwanted FALSE)
+if(DEFINED BUILD_SHARED_LIBS)
+  if(BUILD_SHARED_LIBS)
+    set(prn_static_unwanted TRUE)
+  else()
+    set(prn_shared_unwanted TRUE)
+  endif()
+endif()
+
+# The command and the tests link the static library, so it exists in every build.
+add_library(prony_static STATIC ${prn_objects})
+add_library(prony::prony_static ALIAS prony_static)
+set_target_properties(prony_static PROPERTIES OUTPUT_NAME prony)
+target_link_libraries(prony_static PRIVATE prony_dependencies)
+set(prn_libraries prony_static)
+
+if(NOT prn_shared_unwanted)
+  add_library(prony SHARED ${prn_objects})
+  add_library(prony::prony ALIAS prony)
+  set(prn_exports ${PROJECT_SOURCE_DIR}/cmake/prony.map)
+  target_link_libraries(prony PRIVATE prony_dependencies)
+  target_link_options(prony PRIVATE -Wl,--version-script=${prn_exports})
+  if(NOT PRONY_SANITIZE)
+    target_link_options(prony PRIVATE -Wl,--no-undefined)
+  endif()
+  set_target_properties(prony PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        LINK_DEPENDS ${prn_exports})
+  list(APPEND prn_libraries prony)
+endif()
+foreach(library IN LISTS prn_libraries)
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()

@@ -1,0 +1,318 @@
+/* Which values share bytes, how long each buffer lives, and where it lies.
+ *
+ *   views     output is its input's bytes (made while planning steps)
+ *   parts     Split's outputs are ranges of its input
+ *   joins     Concat's producers write into Concat's output; a Concat whose inputs already lie in a row in another one's
+ *             buffer is itself a range of it, so a DenseNet block needs one buffer
+ *   in place  an output takes over the bytes of an input that dies with the step
+ *
+ * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to the
+ * last use of all values in it.
+ */
+#include "engine/plan.h"
+
+#include <string.h>
+
+#define PRN_ALIGNMENT 64
+
+uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
+{
+    uint64_t sum = 0;
+    while (plan->values[value]->alias != PRN_NO_VALUE) {
+        sum += plan->values[value]->alias_offset;
+        value = plan->values[value]->alias;
+    }
+    if (offset) *offset = sum;
+    return value;
+}
+
+/* Has bytes of its own in this plan's arena. */
+static bool in_arena(const prn_plan_value *value)
+{
+    return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR;
+}
+
+static void use(prn_plan *plan, uint32_t value, uint32_t step)
+{
+    if (plan->values[value]->last_use < step) plan->values[value]->last_use = step;
+}
+
+/* The plain form of a captured value, which settling made sure exists. */
+static uint32_t plain_form(const prn_plan *plan, uint32_t value)
+{
+    uint32_t v = plan->values[value]->source;
+    while (v != PRN_NO_VALUE && plan->values[v]->value.layout != PRN_PLAIN) v = plan->values[v]->variant;
+    return v == PRN_NO_VALUE ? value : v;
+}
+
+static void find_uses(prn_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        for (size_t i = 0; i < step->context.input_count; i++)
+            if (step->inputs[i] != PRN_NO_VALUE) use(plan, step->inputs[i], s);
+        for (size_t k = 0; k < step->context.output_count; k++)
+            if (step->outputs[k] != PRN_NO_VALUE) use(plan, step->outputs[k], s);
+        for (uint32_t c = 0; c < step->node->child_count; c++)
+            for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
+                use(plan, plain_form(plan, step->node->children[c].captured[k]), s);
+    }
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        use(plan, plan->outputs[k], (uint32_t)plan->step_count);
+}
+
+/* ---- parts and joins ---- */
+
+static bool step_gone(const prn_step *step)
+{
+    return step->node == NULL;
+}
+
+/* Takes a step out of the schedule without moving the others yet. Its outputs are views from now on. */
+static void drop_step(prn_step *step)
+{
+    step->node = NULL;
+}
+
+static void make_parts(prn_plan *plan, prn_step *step)
+{
+    uint64_t offset;
+    if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
+    for (size_t k = 0; k < step->context.output_count; k++) {
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
+        if (!step->kernel->part(&step->context, k, &offset)) return;
+    }
+    for (size_t k = 0; k < step->context.output_count; k++) {
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
+        (void)step->kernel->part(&step->context, k, &offset);
+        prn_plan_value *value = plan->values[step->outputs[k]];
+        value->alias = step->inputs[0];
+        value->alias_offset = offset;
+    }
+    drop_step(step);
+}
+
+/* Whether all inputs already lie in one foreign buffer exactly as the output needs them; then *base is where. */
+static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t *root, uint64_t *base)
+{
+    for (size_t i = 0; i < step->context.input_count; i++) {
+        uint64_t at, want;
+        uint32_t r = prn_plan_root(plan, step->inputs[i], &at);
+        if (!step->kernel->placed(&step->context, i, &want) || at < want || !in_arena(plan->values[r])) return false;
+        if (i == 0) {
+            *root = r;
+            *base = at - want;
+        } else if (r != *root || at - want != *base) {
+            return false;
+        }
+    }
+    return step->context.input_count > 0 && *root != step->outputs[0];
+}
+
+static void make_join(prn_plan *plan, prn_step *step)
+{
+    uint32_t out = step->outputs[0], root = PRN_NO_VALUE;
+    uint64_t base = 0;
+    prn_plan_value *value = plan->values[out];
+    for (size_t i = 0; i < step->context.input_count; i++)
+        if (step->inputs[i] == PRN_NO_VALUE) return;
+    if (value->alias == PRN_NO_VALUE && inputs_in_a_row(plan, step, &root, &base) &&
+        base + value->bytes <= plan->values[root]->bytes) {
+        value->alias = root;
+        value->alias_offset = base;
+        drop_step(step);
+        return;
+    }
+    bool all = true;
+    for (size_t i = 0; i < step->context.input_count; i++) {
+        uint64_t want;
+        uint32_t in = step->inputs[i];
+        bool twice = false;
+        for (size_t j = 0; j < i; j++) twice |= step->inputs[j] == in;
+        uint32_t r = prn_plan_root(plan, in, NULL);
+        const prn_plan_value *source = plan->values[r];
+        /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it anywhere. */
+        if (twice || !step->kernel->placed(&step->context, i, &want) || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
+            source->bytes != plan->values[in]->bytes) {
+            all = false;
+            continue;
+        }
+        plan->values[r]->alias = out;
+        plan->values[r]->alias_offset = want;
+    }
+    if (all) drop_step(step);
+}
+
+static void share_ranges(prn_plan *plan)
+{
+    for (size_t s = plan->step_count; s-- > 0;) {
+        prn_step *step = plan->steps[s];
+        if (step->dynamic || !step->kernel) continue;
+        if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
+            make_join(plan, step);
+        else if (step->kernel->part)
+            make_parts(plan, step);
+    }
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        if (step_gone(plan->steps[s])) continue;
+        plan->steps[kept++] = plan->steps[s];
+    }
+    plan->step_count = kept;
+}
+
+/* ---- lifetimes ---- */
+
+typedef struct root_life {
+    uint32_t first, last;
+    bool output; /* holds a graph output */
+} root_life;
+
+static prony_status find_lives(prn_plan *plan, root_life *life)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        plan->values[v]->last_use = 0;
+        plan->values[v]->defined = PRN_NO_STEP;
+        life[v] = (root_life){UINT32_MAX, 0, false};
+    }
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (size_t k = 0; k < plan->steps[s]->context.output_count; k++)
+            if (plan->steps[s]->outputs[k] != PRN_NO_VALUE) plan->values[plan->steps[s]->outputs[k]]->defined = s;
+    find_uses(plan);
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        const prn_plan_value *value = plan->values[v];
+        root_life *r = &life[prn_plan_root(plan, v, NULL)];
+        if (value->defined != PRN_NO_STEP && value->defined < r->first) r->first = value->defined;
+        if (value->last_use > r->last) r->last = value->last_use;
+        r->output |= value->output;
+    }
+    return PRONY_OK;
+}
+
+/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. */
+static void reuse_in_place(prn_plan *plan, root_life *life)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
+        uint32_t out = step->outputs[0];
+        if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
+        for (size_t i = 0; i < step->context.input_count && i < 32; i++) {
+            if (!(step->kernel->inplace >> i & 1) || step->inputs[i] == PRN_NO_VALUE) continue;
+            uint64_t offset;
+            uint32_t root = prn_plan_root(plan, step->inputs[i], &offset);
+            const prn_plan_value *from = plan->values[root];
+            if (!in_arena(from) || root == out || offset != 0 || life[root].last != s ||
+                from->bytes != plan->values[out]->bytes)
+                continue;
+            bool again = false;
+            for (size_t j = 0; j < step->context.input_count; j++)
+                again |= j != i && step->inputs[j] != PRN_NO_VALUE && !(step->kernel->inplace >> j & 1) &&
+                         prn_plan_root(plan, step->inputs[j], NULL) == root;
+            if (again) continue;
+            /* `out` is a root itself, perhaps of a join: everything in it moves along. */
+            plan->values[out]->alias = root;
+            plan->values[out]->alias_offset = 0;
+            if (life[out].last > life[root].last) life[root].last = life[out].last;
+            life[root].output |= life[out].output;
+            break;
+        }
+    }
+}
+
+static prony_status add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner,
+                               prn_arena_tag tag, uint32_t *out)
+{
+    size_t i = plan->buffer_count++;
+    plan->buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
+    plan->buffer_owner[i] = owner;
+    plan->buffer_tag[i] = (uint8_t)tag;
+    *out = (uint32_t)i;
+    return PRONY_OK;
+}
+
+static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_error *error)
+{
+    size_t most = plan->value_count + 2 * plan->step_count + 1;
+    plan->buffers = prn_calloc(most, sizeof *plan->buffers);
+    plan->buffer_owner = prn_calloc(most, sizeof *plan->buffer_owner);
+    plan->buffer_tag = prn_calloc(most, sizeof *plan->buffer_tag);
+    if (!plan->buffers || !plan->buffer_owner || !plan->buffer_tag) return prn_no_memory(error);
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        prn_plan_value *value = plan->values[v];
+        if (value->alias != PRN_NO_VALUE || !in_arena(value) || life[v].first == UINT32_MAX) continue;
+        uint32_t last = life[v].last > life[v].first ? life[v].last : life[v].first;
+        PRN_TRY(add_buffer(plan, value->bytes, life[v].first, last, v, PRN_TAG_ACTIVATION, &value->buffer));
+    }
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        uint64_t inner = 0;
+        if (step->context.scratch_bytes)
+            PRN_TRY(add_buffer(plan, step->context.scratch_bytes, s, s, s, PRN_TAG_SCRATCH, &step->scratch_buffer));
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c] && step->children[c]->figures.planned_bytes > inner)
+                inner = step->children[c]->figures.planned_bytes;
+        if (inner) PRN_TRY(add_buffer(plan, inner, s, s, s, PRN_TAG_SCRATCH, &step->children_buffer));
+    }
+    return PRONY_OK;
+}
+
+/* Dynamic values are given back to the arena by the step that reads them last. */
+static prony_status find_dying(prn_plan *plan, prony_error *error)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        size_t most = step->context.input_count + step->context.output_count;
+        for (uint32_t c = 0; c < step->node->child_count; c++) most += step->node->children[c].captured_count;
+        step->dying = prn_pool_alloc(&plan->pool, most + 1, sizeof *step->dying);
+        if (!step->dying) return prn_no_memory(error);
+    }
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        const prn_plan_value *value = plan->values[v];
+        if (!value->dynamic || value->defined == PRN_NO_STEP || value->last_use >= plan->step_count) continue;
+        prn_step *step = plan->steps[value->last_use];
+        step->dying[step->dying_count++] = v;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
+{
+    share_ranges(plan);
+    root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
+    if (!life) return prn_no_memory(error);
+    prony_status status = find_lives(plan, life);
+    if (status == PRONY_OK) reuse_in_place(plan, life);
+    if (status == PRONY_OK) status = make_buffers(plan, life, error);
+    if (status == PRONY_OK) status = find_dying(plan, error);
+    prn_free(life);
+    if (status != PRONY_OK) return status;
+    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ALIGNMENT,
+                           &plan->figures, error);
+}
+
+void prn_plan_point(prn_plan *plan, uint8_t *base)
+{
+    plan->base = base;
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        prn_plan_value *value = plan->values[v];
+        uint64_t offset;
+        uint32_t root = prn_plan_root(plan, v, &offset);
+        const prn_plan_value *owner = plan->values[root];
+        if (owner->buffer != PRN_NO_BUFFER)
+            value->value.data = base + plan->buffers[owner->buffer].offset + offset;
+        else if (root != v && owner->value.data)
+            value->value.data = (uint8_t *)owner->value.data + offset;
+    }
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        if (step->scratch_buffer != PRN_NO_BUFFER)
+            step->context.scratch = base + plan->buffers[step->scratch_buffer].offset;
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c])
+                prn_plan_point(step->children[c],
+                               base + (step->children_buffer == PRN_NO_BUFFER
+                                           ? 0
+                                           : plan->buffers[step->children_buffer].offset));
+    }
+}

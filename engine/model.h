@@ -1,0 +1,26 @@
+/* What a loaded model is to the engine: the file, the operators that may serve it, and the data its plans share.
+ * Immutable but for the shared cache (which locks itself); reference-counted by sessions. */
+#ifndef PRN_ENGINE_MODEL_H
+#define PRN_ENGINE_MODEL_H
+
+#include "engine/registry.h"
+#include "engine/shared.h"
+#include "loaders/model.h"
+
+#include <stdatomic.h>
+
+struct prony_model {
+    atomic_uint references;
+    prn_model_file *file;
+    prony_registry *registry; /* may be NULL */
+    prn_shared *shared;
+    int64_t load_ns;
+};
+
+void prn_model_retain(prony_model *model);
+
+/* The operators of all graphs that nothing serves, "domain::Op-opset (n nodes)" each, sorted; pool-owned. */
+PRN_MUST_USE prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out,
+                                                size_t *count, prony_error *error);
+
+#endif

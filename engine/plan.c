@@ -1,0 +1,355 @@
+/* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
+ * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+#include "engine/plan.h"
+
+#include <string.h>
+
+typedef struct planner {
+    prn_plan *plan;
+    prony_error *error;
+} planner;
+
+static uint32_t add_value(prn_plan *plan, uint32_t source)
+{
+    if (plan->value_count >= PRN_NO_VALUE - 1 || !PRN_GROW(plan->values, plan->value_capacity, plan->value_count + 1))
+        return PRN_NO_VALUE;
+    prn_plan_value *value = prn_pool_alloc(&plan->pool, 1, sizeof *value);
+    if (!value) return PRN_NO_VALUE;
+    const prn_value_def *def = plan->program->values[source];
+    *value = (prn_plan_value){.value = def->info,
+                              .source = source,
+                              .variant = PRN_NO_VALUE,
+                              .alias = PRN_NO_VALUE,
+                              .defined = PRN_NO_STEP,
+                              .buffer = PRN_NO_BUFFER};
+    plan->values[plan->value_count] = value;
+    return (uint32_t)plan->value_count++;
+}
+
+static prony_status add_values(planner *p)
+{
+    prn_plan *plan = p->plan;
+    for (uint32_t i = 0; i < plan->program->value_count; i++) {
+        const prn_value_def *def = plan->program->values[i];
+        uint32_t id = add_value(plan, i);
+        if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
+        prn_plan_value *value = plan->values[id];
+        value->constant = def->constant;
+        value->input = def->input && !def->constant;
+        value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
+        value->bytes = value->dynamic ? 0 : prn_layout_bytes(&value->value);
+        if (!value->dynamic && !value->input && value->bytes == SIZE_MAX && def->info.dtype != PRONY_UNDEFINED)
+            return prn_fail(p->error, PRONY_LIMIT, "value '%s' is too large", def->name);
+    }
+    return PRONY_OK;
+}
+
+/* A step whose contexts point at plan values. Ids are copied. */
+static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
+                          const uint32_t *outputs, uint32_t output_count)
+{
+    prn_plan *plan = p->plan;
+    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return NULL;
+    prn_step *step = prn_pool_alloc(&plan->pool, 1, sizeof *step);
+    if (!step) return NULL;
+    step->node = node;
+    step->inputs = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->inputs);
+    step->outputs = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->outputs);
+    step->input_values = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->input_values);
+    step->output_values = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->output_values);
+    if (!step->inputs || !step->outputs || !step->input_values || !step->output_values) return NULL;
+    for (uint32_t i = 0; i < input_count; i++) {
+        step->inputs[i] = inputs[i];
+        step->input_values[i] = inputs[i] == PRN_NO_VALUE ? NULL : &plan->values[inputs[i]]->value;
+    }
+    for (uint32_t k = 0; k < output_count; k++) {
+        step->outputs[k] = outputs[k];
+        step->output_values[k] = outputs[k] == PRN_NO_VALUE ? NULL : &plan->values[outputs[k]]->value;
+    }
+    step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
+    step->site = (prn_site){plan->program, node, plan, step};
+    step->context = prn_node_context(plan->program, node, NULL);
+    step->context.inputs = step->input_values;
+    step->context.outputs = step->output_values;
+    step->context.input_count = input_count;
+    step->context.output_count = output_count;
+    step->context.threads = plan->options.threads;
+    step->context.host_data = &step->site;
+    return step;
+}
+
+/* Makes the step the next to run. */
+static void append_step(prn_plan *plan, prn_step *step)
+{
+    for (uint32_t k = 0; k < step->context.output_count; k++)
+        if (step->outputs[k] != PRN_NO_VALUE) plan->values[step->outputs[k]]->defined = (uint32_t)plan->step_count;
+    plan->steps[plan->step_count++] = step;
+}
+
+static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
+{
+    plan->values[value]->alias = of;
+    plan->values[value]->alias_offset = offset;
+    plan->values[value]->defined = plan->values[of]->defined;
+}
+
+/* ---- layouts ---- */
+
+static prony_status reorder_node(planner *p, uint32_t source, prn_node_def **out)
+{
+    static const prn_attr_list no_attributes = {NULL, 0};
+    prn_node_def *node = prn_pool_alloc(&p->plan->pool, 1, sizeof *node);
+    if (!node) return prn_no_memory(p->error);
+    node->info = (prony_node){.op_type = "Reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
+    node->info.name = prn_pool_printf(&p->plan->pool, "reorder of %s", p->plan->program->values[source]->name);
+    node->binding = prn_registry_find(NULL, "prony", "Reorder", 1);
+    if (!node->info.name) return prn_no_memory(p->error);
+    if (!node->binding.op) return prn_fail(p->error, PRONY_INTERNAL, "operator prony::Reorder is not built");
+    *out = node;
+    return PRONY_OK;
+}
+
+/* The form of `value` in `layout`, made by a view or a Reorder step if it is not there yet. */
+static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layout, uint32_t *out)
+{
+    prn_plan *plan = p->plan;
+    for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant) {
+        if (plan->values[v]->value.layout != (uint8_t)layout) continue;
+        *out = v;
+        return PRONY_OK;
+    }
+    const prn_plan_value *from = plan->values[value];
+    uint32_t id = add_value(plan, from->source);
+    if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
+    prn_plan_value *to = plan->values[id];
+    to->value.layout = (uint8_t)layout;
+    to->value.data = NULL;
+    to->bytes = prn_layout_bytes(&to->value);
+    to->variant = plan->values[from->source]->variant;
+    plan->values[from->source]->variant = id;
+    *out = id;
+    if (prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
+        to->value.data = from->value.data;
+        to->constant = from->constant;
+        make_alias(plan, id, value, 0);
+        return PRONY_OK;
+    }
+    prn_node_def *node = NULL;
+    PRN_TRY(reorder_node(p, from->source, &node));
+    prn_step *step = add_step(p, node, &value, 1, &id, 1);
+    if (!step) return prn_no_memory(p->error);
+    step->kernel = prn_node_kernel(node, &step->context, false);
+    if (!step->kernel)
+        return prn_fail(p->error, PRONY_UNSUPPORTED, "value '%s': no kernel reorders %s into %s",
+                        plan->program->values[from->source]->name, prn_layout_name((prn_layout)from->value.layout),
+                        prn_layout_name(layout));
+    append_step(plan, step);
+    return PRONY_OK;
+}
+
+/* A node's inputs arrive as their producers made them: that layout is the offer. */
+static prony_status settle_layouts(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    size_t in_count = step->context.input_count, out_count = step->context.output_count;
+    prn_layout *in = prn_calloc(in_count + out_count + 1, sizeof *in);
+    if (!in) return prn_no_memory(p->error);
+    prn_layout *out = in + in_count;
+    prony_status status = PRONY_OK;
+    if (step->kernel && step->kernel->layouts) step->kernel->layouts(&step->context, in, out);
+    for (size_t i = 0; status == PRONY_OK && i < in_count; i++) {
+        if (step->inputs[i] == PRN_NO_VALUE) continue;
+        status = value_in_layout(p, step->inputs[i], in[i], &step->inputs[i]);
+        if (status == PRONY_OK) step->input_values[i] = &plan->values[step->inputs[i]]->value;
+    }
+    for (size_t k = 0; status == PRONY_OK && k < out_count; k++) {
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
+        prn_plan_value *value = plan->values[step->outputs[k]];
+        value->value.layout = (uint8_t)out[k];
+        if (!value->dynamic) value->bytes = prn_layout_bytes(&value->value);
+        if (value->bytes == SIZE_MAX)
+            status = prn_fail(p->error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);
+    }
+    prn_free(in);
+    return status;
+}
+
+/* ---- nodes ---- */
+
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. */
+static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
+{
+    prn_plan *plan = p->plan;
+    *done = false;
+    if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    for (uint32_t k = 1; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
+    uint32_t from = node->inputs[0];
+    prn_plan_value *to = plan->values[node->outputs[0]];
+    if (prn_shape_equal(&plan->values[from]->value.shape, &to->value.shape))
+        to->value.layout = plan->values[from]->value.layout;
+    else
+        PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
+    to->bytes = plan->values[from]->bytes;
+    to->constant = plan->values[from]->constant;
+    to->value.data = plan->values[from]->value.data;
+    make_alias(plan, node->outputs[0], from, 0);
+    *done = true;
+    return PRONY_OK;
+}
+
+/* Subgraphs read captured values as they stand in the model: plain. */
+static prony_status settle_captured(planner *p, const prn_node_def *node)
+{
+    for (uint32_t c = 0; c < node->child_count; c++) {
+        for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
+            uint32_t plain;
+            PRN_TRY(value_in_layout(p, node->children[c].captured[k], PRN_PLAIN, &plain));
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status plan_children(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    if (step->node->child_count == 0) return PRONY_OK;
+    step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
+    if (!step->children) return prn_no_memory(p->error);
+    for (uint32_t c = 0; c < step->node->child_count; c++) {
+        const prn_child *child = &step->node->children[c];
+        if (child->program)
+            PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error));
+    }
+    return PRONY_OK;
+}
+
+static prony_status step_cost(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    prony_cost *cost = &step->cost;
+    for (uint32_t l = 0; l < step->node->layer_count; l++)
+        if (!prn_cost_add(cost, &plan->program->layers[step->node->layers[l]].cost))
+            return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
+    if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
+    /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
+    prony_cost border;
+    prony_context context = step->context;
+    prn_node_def bare = {.binding = {.cost = prn_cost_none}};
+    context.error = p->error;
+    PRN_TRY(prn_node_cost(&bare, &context, &border));
+    cost->bytes_read = border.bytes_read;
+    cost->bytes_written = border.bytes_written;
+    return PRONY_OK;
+}
+
+static prony_status plan_node(planner *p, prn_node_def *node)
+{
+    prn_plan *plan = p->plan;
+    bool done;
+    if (!node->binding.op)
+        return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
+                        node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
+                        (long long)node->info.opset);
+    PRN_TRY(plan_view(p, node, &done));
+    if (done) return PRONY_OK;
+    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    if (!step) return prn_no_memory(p->error);
+    step->dynamic = node->dynamic;
+    step->context.error = p->error;
+    if (!step->dynamic) {
+        step->kernel = prn_node_kernel(node, &step->context, false);
+        if (!step->kernel) {
+            char text[PRN_SHAPE_TEXT_BYTES];
+            return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
+                              step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
+        }
+    }
+    PRN_TRY(settle_layouts(p, step));
+    PRN_TRY(settle_captured(p, node));
+    step->context.error = NULL;
+    append_step(plan, step);
+    PRN_TRY(plan_children(p, step));
+    return step_cost(p, step);
+}
+
+static prony_status plan_outputs(planner *p)
+{
+    prn_plan *plan = p->plan;
+    plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
+    if (!plan->outputs) return prn_no_memory(p->error);
+    for (size_t k = 0; k < plan->program->output_count; k++) {
+        PRN_TRY(value_in_layout(p, plan->program->outputs[k], PRN_PLAIN, &plan->outputs[k]));
+        plan->values[plan->outputs[k]]->output = true;
+    }
+    return PRONY_OK;
+}
+
+static prony_status prepare_steps(planner *p)
+{
+    prn_plan *plan = p->plan;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        if (!step->kernel || !step->kernel->prepare) continue;
+        prn_prepared prepared = {0};
+        step->context.error = p->error;
+        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        step->context.error = NULL;
+        step->state = step->context.state = prepared.state;
+        step->context.scratch_bytes = prepared.scratch_bytes;
+        if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
+    }
+    return PRONY_OK;
+}
+
+static prony_status build(planner *p)
+{
+    prn_plan *plan = p->plan;
+    PRN_TRY(add_values(p));
+    for (size_t n = 0; n < plan->program->node_count; n++)
+        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node(p, plan->program->nodes[n]));
+    PRN_TRY(plan_outputs(p));
+    PRN_TRY(prepare_steps(p));
+    PRN_TRY(prn_plan_buffers(plan, p->error));
+    if (plan->outer) return PRONY_OK;
+    PRN_TRY(prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
+                             plan->options.record_memory, p->error));
+    prn_plan_point(plan, prn_arena_base(plan->arena));
+    return PRONY_OK;
+}
+
+prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer, const prn_plan_options *options,
+                             prony_error *error)
+{
+    prn_plan *plan = prn_calloc(1, sizeof *plan);
+    if (!plan) return prn_no_memory(error);
+    plan->program = program;
+    plan->outer = outer;
+    plan->options = *options;
+    planner p = {plan, error};
+    prony_status status = build(&p);
+    if (status == PRONY_OK)
+        *out = plan;
+    else
+        prn_plan_release(plan);
+    return status;
+}
+
+void prn_plan_release(prn_plan *plan)
+{
+    if (!plan) return;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        if (step->kernel && step->kernel->release) step->kernel->release(step->state);
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++) prn_plan_release(step->children[c]);
+    }
+    if (!plan->outer) prn_arena_release(plan->arena);
+    prn_shared_drop(plan->program->model->shared, &plan->refs);
+    prn_free(plan->values);
+    prn_free(plan->steps);
+    prn_free(plan->buffers);
+    prn_free(plan->buffer_owner);
+    prn_free(plan->buffer_tag);
+    prn_pool_release(&plan->pool);
+    prn_free(plan);
+}

@@ -1,0 +1,95 @@
+/* The plan: an array of steps over one arena, made once per input shapes and thread budget, run many times.
+ *
+ *   program --kernels, layouts, reorders--> steps --views, joins, in-place, lifetimes--> buffers --memory plan--> offsets
+ *
+ * Every step's context is complete after planning: pointers into `values`, whose data pointers are fixed unless the value is
+ * dynamic. A run therefore touches no name, no lock and no heap.
+ * Ownership: the plan owns its values, steps, states and arena, and holds references to the program's shared data. It
+ * borrows the program. Used by one session, one run at a time.
+ */
+#ifndef PRN_ENGINE_PLAN_H
+#define PRN_ENGINE_PLAN_H
+
+#include "engine/arena.h"
+#include "engine/host.h"
+#include "engine/memory_plan.h"
+#include "profiler/trace.h"
+
+#define PRN_NO_BUFFER UINT32_MAX
+#define PRN_NO_STEP UINT32_MAX
+
+typedef struct prn_plan_value {
+    prony_value value; /* what contexts point at; layout settled */
+    uint32_t source;   /* program value it is, or is a reordered form of */
+    uint32_t variant;  /* next form of the same value in another layout; PRN_NO_VALUE ends */
+    uint32_t alias;    /* value whose bytes it shares; PRN_NO_VALUE: its own */
+    uint64_t alias_offset;
+    uint64_t bytes;       /* in its layout */
+    uint32_t defined;     /* step; PRN_NO_STEP: before the first */
+    uint32_t last_use;    /* step; step_count for graph outputs */
+    uint32_t buffer;      /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
+    bool constant, input, output, dynamic;
+} prn_plan_value;
+
+typedef struct prn_step {
+    prn_node_def *node;
+    const prn_kernel *kernel; /* dynamic steps: NULL, chosen when run */
+    uint32_t *inputs, *outputs; /* plan value ids; PRN_NO_VALUE where omitted */
+    const prony_value **input_values;
+    prony_value **output_values;
+    prony_context context;
+    prn_site site;
+    void *state;
+    uint32_t scratch_buffer;
+    struct prn_plan **children; /* one per node child */
+    uint32_t children_buffer;   /* arena bytes the children share: one runs at a time */
+    uint32_t *dying;            /* dynamic values whose last reader this step is */
+    uint32_t dying_count;
+    bool dynamic;
+    prony_cost cost; /* layers' sum; bytes external; dynamic steps: of the last run */
+} prn_step;
+
+typedef struct prn_plan_options {
+    int threads;
+    bool record_memory;
+    uint64_t memory_limit_bytes;
+} prn_plan_options;
+
+typedef struct prn_plan {
+    prn_program *program;
+    prn_plan_options options;
+    prn_pool pool;
+    prn_shared_refs refs;
+    prn_plan_value **values; /* stable addresses; the first program->value_count are the program's, in its order */
+    size_t value_count, value_capacity;
+    prn_step **steps;
+    size_t step_count, step_capacity;
+    uint32_t *outputs; /* plan values of the graph outputs, plain */
+    prn_buffer *buffers;
+    uint32_t *buffer_owner; /* value id; for scratch and children: step index */
+    uint8_t *buffer_tag;    /* prn_arena_tag */
+    size_t buffer_count;
+    prn_memory_plan_figures figures;
+    uint64_t scratch_bytes; /* largest of any step, as asked */
+    prn_arena *arena;       /* of the outermost plan; children borrow it */
+    uint8_t *base;          /* where this plan's buffers start */
+    struct prn_plan *outer;
+} prn_plan;
+
+/* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
+PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer,
+                                          const prn_plan_options *options, prony_error *error);
+void prn_plan_release(prn_plan *plan);
+
+/* Value that owns the bytes, and the offset in them. */
+uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
+
+/* Views, joins, in-place outputs, lifetimes and offsets: fills alias, buffer, buffers and figures. Steps are settled. */
+PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
+/* Points every value with bytes in the arena at them. */
+void prn_plan_point(prn_plan *plan, uint8_t *base);
+
+/* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. */
+PRN_MUST_USE prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error);
+
+#endif

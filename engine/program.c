@@ -1,0 +1,286 @@
+/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program as it
+ * was, and the caller gives the whole program up. */
+#include "engine/program.h"
+
+#include "engine/host.h"
+
+#include <string.h>
+
+uint32_t prn_program_add_value(prn_program *program, const char *name)
+{
+    if (program->value_count >= PRN_NO_VALUE - 1 ||
+        !PRN_GROW(program->values, program->value_capacity, program->value_count + 1))
+        return PRN_NO_VALUE;
+    prn_value_def *value = prn_pool_alloc(&program->pool, 1, sizeof *value);
+    if (!value) return PRN_NO_VALUE;
+    value->name = name;
+    value->info.shape = prn_shape_unknown();
+    value->producer = PRN_NO_NODE;
+    program->values[program->value_count] = value;
+    return (uint32_t)program->value_count++;
+}
+
+prn_node_def *prn_program_add_node(prn_program *program)
+{
+    if (program->node_count >= PRN_NO_NODE - 1 ||
+        !PRN_GROW(program->nodes, program->node_capacity, program->node_count + 1))
+        return NULL;
+    prn_node_def *node = prn_pool_alloc(&program->pool, 1, sizeof *node);
+    if (node) program->nodes[program->node_count++] = node;
+    return node;
+}
+
+prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info, void *data,
+                                      uint32_t *out, prony_error *error)
+{
+    const void *shared;
+    PRN_TRY(prn_shared_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
+    uint32_t id = prn_program_add_value(program, name);
+    if (id == PRN_NO_VALUE) return prn_no_memory(error);
+    prn_value_def *value = program->values[id];
+    value->info = *info;
+    value->info.data = (void *)(uintptr_t)shared;
+    value->constant = true;
+    *out = id;
+    return PRONY_OK;
+}
+
+bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count)
+{
+    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
+    const prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    if (!ids || !values) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = inputs[i];
+        values[i] = inputs[i] == PRN_NO_VALUE ? NULL : &program->values[inputs[i]]->info;
+    }
+    node->inputs = ids;
+    node->input_values = values;
+    node->input_count = count;
+    return true;
+}
+
+bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count)
+{
+    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
+    prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    if (!ids || !values) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = outputs[i];
+        values[i] = outputs[i] == PRN_NO_VALUE ? NULL : &program->values[outputs[i]]->info;
+    }
+    node->outputs = ids;
+    node->output_values = values;
+    node->output_count = count;
+    return true;
+}
+
+prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
+                             int64_t opset, prony_error *error)
+{
+    static const prn_attr_list no_attributes = {NULL, 0};
+    const prn_op *row = prn_op_find(domain, op, opset);
+    if (!row) return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
+    prony_node info = {.name = node->info.name,
+                       .op_type = row->name,
+                       .domain = row->domain,
+                       .opset = opset,
+                       .attributes = &no_attributes};
+    void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
+    if (!params) return prn_no_memory(error);
+    PRN_TRY(prn_params_parse(row, &info, params, error));
+    node->info = info;
+    node->params = params;
+    node->binding = prn_registry_find(NULL, domain, op, opset);
+    return PRONY_OK;
+}
+
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
+{
+    for (size_t n = 0; n < program->node_count; n++) {
+        prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != from) continue;
+            node->inputs[i] = to;
+            node->input_values[i] = &program->values[to]->info;
+        }
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++)
+                if (node->children[c].captured[k] == from) node->children[c].captured[k] = to;
+    }
+    for (size_t k = 0; k < program->output_count; k++) {
+        if (program->outputs[k] != from) continue;
+        program->outputs[k] = to;
+        program->values[from]->output = false;
+        program->values[to]->output = true;
+    }
+}
+
+void prn_program_count_uses(const prn_program *program, uint32_t *uses)
+{
+    memset(uses, 0, program->value_count * sizeof *uses);
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != PRN_NO_VALUE) uses[node->inputs[i]]++;
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++) uses[node->children[c].captured[k]]++;
+    }
+    for (size_t k = 0; k < program->output_count; k++) uses[program->outputs[k]]++;
+}
+
+bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
+{
+    uint32_t count = keep->layer_count + absorbed->layer_count;
+    uint32_t *layers = prn_pool_alloc(&program->pool, count + 1, sizeof *layers);
+    if (!layers) return false;
+    /* Ascending, so that reports list layers in the model's order whichever way the rewrite worked. */
+    uint32_t a = 0, b = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool first = b == absorbed->layer_count || (a < keep->layer_count && keep->layers[a] < absorbed->layers[b]);
+        layers[i] = first ? keep->layers[a++] : absorbed->layers[b++];
+    }
+    keep->layers = layers;
+    keep->layer_count = count;
+    absorbed->layer_count = 0;
+    absorbed->dead = true;
+    return true;
+}
+
+bool prn_program_sweep(prn_program *program)
+{
+    bool *live = prn_calloc(program->value_count + 1, sizeof *live);
+    if (!live) return false;
+    for (size_t k = 0; k < program->output_count; k++) live[program->outputs[k]] = true;
+    for (size_t n = program->node_count; n-- > 0;) {
+        prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        bool used = false;
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (node->outputs[k] != PRN_NO_VALUE && live[node->outputs[k]]) used = true;
+        if (!used) {
+            node->dead = true;
+            continue;
+        }
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != PRN_NO_VALUE) live[node->inputs[i]] = true;
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++) live[node->children[c].captured[k]] = true;
+    }
+    prn_free(live);
+    return true;
+}
+
+void prn_program_release(prn_program *program)
+{
+    if (!program) return;
+    for (size_t n = 0; n < program->node_count; n++)
+        for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
+            prn_program_release(program->nodes[n]->children[c].program);
+    prn_shared_drop(program->model->shared, &program->refs);
+    prn_free(program->values);
+    prn_free(program->nodes);
+    prn_free(program->layers);
+    prn_free(program->weights);
+    prn_pool_release(&program->pool);
+    prn_free(program);
+}
+
+prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error)
+{
+    (void)program;
+    return (prony_context){.node = &node->info,
+                           .params = node->params,
+                           .user = node->binding.run_user,
+                           .input_count = node->input_count,
+                           .output_count = node->output_count,
+                           .inputs = node->input_values,
+                           .outputs = node->output_values,
+                           .threads = 1,
+                           .post_ops = node->post_ops.count ? &node->post_ops : NULL,
+                           .host = &prn_engine_host,
+                           .error = error};
+}
+
+prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost)
+{
+    *cost = (prony_cost){0};
+    for (size_t i = 0; i < context->input_count; i++) {
+        const prony_value *in = context->inputs[i];
+        bool again = false;
+        for (size_t j = 0; j < i && in; j++) again |= context->inputs[j] == in;
+        if (!in || again || in->kind != PRONY_TENSOR) continue;
+        size_t bytes = prn_value_bytes(in);
+        if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
+            return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
+    }
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        if (!out || out->kind != PRONY_TENSOR) continue;
+        size_t bytes = prn_value_bytes(out);
+        if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_written, cost->bytes_written, bytes))
+            return prony_fail(context, PRONY_LIMIT, "the bytes of output %zu exceed 64 bits", k);
+    }
+    prony_context c = *context;
+    c.user = node->binding.cost_user;
+    return node->binding.cost(&c, cost);
+}
+
+bool prn_cost_add(prony_cost *to, const prony_cost *from)
+{
+    return prn_add_u64(&to->macs, to->macs, from->macs) && prn_add_u64(&to->madds, to->madds, from->madds) &&
+           prn_add_u64(&to->flops, to->flops, from->flops) && prn_add_u64(&to->special, to->special, from->special) &&
+           prn_add_u64(&to->int_ops, to->int_ops, from->int_ops) &&
+           prn_add_u64(&to->bytes_read, to->bytes_read, from->bytes_read) &&
+           prn_add_u64(&to->bytes_written, to->bytes_written, from->bytes_written) &&
+           prn_add_u64(&to->parameters, to->parameters, from->parameters);
+}
+
+const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
+{
+    const prony_value *first = NULL;
+    for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
+    for (const prn_kernel *k = node->binding.op->kernels; k->name; k++) {
+        if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
+        if (context->post_ops && !k->post_ops) continue;
+        if (plain_only && k->layouts && k[1].name) continue;
+        if (!k->usable || k->usable(context)) return k;
+    }
+    return NULL;
+}
+
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
+{
+    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (!kernel) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        const prony_value *first = prn_input(context, 0);
+        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+    }
+    prn_prepared prepared = {0};
+    if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
+    prony_status status = PRONY_OK;
+    void *scratch = NULL;
+    if (prepared.scratch_bytes) {
+        scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
+        if (!scratch) status = prn_no_memory(context->error);
+    }
+    context->state = prepared.state;
+    context->scratch = scratch;
+    context->scratch_bytes = prepared.scratch_bytes;
+    if (status == PRONY_OK) status = kernel->run(context);
+    context->state = NULL;
+    context->scratch = NULL;
+    prn_free_aligned(scratch);
+    if (kernel->release) kernel->release(prepared.state);
+    return status;
+}
+
+int prn_node_child(const prn_node_def *node, const struct prn_graph *graph)
+{
+    for (uint32_t c = 0; c < node->child_count; c++)
+        if (node->children[c].graph == graph) return (int)c;
+    return -1;
+}

@@ -1,0 +1,156 @@
+/* A program: one graph at bound shapes. Bind makes it, rewrites edit it, the plan reads it.
+ *
+ *   prn_graph + input shapes --bind--> program --rewrites--> program --plan--> steps
+ *
+ * Values and layers are only ever added; nodes are edited or marked dead. A layer is an original node of the model with its
+ * cost, fixed at bind time; each live node lists the layers it stands for, and every layer that costs something stands in
+ * exactly one live node, so that costs are conserved whatever a rewrite does.
+ * Ownership: everything is in the program's pool (addresses of values and nodes are stable), except constants (model file
+ * or shared cache) and child programs. One thread at a time.
+ */
+#ifndef PRN_ENGINE_PROGRAM_H
+#define PRN_ENGINE_PROGRAM_H
+
+#include "base/alloc.h"
+#include "engine/model.h"
+#include "ops/op.h"
+
+#define PRN_NO_VALUE UINT32_MAX
+#define PRN_NO_NODE UINT32_MAX
+
+typedef struct prn_value_def {
+    const char *name;
+    prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
+    bool constant;           /* same in every run; info.data is NULL only in a static program */
+    bool input, output;      /* of the graph */
+    uint32_t producer;       /* node; PRN_NO_NODE for inputs and constants */
+    const uint32_t *weights; /* constants: indices into program->weights of what it was computed from */
+    uint32_t weight_count;
+} prn_value_def;
+
+/* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
+typedef struct prn_weight {
+    uint64_t elements, bytes;
+    prony_dtype dtype;
+    int32_t rank;
+    bool claimed;
+} prn_weight;
+
+typedef struct prn_program prn_program;
+
+/* A subgraph attribute of a node, bound. */
+typedef struct prn_child {
+    const prn_graph *graph;
+    prn_program *program;
+    uint32_t *captured; /* values of the parent, in the order of graph->captured */
+    uint32_t captured_count;
+} prn_child;
+
+typedef struct prn_node_def {
+    prony_node info;
+    prn_operator_binding binding;
+    void *params;
+    uint32_t *inputs; /* value ids; PRN_NO_VALUE where omitted */
+    uint32_t *outputs;
+    uint32_t input_count, output_count;
+    const prony_value **input_values; /* &values[id]->info, NULL where omitted: what contexts point at */
+    prony_value **output_values;
+    prn_child *children;
+    uint32_t child_count;
+    const uint32_t *layers; /* what it stands for */
+    uint32_t layer_count;
+    prn_post_ops post_ops;
+    bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
+    bool dynamic; /* an input or output shape is known only at run time */
+} prn_node_def;
+
+typedef struct prn_layer {
+    prony_node info;
+    const uint32_t *inputs, *outputs; /* value ids */
+    uint32_t input_count, output_count;
+    prony_cost cost;
+    bool folded; /* evaluated at bind time, or unused */
+    bool dynamic;
+} prn_layer;
+
+struct prn_program {
+    const prony_model *model;
+    const prn_graph *graph;
+    const prn_program *parent;
+    bool static_only; /* inspect: large constants are not read, nothing runs */
+    prn_pool pool;
+    prn_shared_refs refs;
+    prn_value_def **values;
+    size_t value_count, value_capacity;
+    prn_node_def **nodes; /* in order of execution */
+    size_t node_count, node_capacity;
+    prn_layer *layers;
+    size_t layer_count, layer_capacity;
+    prn_weight *weights;
+    size_t weight_count, weight_capacity;
+    uint32_t *inputs; /* explicit graph inputs, then captured values */
+    size_t input_count;
+    uint32_t *outputs;
+    size_t output_count;
+};
+
+/* `inputs`: type and full shape per explicit graph input (rank -1: known at run time only). */
+typedef struct prn_bind_options {
+    const prony_value *inputs;
+    size_t input_count;
+    bool static_only;
+} prn_bind_options;
+
+/* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and `captured`
+ * (parent value ids in the order of graph->captured) are given; otherwise NULL. */
+PRN_MUST_USE prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
+                                           const prn_program *parent, const uint32_t *captured,
+                                           const prn_bind_options *options, prony_error *error);
+void prn_program_release(prn_program *program);
+
+/* ---- editing, for bind and rewrites ---- */
+
+/* PRN_NO_VALUE on out of memory. */
+uint32_t prn_program_add_value(prn_program *program, const char *name);
+/* Appends to the order of execution; NULL on out of memory. */
+prn_node_def *prn_program_add_node(prn_program *program);
+/* A new constant of the type and shape in `info`. `data` comes from prn_alloc_aligned(64, …) and is taken over, also on
+ * failure; equal constants are shared. */
+PRN_MUST_USE prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info,
+                                                   void *data, uint32_t *out, prony_error *error);
+/* Sets a node's inputs (ids are copied). false: out of memory, node unchanged. */
+PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count);
+PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count);
+/* Turns a node into another built-in operator, with zeroed parameters at their defaults (fill node->params afterwards);
+ * name, inputs, outputs and layers stay. Error if the table has no such row. */
+PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
+                                          int64_t opset, prony_error *error);
+/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
+/* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
+void prn_program_count_uses(const prn_program *program, uint32_t *uses);
+/* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
+PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
+/* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
+ * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
+PRN_MUST_USE bool prn_program_sweep(prn_program *program);
+
+/* ---- one node outside of a plan ---- */
+
+/* For infer, check, cost, usable, layouts and prepare. Points into node and program. */
+prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error);
+/* Cost with the general byte rule applied first. `context` has the node's full shapes. */
+PRN_MUST_USE prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost);
+/* to += from, checked; facts are left alone. false: overflow. */
+PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
+
+/* First kernel that takes the types, is usable, and (plain_only) works on plain layouts. NULL: none. */
+const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only);
+/* Prepares, runs and releases a plain kernel once; outputs have data. Heap calls are fine here: bind time and dynamic
+ * steps. `context` arrives as from prn_node_context, with data in place. */
+PRN_MUST_USE prony_status prn_node_run_once(const prn_node_def *node, prony_context *context);
+
+/* Index of the child that `graph` is, or -1. */
+int prn_node_child(const prn_node_def *node, const struct prn_graph *graph);
+
+#endif

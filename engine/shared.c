@@ -1,0 +1,191 @@
+/* Reference-counted table of read-only data. One mutex guards a chained hash table; entries never move, so the data
+ * pointers handed out stay valid while referenced. */
+#include "engine/shared.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define PRN_SHARED_BUCKETS 1024
+
+struct prn_shared_entry {
+    prn_shared_entry *next;
+    const void *source; /* NULL: interned by content */
+    char *tag;          /* NULL: interned by content */
+    uint64_t hash;
+    size_t bytes;
+    void *data;
+    uint64_t references;
+};
+
+struct prn_shared {
+    pthread_mutex_t lock;
+    prn_shared_entry *bucket[PRN_SHARED_BUCKETS];
+    uint64_t bytes;
+};
+
+/* FNV-1a over 8-byte words: only an index, equality is always checked on the bytes. */
+static uint64_t hash_bytes(const void *data, size_t size, uint64_t hash)
+{
+    const uint8_t *p = data;
+    while (size >= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = (hash ^ word) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 29;
+        p += 8;
+        size -= 8;
+    }
+    while (size-- > 0) hash = (hash ^ *p++) * UINT64_C(0x100000001b3);
+    return hash ^ (hash >> 32);
+}
+
+prony_status prn_shared_create(prn_shared **out, prony_error *error)
+{
+    prn_shared *shared = prn_calloc(1, sizeof *shared);
+    if (!shared) return prn_no_memory(error);
+    if (pthread_mutex_init(&shared->lock, NULL) != 0) {
+        prn_free(shared);
+        return prn_no_memory(error);
+    }
+    *out = shared;
+    return PRONY_OK;
+}
+
+void prn_shared_release(prn_shared *shared)
+{
+    if (!shared) return;
+    pthread_mutex_destroy(&shared->lock);
+    prn_free(shared);
+}
+
+static void entry_free(prn_shared_entry *entry)
+{
+    prn_free_aligned(entry->data);
+    prn_free(entry->tag);
+    prn_free(entry);
+}
+
+static bool refs_add(prn_shared_refs *refs, prn_shared_entry *entry)
+{
+    if (!PRN_GROW(refs->items, refs->capacity, refs->count + 1)) return false;
+    refs->items[refs->count++] = entry;
+    entry->references++;
+    return true;
+}
+
+static prn_shared_entry *find(const prn_shared *shared, uint64_t hash, const void *source, const char *tag)
+{
+    for (prn_shared_entry *e = shared->bucket[hash % PRN_SHARED_BUCKETS]; e; e = e->next)
+        if (e->hash == hash && e->tag && e->source == source && strcmp(e->tag, tag) == 0) return e;
+    return NULL;
+}
+
+static prn_shared_entry *find_content(const prn_shared *shared, uint64_t hash, const void *data, size_t bytes)
+{
+    for (prn_shared_entry *e = shared->bucket[hash % PRN_SHARED_BUCKETS]; e; e = e->next)
+        if (e->hash == hash && !e->tag && e->bytes == bytes && memcmp(e->data, data, bytes) == 0) return e;
+    return NULL;
+}
+
+static void link_entry(prn_shared *shared, prn_shared_entry *entry)
+{
+    prn_shared_entry **head = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
+    entry->next = *head;
+    *head = entry;
+    shared->bytes += entry->bytes;
+}
+
+static prony_status build_entry(prn_shared_entry **out, const void *source, const char *tag, size_t bytes,
+                                prony_status (*build)(void *argument, void *data), void *argument, prony_error *error)
+{
+    prn_shared_entry *entry = prn_calloc(1, sizeof *entry);
+    if (!entry) return prn_no_memory(error);
+    entry->source = source;
+    entry->bytes = bytes;
+    entry->tag = prn_strdup(tag);
+    entry->data = prn_alloc_aligned(64, bytes ? bytes : 1);
+    prony_status status = entry->tag && entry->data ? build(argument, entry->data) : prn_no_memory(error);
+    if (status != PRONY_OK) {
+        entry_free(entry);
+        return status;
+    }
+    *out = entry;
+    return PRONY_OK;
+}
+
+prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const void *source, const char *tag, size_t bytes,
+                            prony_status (*build)(void *argument, void *data), void *argument, const void **out,
+                            prony_error *error)
+{
+    uint64_t hash = hash_bytes(tag, strlen(tag), (uint64_t)(uintptr_t)source);
+    prony_status status = PRONY_OK;
+    pthread_mutex_lock(&shared->lock);
+    prn_shared_entry *entry = find(shared, hash, source, tag);
+    if (!entry) {
+        status = build_entry(&entry, source, tag, bytes, build, argument, error);
+        if (status == PRONY_OK) {
+            entry->hash = hash;
+            if (refs_add(refs, entry)) {
+                link_entry(shared, entry);
+            } else {
+                entry_free(entry);
+                status = prn_no_memory(error);
+            }
+        }
+    } else if (!refs_add(refs, entry)) {
+        status = prn_no_memory(error);
+    }
+    if (status == PRONY_OK) *out = entry->data;
+    pthread_mutex_unlock(&shared->lock);
+    return status;
+}
+
+prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes, const void **out,
+                               prony_error *error)
+{
+    uint64_t hash = hash_bytes(data, bytes, bytes);
+    pthread_mutex_lock(&shared->lock);
+    prn_shared_entry *entry = find_content(shared, hash, data, bytes);
+    bool fresh = !entry;
+    if (fresh) {
+        entry = prn_calloc(1, sizeof *entry);
+        if (entry) {
+            entry->hash = hash;
+            entry->bytes = bytes;
+            entry->data = data;
+        }
+    }
+    bool ok = entry && refs_add(refs, entry);
+    if (ok && fresh) link_entry(shared, entry);
+    if (ok) *out = entry->data;
+    if (!ok && fresh) prn_free(entry);
+    pthread_mutex_unlock(&shared->lock);
+    if (!ok || !fresh) prn_free_aligned(data);
+    return ok ? PRONY_OK : prn_no_memory(error);
+}
+
+void prn_shared_drop(prn_shared *shared, prn_shared_refs *refs)
+{
+    if (!shared) return;
+    pthread_mutex_lock(&shared->lock);
+    for (size_t i = refs->count; i-- > 0;) {
+        prn_shared_entry *entry = refs->items[i];
+        if (--entry->references > 0) continue;
+        prn_shared_entry **link = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
+        while (*link != entry) link = &(*link)->next;
+        *link = entry->next;
+        shared->bytes -= entry->bytes;
+        entry_free(entry);
+    }
+    pthread_mutex_unlock(&shared->lock);
+    prn_free(refs->items);
+    *refs = (prn_shared_refs){0};
+}
+
+uint64_t prn_shared_bytes(prn_shared *shared)
+{
+    pthread_mutex_lock(&shared->lock);
+    uint64_t bytes = shared->bytes;
+    pthread_mutex_unlock(&shared->lock);
+    return bytes;
+}

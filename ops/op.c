@@ -1,0 +1,281 @@
+/* The operator table, attribute parsing, and what every family shares: cost arithmetic, shape inference of the common
+ * kind, and input checks. The table is const; nothing here owns memory.
+ * Invariant: whatever a model says reaches a family file only after its type was checked against the attribute rows. */
+#include "ops/op.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PRN_OP(symbol) extern const prn_op prn_op_##symbol;
+#include "ops/op_list.inc"
+#undef PRN_OP
+
+static const prn_op *const table[] = {
+#define PRN_OP(symbol) &prn_op_##symbol,
+#include "ops/op_list.inc"
+#undef PRN_OP
+    NULL};
+
+size_t prn_op_count(void)
+{
+    return sizeof table / sizeof *table - 1;
+}
+
+const prn_op *prn_op_at(size_t index)
+{
+    return index < prn_op_count() ? table[index] : NULL;
+}
+
+const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
+{
+    const prn_op *best = NULL;
+    for (const prn_op *const *op = table; *op; op++) {
+        if ((*op)->since_opset > opset || (best && (*op)->since_opset < best->since_opset)) continue;
+        if (strcmp((*op)->name, name) == 0 && strcmp((*op)->domain, domain) == 0) best = *op;
+    }
+    return best;
+}
+
+/* ---- attributes */
+
+static prn_attr_type wanted_attr(prn_param_type type)
+{
+    static const prn_attr_type wanted[] = {
+        [PRN_PARAM_INT] = PRN_ATTR_INT,     [PRN_PARAM_FLOAT] = PRN_ATTR_FLOAT,   [PRN_PARAM_STRING] = PRN_ATTR_STRING,
+        [PRN_PARAM_INTS] = PRN_ATTR_INTS,   [PRN_PARAM_FLOATS] = PRN_ATTR_FLOATS, [PRN_PARAM_TENSOR] = PRN_ATTR_TENSOR,
+        [PRN_PARAM_GRAPH] = PRN_ATTR_GRAPH,
+    };
+    return wanted[type];
+}
+
+static void param_default(const prn_param *param, char *field)
+{
+    switch (param->type) {
+    case PRN_PARAM_INT:
+        *(int64_t *)(void *)field = param->int_default;
+        break;
+    case PRN_PARAM_FLOAT:
+        *(float *)(void *)field = param->float_default;
+        break;
+    case PRN_PARAM_STRING:
+        *(const char **)(void *)field = param->string_default;
+        break;
+    case PRN_PARAM_INTS:
+    case PRN_PARAM_FLOATS:
+    case PRN_PARAM_TENSOR:
+    case PRN_PARAM_GRAPH:
+        break; /* zero bytes are their absence */
+    }
+}
+
+static void param_set(const prn_param *param, const prn_attr *attr, char *field)
+{
+    switch (param->type) {
+    case PRN_PARAM_INT:
+        *(int64_t *)(void *)field = attr->i;
+        break;
+    case PRN_PARAM_FLOAT:
+        *(float *)(void *)field = attr->f;
+        break;
+    case PRN_PARAM_STRING:
+        *(const char **)(void *)field = attr->s.data;
+        break;
+    case PRN_PARAM_INTS:
+        *(prn_ints *)(void *)field = (prn_ints){attr->ints, attr->count, true};
+        break;
+    case PRN_PARAM_FLOATS:
+        *(prn_floats *)(void *)field = (prn_floats){attr->floats, attr->count, true};
+        break;
+    case PRN_PARAM_TENSOR:
+        *(const prony_value **)(void *)field = attr->tensor;
+        break;
+    case PRN_PARAM_GRAPH:
+        *(const struct prn_graph **)(void *)field = attr->graph;
+        break;
+    }
+}
+
+/* An empty list carries no type of its own in some encodings, so it passes for either list. */
+static bool attr_fits(const prn_param *param, const prn_attr *attr)
+{
+    if (attr->type == wanted_attr(param->type)) return true;
+    switch (param->type) {
+    case PRN_PARAM_TENSOR:
+        return attr->type == PRN_ATTR_SPARSE_TENSOR && attr->tensor;
+    case PRN_PARAM_INTS:
+        return attr->type == PRN_ATTR_FLOATS && attr->count == 0;
+    case PRN_PARAM_FLOATS:
+        return attr->type == PRN_ATTR_INTS && attr->count == 0;
+    default:
+        return false;
+    }
+}
+
+prony_status prn_params_parse(const prn_op *op, const prony_node *node, void *params, prony_error *error)
+{
+    if (op->params_bytes) memset(params, 0, op->params_bytes);
+    for (const prn_param *param = op->params; param && param->name; param++) {
+        char *field = (char *)params + param->offset;
+        const prn_attr *attr = node->attributes ? prn_attr_find(node->attributes, param->name) : NULL;
+        if (!attr) {
+            if (param->required) {
+                return prn_fail(error, PRONY_INVALID_MODEL, "node '%s' (%s): attribute '%s' is missing", node->name,
+                                node->op_type, param->name);
+            }
+            param_default(param, field);
+            continue;
+        }
+        if (!attr_fits(param, attr)) {
+            return prn_fail(error, PRONY_INVALID_MODEL, "node '%s' (%s): attribute '%s' is of type %s, wanted %s",
+                            node->name, node->op_type, param->name, prn_attr_type_name(attr->type),
+                            prn_attr_type_name(wanted_attr(param->type)));
+        }
+        param_set(param, attr, field);
+    }
+    return PRONY_OK;
+}
+
+/* ---- cost */
+
+prony_status prn_cost_none(const prony_context *context, prony_cost *cost)
+{
+    (void)context;
+    (void)cost;
+    return PRONY_OK;
+}
+
+void prn_cost_fact(prony_cost *cost, const char *key, int64_t value)
+{
+    assert(cost->fact_count < PRONY_MAX_FACTS);
+    if (cost->fact_count < PRONY_MAX_FACTS) cost->facts[cost->fact_count++] = (prony_fact){key, value};
+}
+
+static prony_status cost_overflow(const prony_context *context)
+{
+    return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
+}
+
+prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
+                                  uint64_t special_per_element)
+{
+    const prony_value *in = prn_input(context, 0), *out = prn_output(context, 0);
+    bool is_float = (in && prn_dtype_is_float(in->dtype)) || (out && prn_dtype_is_float(out->dtype));
+    uint64_t *total = is_float ? &cost->flops : &cost->int_ops;
+    uint64_t operations, special;
+    if (!prn_mul_u64(&operations, count, per_element) || !prn_add_u64(total, *total, operations) ||
+        !prn_mul_u64(&special, count, special_per_element)) {
+        return cost_overflow(context);
+    }
+    if (is_float && !prn_add_u64(&cost->special, cost->special, special)) return cost_overflow(context);
+    return PRONY_OK;
+}
+
+prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint64_t macs, bool integer)
+{
+    uint64_t *total = integer ? &cost->int_ops : &cost->flops;
+    uint64_t operations;
+    if (!prn_mul_u64(&operations, macs, 2) || !prn_add_u64(total, *total, operations) ||
+        !prn_add_u64(&cost->macs, cost->macs, macs) || !prn_add_u64(&cost->madds, cost->madds, macs)) {
+        return cost_overflow(context);
+    }
+    return PRONY_OK;
+}
+
+/* ---- shape inference */
+
+void prn_set_output(const prony_context *context, size_t i, prony_dtype dtype, const prony_shape *shape)
+{
+    prony_value *out = prn_output(context, i);
+    if (!out) return;
+    out->kind = PRONY_TENSOR;
+    out->dtype = dtype;
+    out->shape = *shape;
+}
+
+prony_status prn_infer_same(const prony_context *context)
+{
+    prn_set_output(context, 0, context->inputs[0]->dtype, &context->inputs[0]->shape);
+    return PRONY_OK;
+}
+
+prony_status prn_infer_broadcast(const prony_context *context)
+{
+    const prony_value *first = context->inputs[0];
+    prony_shape shape = first->shape;
+    for (size_t i = 1; i < context->input_count; i++) {
+        const prony_value *in = context->inputs[i];
+        char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
+        if (!in) continue;
+        if (in->dtype != first->dtype) {
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s but input 0 is %s", i,
+                              prn_value_text(in, right), prn_value_text(first, left));
+        }
+        prony_shape merged;
+        if (!prn_shape_broadcast(&merged, &shape, &in->shape)) {
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu of shape %s does not broadcast with %s", i,
+                              prn_shape_text(&in->shape, right), prn_shape_text(&shape, left));
+        }
+        shape = merged;
+    }
+    prn_set_output(context, 0, first->dtype, &shape);
+    return PRONY_OK;
+}
+
+/* ---- checks */
+
+prony_status prn_check_type(const prony_context *context, size_t input, uint32_t types)
+{
+    const prony_value *in = prn_input(context, input);
+    if (!in || types == PRN_TYPE_ANY) return PRONY_OK;
+    if (in->kind == PRONY_TENSOR && in->dtype < PRONY_DTYPE_COUNT && (types & PRN_TYPE(in->dtype))) return PRONY_OK;
+    char wanted[256] = "", came[PRN_SHAPE_TEXT_BYTES];
+    size_t used = 0;
+    for (int dtype = 1; dtype < PRONY_DTYPE_COUNT && used < sizeof wanted; dtype++) {
+        if (!(types & PRN_TYPE(dtype))) continue;
+        int wrote = snprintf(wanted + used, sizeof wanted - used, "%s%s", used ? ", " : "",
+                             prony_dtype_name((prony_dtype)dtype));
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted a tensor of %s", input,
+                      in->kind == PRONY_TENSOR ? prn_value_text(in, came) : "no tensor", wanted);
+}
+
+prony_status prn_check_rank(const prony_context *context, size_t input, int min_rank, int max_rank)
+{
+    const prony_value *in = prn_input(context, input);
+    if (!in || (in->shape.rank >= min_rank && in->shape.rank <= max_rank)) return PRONY_OK;
+    char came[PRN_SHAPE_TEXT_BYTES];
+    if (min_rank == max_rank) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted rank %d", input,
+                          prn_value_text(in, came), min_rank);
+    }
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted rank %d to %d", input,
+                      prn_value_text(in, came), min_rank, max_rank);
+}
+
+prony_status prn_input_ints(const prony_context *context, size_t input, int64_t *out, size_t capacity, size_t *count,
+                            bool *known)
+{
+    const prony_value *in = prn_input(context, input);
+    *count = 0;
+    *known = true;
+    if (!in) return PRONY_OK;
+    PRN_TRY(prn_check_type(context, input, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
+    int64_t elements = prony_shape_numel(&in->shape);
+    if (elements < 0) {
+        *known = false;
+        return PRONY_OK;
+    }
+    if ((uint64_t)elements > capacity) {
+        return prony_fail(context, PRONY_LIMIT, "input %zu has %lld elements, at most %zu make sense here", input,
+                          (long long)elements, capacity);
+    }
+    *count = (size_t)elements;
+    *known = in->data || elements == 0;
+    if (!*known) return PRONY_OK;
+    for (size_t i = 0; i < *count; i++) {
+        out[i] = in->dtype == PRONY_INT64 ? ((const int64_t *)in->data)[i] : ((const int32_t *)in->data)[i];
+    }
+    return PRONY_OK;
+}

@@ -1,0 +1,373 @@
+/* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity and
+ * Dropout at inference. The engine lets the result be a view; the kernel copies where it cannot.
+ * Invariant: output 0 has exactly input 0's elements in input 0's order. */
+#include "ops/copy_nd.h"
+
+#include <string.h>
+
+static prony_status run_view(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = prn_output(context, 0);
+    if (out) prn_copy_bytes(context->threads, in->data, out->data, prn_layout_bytes(in));
+    return PRONY_OK;
+}
+
+static void layouts_same(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
+}
+
+static const prn_kernel view_kernels[] = {
+    {.name = "view_reference", .backend = "reference", .run = run_view, .inplace = 1},
+    {0},
+};
+
+/* Axes in [-rank, rank), each once, as a bit mask. */
+static prony_status axes_mask(const prony_context *context, const int64_t *axes, size_t count, int rank, uint32_t *mask)
+{
+    *mask = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = axes[i];
+        if (!prn_axis_normalize(&axis, rank)) {
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes[i], rank);
+        }
+        if (*mask >> axis & 1) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is given twice", (long long)axes[i]);
+        }
+        *mask |= UINT32_C(1) << axis;
+    }
+    return PRONY_OK;
+}
+
+static prony_status set_shape(const prony_context *context, const prony_shape *shape)
+{
+    prn_set_output(context, 0, context->inputs[0]->dtype, shape);
+    return PRONY_OK;
+}
+
+static prony_status set_unknown(const prony_context *context)
+{
+    prony_shape shape = prn_shape_unknown();
+    return set_shape(context, &shape);
+}
+
+/* ---- Reshape */
+
+typedef struct reshape_params {
+    int64_t allowzero;
+} reshape_params;
+
+static const prn_param reshape_attributes[] = {PRN_INT(reshape_params, allowzero, 0), {0}};
+
+static prony_status reshape_infer(const prony_context *context)
+{
+    const reshape_params *params = context->params;
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = {0};
+    int64_t wanted[PRONY_MAX_RANK];
+    size_t count;
+    bool known;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_rank(context, 1, 1, 1));
+    PRN_TRY(prn_input_ints(context, 1, wanted, PRONY_MAX_RANK, &count, &known));
+    if (!known) return set_unknown(context);
+    int inferred = -1;
+    shape.rank = (int32_t)count;
+    for (int i = 0; i < shape.rank; i++) {
+        shape.dim[i] = wanted[i];
+        if (wanted[i] < -1 || (wanted[i] == -1 && inferred >= 0)) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "shape[%d] = %lld makes no sense", i, (long long)wanted[i]);
+        }
+        if (wanted[i] == -1) {
+            inferred = i;
+            shape.dim[i] = 1;
+        } else if (wanted[i] == 0 && !params->allowzero) {
+            if (i >= in->shape.rank) {
+                return prony_fail(context, PRONY_INVALID_MODEL, "shape[%d] = 0 copies an axis the input has not", i);
+            }
+            shape.dim[i] = in->shape.dim[i];
+        }
+    }
+    int64_t have = prony_shape_numel(&in->shape), rest = prony_shape_numel(&shape);
+    if (inferred >= 0 && rest > 0 && have % rest == 0) shape.dim[inferred] = have / rest;
+    if (prony_shape_numel(&shape) != have || (inferred >= 0 && rest <= 0)) {
+        char from[PRN_SHAPE_TEXT_BYTES], to[PRN_SHAPE_TEXT_BYTES];
+        if (inferred >= 0) shape.dim[inferred] = -1;
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "cannot reshape %s to %s", prn_shape_text(&in->shape, from),
+                          prn_shape_text(&shape, to));
+    }
+    return set_shape(context, &shape);
+}
+
+const prn_op prn_op_reshape = {.name = "Reshape",
+                               .domain = "",
+                               .since_opset = 5,
+                               .min_inputs = 2,
+                               .max_inputs = 2,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .flags = PRN_OP_VIEW,
+                               .params = reshape_attributes,
+                               .params_bytes = sizeof(reshape_params),
+                               .infer = reshape_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0",
+                               .kernels = view_kernels};
+
+/* ---- Flatten */
+
+typedef struct flatten_params {
+    int64_t axis;
+} flatten_params;
+
+static const prn_param flatten_attributes[] = {PRN_INT(flatten_params, axis, 1), {0}};
+
+static prony_status flatten_infer(const prony_context *context)
+{
+    const flatten_params *params = context->params;
+    const prony_value *in = context->inputs[0];
+    int64_t axis = params->axis;
+    PRN_TRY(prn_check_movable(context, 0));
+    if (axis != in->shape.rank && !prn_axis_normalize(&axis, in->shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          in->shape.rank);
+    }
+    prony_shape shape = {2,
+                         {prn_shape_count(&in->shape, 0, (int)axis),
+                          prn_shape_count(&in->shape, (int)axis, in->shape.rank)}};
+    if (!prn_shape_known(&shape)) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    return set_shape(context, &shape);
+}
+
+const prn_op prn_op_flatten = {.name = "Flatten",
+                               .domain = "",
+                               .since_opset = 1,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .flags = PRN_OP_VIEW,
+                               .params = flatten_attributes,
+                               .params_bytes = sizeof(flatten_params),
+                               .infer = flatten_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0",
+                               .kernels = view_kernels};
+
+/* ---- Squeeze, Unsqueeze */
+
+typedef struct axes_params {
+    prn_ints axes;
+} axes_params;
+
+static const prn_param axes_attributes[] = {PRN_INTS(axes_params, axes), {0}};
+
+/* Axes from input 1 (opset 13) or the attribute. */
+static prony_status read_axes(const prony_context *context, int64_t axes[PRONY_MAX_RANK], size_t *count, bool *known,
+                              bool *given)
+{
+    const axes_params *params = context->params;
+    *given = prn_input(context, 1) != NULL;
+    if (*given || !params->axes.present) return prn_input_ints(context, 1, axes, PRONY_MAX_RANK, count, known);
+    *given = *known = true;
+    *count = params->axes.count;
+    if (*count > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "%zu axes", *count);
+    memcpy(axes, params->axes.v, *count * sizeof *axes);
+    return PRONY_OK;
+}
+
+static prony_status squeeze_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = {0};
+    int64_t axes[PRONY_MAX_RANK];
+    size_t count;
+    bool known, given;
+    uint32_t mask;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(read_axes(context, axes, &count, &known, &given));
+    if (!known) return set_unknown(context);
+    PRN_TRY(axes_mask(context, axes, count, in->shape.rank, &mask));
+    for (int i = 0; i < in->shape.rank; i++) {
+        bool drop = given ? mask >> i & 1 : in->shape.dim[i] == 1;
+        if (drop && in->shape.dim[i] != 1) {
+            char text[PRN_SHAPE_TEXT_BYTES];
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "axis %d of %s is not 1", i,
+                              prn_shape_text(&in->shape, text));
+        }
+        if (!drop) shape.dim[shape.rank++] = in->shape.dim[i];
+    }
+    return set_shape(context, &shape);
+}
+
+static prony_status unsqueeze_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = {0};
+    int64_t axes[PRONY_MAX_RANK];
+    size_t count;
+    bool known, given;
+    uint32_t mask;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(read_axes(context, axes, &count, &known, &given));
+    if (!given) return prony_fail(context, PRONY_INVALID_MODEL, "there are no axes");
+    if (!known) return set_unknown(context);
+    shape.rank = in->shape.rank + (int32_t)count;
+    if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
+    PRN_TRY(axes_mask(context, axes, count, shape.rank, &mask));
+    for (int i = 0, from = 0; i < shape.rank; i++) shape.dim[i] = mask >> i & 1 ? 1 : in->shape.dim[from++];
+    return set_shape(context, &shape);
+}
+
+const prn_op prn_op_squeeze = {.name = "Squeeze",
+                               .domain = "",
+                               .since_opset = 1,
+                               .min_inputs = 1,
+                               .max_inputs = 2,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .flags = PRN_OP_VIEW,
+                               .params = axes_attributes,
+                               .params_bytes = sizeof(axes_params),
+                               .infer = squeeze_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0",
+                               .kernels = view_kernels};
+
+const prn_op prn_op_unsqueeze = {.name = "Unsqueeze",
+                                 .domain = "",
+                                 .since_opset = 1,
+                                 .min_inputs = 1,
+                                 .max_inputs = 2,
+                                 .min_outputs = 1,
+                                 .max_outputs = 1,
+                                 .flags = PRN_OP_VIEW,
+                                 .params = axes_attributes,
+                                 .params_bytes = sizeof(axes_params),
+                                 .infer = unsqueeze_infer,
+                                 .cost = prn_cost_none,
+                                 .cost_text = "0",
+                                 .kernels = view_kernels};
+
+/* ---- Identity */
+
+static prony_status identity_infer(const prony_context *context)
+{
+    PRN_TRY(prn_check_movable(context, 0));
+    return prn_infer_same(context);
+}
+
+static const prn_kernel identity_kernels[] = {
+    {.name = "identity_reference",
+     .backend = "reference",
+     .layouts = layouts_same,
+     .run = run_view,
+     .inplace = 1},
+    {0},
+};
+
+const prn_op prn_op_identity = {.name = "Identity",
+                                .domain = "",
+                                .since_opset = 1,
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .min_outputs = 1,
+                                .max_outputs = 1,
+                                .flags = PRN_OP_VIEW,
+                                .infer = identity_infer,
+                                .cost = prn_cost_none,
+                                .cost_text = "0",
+                                .kernels = identity_kernels};
+
+/* ---- Dropout */
+
+typedef struct dropout_params {
+    float ratio;
+} dropout_params;
+
+static const prn_param dropout_attributes[] = {PRN_FLOAT(dropout_params, ratio, 0.5f), {0}};
+
+/* Training with a ratio other than zero would need random numbers; as far as the inputs are known it is refused. */
+static prony_status dropout_refuse_training(const prony_context *context)
+{
+    const prony_value *ratio = prn_input(context, 1), *training = prn_input(context, 2);
+    if (!training || !training->data || !*(const uint8_t *)training->data) return PRONY_OK;
+    static const uint8_t zeros[sizeof(double)];
+    size_t bytes = ratio ? prn_value_bytes(ratio) : 0;
+    if (ratio && ratio->data && bytes <= sizeof zeros && memcmp(ratio->data, zeros, bytes) == 0) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "training mode with a ratio other than 0");
+}
+
+static prony_status dropout_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0], *training = prn_input(context, 2);
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_type(context, 2, PRN_TYPE(PRONY_BOOL)));
+    if (training && prony_shape_numel(&training->shape) != 1) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "training_mode is no scalar");
+    }
+    PRN_TRY(dropout_refuse_training(context));
+    prn_set_output(context, 0, in->dtype, &in->shape);
+    /* Up to opset 9 the mask had the input's type. */
+    prn_set_output(context, 1, context->node->opset < 10 ? in->dtype : PRONY_BOOL, &in->shape);
+    return PRONY_OK;
+}
+
+static prony_status dropout_check(const prony_context *context)
+{
+    if (context->node->opset >= 10 || !prn_output(context, 1)) return PRONY_OK;
+    return prn_check_type(context, 0, PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64));
+}
+
+static prony_status dropout_run(const prony_context *context)
+{
+    prony_value *mask = prn_output(context, 1);
+    PRN_TRY(dropout_refuse_training(context));
+    PRN_TRY(run_view(context));
+    if (!mask) return PRONY_OK;
+    int64_t count = prony_shape_numel(&mask->shape);
+    for (int64_t i = 0; i < count; i++) {
+        if (mask->dtype == PRONY_FLOAT32) {
+            ((float *)mask->data)[i] = 1.0f;
+        } else if (mask->dtype == PRONY_FLOAT64) {
+            ((double *)mask->data)[i] = 1.0;
+        } else {
+            ((uint8_t *)mask->data)[i] = 1;
+        }
+    }
+    return PRONY_OK;
+}
+
+static bool dropout_single(const prony_context *context)
+{
+    return !prn_output(context, 1);
+}
+
+static const prn_kernel dropout_kernels[] = {
+    {.name = "dropout_view",
+     .backend = "native",
+     .usable = dropout_single,
+     .layouts = layouts_same,
+     .run = dropout_run,
+     .inplace = 1},
+    {.name = "dropout_reference", .backend = "reference", .run = dropout_run, .inplace = 1},
+    {0},
+};
+
+const prn_op prn_op_dropout = {.name = "Dropout",
+                               .domain = "",
+                               .since_opset = 7,
+                               .min_inputs = 1,
+                               .max_inputs = 3,
+                               .min_outputs = 1,
+                               .max_outputs = 2,
+                               .flags = PRN_OP_VIEW,
+                               .non_weight_inputs = 6,
+                               .params = dropout_attributes,
+                               .params_bytes = sizeof(dropout_params),
+                               .check = dropout_check,
+                               .infer = dropout_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0 (inference)",
+                               .kernels = dropout_kernels};

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Installs the Debian packages of the named groups that are missing: install_packages.sh GROUP...
+# Groups: build, test, models. Says what it installs; does nothing when all are there. Without root or sudo it prints
+# the line to run and fails.
+set -euo pipefail
+
+build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev)
+test=(libcmocka-dev libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
+models=(python3-numpy python3-torch python3-torchvision nodejs npm)
+
+packages=()
+for group in "$@"; do
+    case $group in
+    build) packages+=("${build[@]}") ;;
+    test) packages+=("${test[@]}") ;;
+    models) packages+=("${models[@]}") ;;
+    *)
+        echo "install_packages.sh: no group '$group'; there are build, test and models" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "This is no Debian system; the counterparts of these packages are needed: ${packages[*]}" >&2
+    exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+install=(apt-get install -y --no-install-recommends "${missing[@]}")
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=(env DEBIAN_FRONTEND=noninteractive)
+elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
+else
+    echo "These packages are missing and installing them needs root. Run this, then try again:" >&2
+    echo "    sudo ${install[*]}" >&2
+    exit 1
+fi
+echo "Installing: ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" "${install[@]}"

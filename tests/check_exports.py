@@ -1,0 +1,24 @@
+"""Compares what the shared library exports with what the header declares: check_exports.py NM LIBRARY HEADER"""
+import re
+import subprocess
+import sys
+
+
+def main():
+    nm, library, header = sys.argv[1:4]
+    listing = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    exported = {line.split()[-1].split("@")[0] for line in listing.splitlines() if line.strip()}
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
+    declared = set(re.findall(r"PRONY_API[^;{]*?\b(prony_\w+)\s*\(", text))
+    for name in sorted(exported - declared):
+        print(f"exported, but not in the header: {name}")
+    for name in sorted(declared - exported):
+        print(f"in the header, but not exported: {name}")
+    print(f"{len(declared)} declared, {len(exported)} exported")
+    return 0 if declared and declared == exported else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

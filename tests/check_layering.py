@@ -1,0 +1,92 @@
+"""Checks the include rules of the tree: check_layering.py ROOT
+
+prony.h <- base <- {loaders, ops, profiler} <- engine <- api <- {bench, tests}. Besides: each outside library has its one
+user, the heap is reached through base/alloc.c alone, the library neither prints nor ends the process, and source files
+have names of their own."""
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "include": set(),
+    "base": {"base"},
+    "loaders": {"base", "loaders"},
+    "ops": {"base", "ops"},
+    "profiler": {"base", "profiler"},
+    "engine": {"base", "loaders", "ops", "profiler", "engine"},
+    "api": {"base", "loaders", "ops", "profiler", "engine", "api", "generated"},
+    "bench": {"bench"},
+}
+OWNERS = {  # header prefix: files that may include it
+    "omp.h": r"base/parallel\.c",
+    "cblas": r"ops/blas\.c",
+    "openblas": r"ops/blas\.c",
+    "oneapi/": r"ops/dnnl\w*\.[ch]",
+    "dnnl": r"ops/dnnl\w*\.[ch]",
+    "cjson/": r"profiler/json\.c",
+    "cJSON": r"profiler/json\.c",
+}
+HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
+                  r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
+SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|assert|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
+COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
+
+
+def layer_of(header, path, root):
+    """The folder a quoted header belongs to."""
+    if header == "prony.h":
+        return None
+    if header == "prn_build_info.h":
+        return "generated"
+    if (root / header).is_file():
+        return header.split("/")[0]
+    if (path.parent / header).is_file():
+        return path.relative_to(root).parts[0]
+    return "nowhere"
+
+
+def check_file(path, root, problems):
+    name = path.relative_to(root).as_posix()
+    folder = name.split("/")[0]
+    text = path.read_text(encoding="utf-8")
+    for match in INCLUDE.finditer(text):
+        angled, quoted = match.groups()
+        header = angled or quoted
+        for prefix, owner in OWNERS.items():
+            if header.startswith(prefix) and not re.fullmatch(owner, name):
+                problems.append(f"{name}: only {owner} may include {header}")
+        if quoted and quoted != "prony.h":
+            layer = layer_of(quoted, path, root)
+            if layer and layer not in ALLOWED[folder] and not any(quoted.startswith(p) for p in OWNERS):
+                problems.append(f"{name}: {folder}/ may not include {quoted} ({layer})")
+    if folder in ("include", "bench"):
+        return
+    code = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    for number, line in enumerate(code.splitlines(), 1):
+        match = HEAP.search(line)
+        if match and name != "base/alloc.c":
+            problems.append(f"{name}:{number}: {match.group(1)} is called outside base/alloc.c")
+        match = SPEAK.search(line)
+        if match:
+            problems.append(f"{name}:{number}: the library may not use {match.group(1) or match.group(2)}")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    problems, seen, count = [], {}, 0
+    for folder in ALLOWED:
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            check_file(path, root, problems)
+            count += 1
+            other = seen.setdefault(path.name, path)
+            if other != path:
+                problems.append(f"{path.relative_to(root)}: {other.relative_to(root)} has the same name")
+    for problem in problems:
+        print(problem)
+    print(f"{count} files, {len(problems)} problems")
+    return 1 if problems or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

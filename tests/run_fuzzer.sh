@@ -1,0 +1,17 @@
+#!/bin/bash
+# Runs a libFuzzer target for a bounded time: run_fuzzer.sh TARGET TESTS_DIR WORK_DIR SECONDS
+# Seeds: tests/corpus/NAME if there, the digits model, and the small models of libonnx-testdata.
+set -euo pipefail
+target=$1 tests=$2 work=$3 seconds=$4
+name=$(basename "$target")
+mkdir -p "$work/found" "$work/seeds"
+if [ -d "$tests/corpus/$name" ]; then cp -r "$tests/corpus/$name/." "$work/seeds/"; fi
+cp "$tests/../models/digits.onnx" "$work/seeds/"
+for model in /usr/share/libonnx-testdata/data/*/test_*/model.onnx; do
+    [ -f "$model" ] || continue
+    folder=$(dirname "$model")
+    cp "$model" "$work/seeds/$(basename "$folder").onnx"
+done
+cd "$work"
+exec "$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+    -verbosity=0 found seeds
