@@ -1,0 +1,23 @@
+/* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is timed. */
+#include "bench/command.h"
+
+int command_bench(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_session *session = NULL;
+    prony_report *report = NULL;
+    prony_profile_options p = profile_options(o);
+    int code = open_session(o, &model, &session, false);
+    if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    if (code == EXIT_DONE) {
+        options model_level = *o;
+        model_level.levels = PRONY_LEVEL_MODEL;
+        code = write_report(&model_level, report);
+    }
+    prony_report_release(report);
+    prony_session_release(session);
+    prony_model_release(model);
+    return code;
+}

@@ -1,0 +1,30 @@
+/* Entry point: picks the subcommand. */
+#include "bench/command.h"
+
+#include <string.h>
+
+static int dispatch(const options *o)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const options *o);
+    } table[] = {{"inspect", command_inspect}, {"run", command_run},       {"profile", command_profile},
+                 {"bench", command_bench},     {"verify", command_verify}, {"ops", command_ops}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    bool stop;
+    int status = options_parse(&o, argc, argv, &stop);
+    if (!stop) status = dispatch(&o);
+    options_free(&o);
+    if (fflush(stdout) != 0 && status == EXIT_DONE) {
+        perror("prony: stdout");
+        status = EXIT_FAILED;
+    }
+    return status;
+}

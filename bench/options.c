@@ -1,0 +1,378 @@
+/* The command line: one table of options, the same for all subcommands; a subcommand that has no use for one refuses it. */
+#include "bench/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPT_AFFINITY = 256,
+    OPT_DIM,
+    OPT_SHAPE,
+    OPT_LEVEL,
+    OPT_TOP,
+    OPT_SORT,
+    OPT_FILTER,
+    OPT_JSON,
+    OPT_OUTPUT_DIR,
+    OPT_MEMORY,
+    OPT_NO_COLOR,
+    OPT_NO_PROGRESS,
+    OPT_NO_REWRITES,
+    OPT_VERSION,
+    OPT_UNBUILT
+};
+
+static const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
+                                             {"inter-op", required_argument, NULL, 'y'},
+                                             {"affinity", required_argument, NULL, OPT_AFFINITY},
+                                             {"batch", required_argument, NULL, 'b'},
+                                             {"dim", required_argument, NULL, OPT_DIM},
+                                             {"shape", required_argument, NULL, OPT_SHAPE},
+                                             {"input", required_argument, NULL, 'i'},
+                                             {"seed", required_argument, NULL, 'S'},
+                                             {"runs", required_argument, NULL, 'r'},
+                                             {"seconds", required_argument, NULL, 't'},
+                                             {"warmup", required_argument, NULL, 'w'},
+                                             {"precision", required_argument, NULL, 'p'},
+                                             {"level", required_argument, NULL, OPT_LEVEL},
+                                             {"top", required_argument, NULL, OPT_TOP},
+                                             {"sort", required_argument, NULL, OPT_SORT},
+                                             {"filter", required_argument, NULL, OPT_FILTER},
+                                             {"json", required_argument, NULL, OPT_JSON},
+                                             {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
+                                             {"memory", no_argument, NULL, OPT_MEMORY},
+                                             {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"no-color", no_argument, NULL, OPT_NO_COLOR},
+                                             {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, OPT_VERSION},
+                                             {"count", required_argument, NULL, OPT_UNBUILT},
+                                             {"csv", required_argument, NULL, OPT_UNBUILT},
+                                             {"html", required_argument, NULL, OPT_UNBUILT},
+                                             {"latex", required_argument, NULL, OPT_UNBUILT},
+                                             {"trace", required_argument, NULL, OPT_UNBUILT},
+                                             {"folded", required_argument, NULL, OPT_UNBUILT},
+                                             {"dot", required_argument, NULL, OPT_UNBUILT},
+                                             {"threshold", required_argument, NULL, OPT_UNBUILT},
+                                             {"tune", no_argument, NULL, OPT_UNBUILT},
+                                             {"scenario", required_argument, NULL, OPT_UNBUILT},
+                                             {"repeat", required_argument, NULL, OPT_UNBUILT},
+                                             {NULL, 0, NULL, 0}};
+
+/* Which options a subcommand takes; -x … -h are written as their letters. */
+typedef struct command_row {
+    const char *name, *arguments, *summary;
+    int min_arguments, max_arguments;
+    const char *letters;
+    const int *others; /* ends with 0 */
+} command_row;
+
+static const int shape_options[] = {OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_SORT, OPT_FILTER, OPT_JSON, 0};
+static const int run_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, 0};
+static const int profile_options_list[] = {OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,
+                                           OPT_SORT,       OPT_FILTER, OPT_JSON,        OPT_OUTPUT_DIR,
+                                           OPT_MEMORY,     OPT_NO_REWRITES, 0};
+static const int bench_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
+static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
+static const int ops_options[] = {OPT_JSON, OPT_FILTER, 0};
+
+static const command_row commands[] = {
+    {"inspect", "MODEL", "parameters, shapes, counts, memory of a model; nothing runs", 1, 1, "bxy", shape_options},
+    {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
+    {"profile", "[MODEL]", "where time and memory go (no MODEL: the embedded digits network)", 0, 1, "xybiSrtwp",
+     profile_options_list},
+    {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
+    {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
+    {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
+    {NULL, NULL, NULL, 0, 0, NULL, NULL}};
+
+static const char *const later_commands[] = {"scale", "compare", "check", "eval", "recommend", "machine", NULL};
+
+static const char option_help[] =
+    "  -x, --intra-op N       threads inside operators (default auto)\n"
+    "  -y, --inter-op N       workers (this version: 1)\n"
+    "      --affinity LIST    core list such as 0-3,8\n"
+    "  -b, --batch N          first dimension of every input, where it is free\n"
+    "      --dim NAME=N       a free dimension\n"
+    "      --shape NAME=1x3x224x224   a whole input shape\n"
+    "  -i, --input NAME=FILE  .npy, .pb or raw; otherwise inputs are generated\n"
+    "  -S, --seed N           of generated inputs (default 0)\n"
+    "  -r, --runs N           measured runs (default: until the median is known\n"
+    "                         to 1 % or the time is up)\n"
+    "  -t, --seconds S        time limit (default 5)\n"
+    "  -w, --warmup N         runs before measuring (default: detected)\n"
+    "  -p, --precision P      fp32\n"
+    "      --level LIST       model,layer,operator\n"
+    "      --top N            rows per table\n"
+    "      --sort KEY         index, time, macs, flops, parameters, bytes, name\n"
+    "      --filter KEY=GLOB  name, op, module or kernel\n"
+    "      --json F           the report; - is stdout\n"
+    "      --output-dir D     outputs as D/output_K.npy\n"
+    "      --memory           the arena's events and timeline as well\n"
+    "      --no-rewrites      run the model's own nodes, unfused\n"
+    "  -q, --quiet            errors only\n"
+    "      --no-color         as NO_COLOR does\n"
+    "      --no-progress\n"
+    "  -h, --help             --version\n";
+
+static void print_help(FILE *to, const command_row *command)
+{
+    if (command) {
+        fprintf(to, "usage: prony %s %s [options]\n%s.\n\n%s", command->name, command->arguments, command->summary,
+                option_help);
+        return;
+    }
+    fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
+    for (const command_row *c = commands; c->name; c++) fprintf(to, "  %-8s %-8s %s\n", c->name, c->arguments, c->summary);
+    fprintf(to, "\n%s\nExit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n", option_help);
+}
+
+static int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int usage(const options *o, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nTry 'prony --help'.\n");
+    return EXIT_USAGE;
+}
+
+static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || v < min || v > max) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_threads(const char *text, int *out)
+{
+    int64_t v = 0;
+    if (strcmp(text, "auto") != 0 && !parse_int(text, 1, 1024, &v)) return false;
+    *out = (int)v;
+    return true;
+}
+
+/* NAME=REST; cuts the argument in place. */
+static char *cut_name(char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1]) return NULL;
+    *equals = 0;
+    return equals + 1;
+}
+
+static bool parse_shape(char *text, prony_shape *out)
+{
+    *out = (prony_shape){0};
+    if (strcmp(text, "scalar") == 0) return true;
+    for (char *part = text; part;) {
+        char *next = strchr(part, 'x');
+        if (next) *next++ = 0;
+        if (out->rank == PRONY_MAX_RANK || !parse_int(part, 0, INT64_MAX, &out->dim[out->rank])) return false;
+        out->rank++;
+        part = next;
+    }
+    return true;
+}
+
+static bool parse_levels(char *text, unsigned *out)
+{
+    *out = 0;
+    for (char *part = strtok(text, ","); part; part = strtok(NULL, ",")) {
+        if (strcmp(part, "model") == 0)
+            *out |= PRONY_LEVEL_MODEL;
+        else if (strcmp(part, "layer") == 0)
+            *out |= PRONY_LEVEL_LAYER;
+        else if (strcmp(part, "operator") == 0)
+            *out |= PRONY_LEVEL_OPERATOR;
+        else
+            return false;
+    }
+    return *out != 0;
+}
+
+static const command_row *find_command(const char *name)
+{
+    for (const command_row *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+static bool takes(const command_row *command, int option)
+{
+    if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
+        return true;
+    if (option < 256) return strchr(command->letters, option) != NULL;
+    for (const int *o = command->others; *o; o++)
+        if (*o == option) return true;
+    return false;
+}
+
+static int no_memory(const options *o)
+{
+    return fail(o, "out of memory");
+}
+
+static int parse_pair(options *o, int option, char *argument)
+{
+    char *value = cut_name(argument);
+    if (!value) return usage(o, "'%s' is not NAME=VALUE", argument);
+    if (option == 'i') {
+        named_file *list = realloc(o->inputs, (o->input_count + 1) * sizeof *list);
+        if (!list) return no_memory(o);
+        o->inputs = list;
+        list[o->input_count++] = (named_file){argument, value};
+    } else if (option == OPT_DIM) {
+        prony_dim *list = realloc(o->dims, (o->dim_count + 1) * sizeof *list);
+        if (!list) return no_memory(o);
+        o->dims = list;
+        list[o->dim_count].name = argument;
+        if (!parse_int(value, 0, INT64_MAX, &list[o->dim_count++].value))
+            return usage(o, "dimension '%s' cannot be '%s'", argument, value);
+    } else {
+        prony_named_shape *list = realloc(o->shapes, (o->shape_count + 1) * sizeof *list);
+        if (!list) return no_memory(o);
+        o->shapes = list;
+        list[o->shape_count].name = argument;
+        if (!parse_shape(value, &list[o->shape_count++].shape))
+            return usage(o, "shape of '%s' is not like 1x3x224x224", argument);
+    }
+    return 0;
+}
+
+static int parse_one(options *o, int option, char *argument)
+{
+    int64_t v;
+    char *end;
+    switch (option) {
+    case 'x':
+        return parse_threads(argument, &o->intra_op)
+                   ? 0
+                   : usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
+    case 'y':
+        return parse_threads(argument, &o->inter_op) ? 0 : usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
+    case 'b':
+        return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
+    case 'S':
+        if (!parse_int(argument, 0, INT64_MAX, &v)) return usage(o, "-S '%s': a number from 0", argument);
+        o->seed = (uint64_t)v;
+        return 0;
+    case 'r':
+        return parse_int(argument, 1, 100000000, &o->runs) ? 0 : usage(o, "-r '%s': a number from 1 to 1e8", argument);
+    case 'w':
+        return parse_int(argument, 0, 100000000, &o->warmup) ? 0 : usage(o, "-w '%s': a number from 0 to 1e8", argument);
+    case 't':
+        o->seconds = strtod(argument, &end);
+        return *end || end == argument || !(o->seconds > 0) || !isfinite(o->seconds)
+                   ? usage(o, "-t '%s': seconds above 0", argument)
+                   : 0;
+    case OPT_TOP:
+        return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
+    case OPT_LEVEL:
+        return parse_levels(argument, &o->levels) ? 0 : usage(o, "--level: model, layer, operator, comma-separated");
+    case 'i':
+    case OPT_DIM:
+    case OPT_SHAPE:
+        return parse_pair(o, option, argument);
+    case 'p':
+        o->precision = argument;
+        return 0;
+    case OPT_AFFINITY:
+        o->affinity = argument;
+        return 0;
+    case OPT_SORT:
+        o->sort = argument;
+        return 0;
+    case OPT_FILTER:
+        o->filter = argument;
+        return 0;
+    case OPT_JSON:
+        o->json = argument;
+        return 0;
+    case OPT_OUTPUT_DIR:
+        o->output_dir = argument;
+        return 0;
+    case OPT_MEMORY:
+        o->memory = true;
+        return 0;
+    case OPT_NO_REWRITES:
+        o->no_rewrites = true;
+        return 0;
+    case OPT_NO_COLOR:
+        o->no_color = true;
+        return 0;
+    case OPT_NO_PROGRESS:
+        o->no_progress = true;
+        return 0;
+    default:
+        o->quiet = true;
+        return 0;
+    }
+}
+
+static int choose_command(options *o, const char *name, const command_row **out)
+{
+    *out = find_command(name);
+    if (*out) {
+        o->command = (*out)->name;
+        return 0;
+    }
+    for (const char *const *later = later_commands; *later; later++)
+        if (strcmp(*later, name) == 0) return usage(o, "'%s' is not built in this version", name);
+    return usage(o, "there is no command '%s'", name);
+}
+
+int options_parse(options *o, int argc, char **argv, bool *stop)
+{
+    const command_row *command = NULL;
+    int option, index = 0;
+    *o = (options){.warmup = -1};
+    *stop = true;
+    o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
+    if (!o->arguments) return no_memory(o);
+    if (argc >= 2 && argv[1][0] != '-') {
+        int status = choose_command(o, argv[1], &command);
+        if (status) return status;
+        argv[1] = argv[0];
+        argc--;
+        argv++;
+    }
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:qh", long_options, &index)) != -1) {
+        if (option == ':') return usage(o, "%s needs a value", argv[optind - 1]);
+        if (option == '?') return usage(o, "there is no option '%s'", argv[optind - 1]);
+        if (option == OPT_UNBUILT) return usage(o, "--%s is not built in this version", long_options[index].name);
+        if (option == 'h') return print_help(stdout, command), EXIT_DONE;
+        if (option == OPT_VERSION) return printf("prony %s\n", prony_version()), EXIT_DONE;
+        if (!command) return usage(o, "a command is needed first");
+        if (!takes(command, option)) return usage(o, "'%s' has no use for %s", command->name, argv[optind - 1]);
+        int status = parse_one(o, option, optarg);
+        if (status) return status;
+    }
+    if (!command) return print_help(stderr, NULL), EXIT_USAGE;
+    while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
+    if ((int)o->argument_count < command->min_arguments)
+        return usage(o, "%s is missing", command->arguments);
+    if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
+        return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
+    *stop = false;
+    return 0;
+}
+
+void options_free(options *o)
+{
+    free(o->arguments);
+    free(o->dims);
+    free(o->shapes);
+    free(o->inputs);
+}

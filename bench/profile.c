@@ -1,0 +1,111 @@
+/* prony profile [MODEL]: the three-level report. Without a model, the digits network that is compiled in runs on its
+ * held-back test images, and the accuracy on them stands above the report. */
+#include "bench/command.h"
+#include "bench/embedded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGIT_PIXELS = 64, DIGIT_CLASSES = 10, PIXEL_MAX = 16 };
+
+static int measure(const options *o, prony_session *session, prony_report **report)
+{
+    prony_error error = {0};
+    prony_profile_options p = profile_options(o);
+    return prony_session_profile(report, session, &p, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+static int profile_model(const options *o)
+{
+    prony_model *model = NULL;
+    prony_session *session = NULL;
+    prony_report *report = NULL;
+    int code = open_session(o, &model, &session, true);
+    if (code == EXIT_DONE) code = measure(o, session, &report);
+    if (code == EXIT_DONE) code = write_report(o, report);
+    if (code == EXIT_DONE) code = save_outputs(o, model, session);
+    prony_report_release(report);
+    prony_session_release(session);
+    prony_model_release(model);
+    return code;
+}
+
+/* ---- the embedded default ---- */
+
+/* Start of the data of an embedded .npy file of version 1: its header length stands at byte 8. */
+static const uint8_t *npy_data(const uint8_t *file)
+{
+    return file + 10 + file[8] + 256 * file[9];
+}
+
+static prony_status set_digits(prony_session *session, size_t first, size_t count, prony_error *error)
+{
+    const uint8_t *pixels = npy_data(prn_digits_images) + first * DIGIT_PIXELS;
+    prony_value value = {.dtype = PRONY_FLOAT32, .shape = {4, {(int64_t)count, 1, 8, 8}}};
+    float *data = malloc(count * DIGIT_PIXELS * sizeof *data);
+    if (!data) return PRONY_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count * DIGIT_PIXELS; i++) data[i] = (float)pixels[i] / PIXEL_MAX;
+    value.data = data;
+    prony_status status = prony_session_set_input(session, "image", &value, error);
+    free(data);
+    return status;
+}
+
+static bool label_is_top(const float *logits, uint8_t label)
+{
+    for (int c = 0; c < DIGIT_CLASSES; c++)
+        if (logits[c] > logits[label]) return false;
+    return true;
+}
+
+static prony_status count_right(prony_session *session, size_t images, size_t *right, prony_error *error)
+{
+    const uint8_t *labels = npy_data(prn_digits_labels);
+    const prony_value *output;
+    prony_status status = set_digits(session, 0, images, error);
+    if (status == PRONY_OK) status = prony_session_run(session, error);
+    if (status == PRONY_OK) status = prony_session_output(session, 0, &output, error);
+    for (size_t i = 0; status == PRONY_OK && i < images; i++)
+        *right += label_is_top((const float *)output->data + i * DIGIT_CLASSES, labels[i]);
+    return status;
+}
+
+static int profile_digits(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_session *session = NULL;
+    prony_report *report = NULL;
+    prony_session_options s = session_options(o);
+    size_t images = (size_t)(prn_digits_labels_end - npy_data(prn_digits_labels)), right = 0;
+    size_t batch = o->batch > 0 ? (size_t)o->batch : 1;
+    if (batch > images) return fail(o, "the embedded data has %zu images; -b %zu is more", images, batch);
+    prony_status status = prony_model_load_memory(&model, "digits (embedded)", prn_digits_model,
+                                                  (size_t)(prn_digits_model_end - prn_digits_model), NULL, &error);
+    if (status == PRONY_OK) status = prony_session_create(&session, model, &s, &error);
+    if (status == PRONY_OK) status = count_right(session, images, &right, &error);
+    if (status == PRONY_OK) status = set_digits(session, 0, batch, &error);
+    int code = status == PRONY_OK ? measure(o, session, &report) : report_error(o, &error);
+    double accuracy = images ? (double)right / (double)images : 0;
+    if (code == EXIT_DONE &&
+        prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    if (code == EXIT_DONE && !o->quiet && !(o->json && strcmp(o->json, "-") == 0)) {
+        clear_progress(o);
+        printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
+               100 * accuracy);
+    }
+    if (code == EXIT_DONE) code = write_report(o, report);
+    if (code == EXIT_DONE) code = save_outputs(o, model, session);
+    prony_report_release(report);
+    prony_session_release(session);
+    prony_model_release(model);
+    return code;
+}
+
+int command_profile(const options *o)
+{
+    if (o->argument_count > 0) return profile_model(o);
+    if (o->input_count > 0) return fail(o, "the embedded model brings its own images; -i needs a MODEL");
+    return profile_digits(o);
+}

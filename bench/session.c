@@ -1,0 +1,205 @@
+/* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
+#include "bench/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int fail(const options *o, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return EXIT_FAILED;
+}
+
+int report_error(const options *o, const prony_error *error)
+{
+    clear_progress(o);
+    return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
+}
+
+/* ---- sessions ---- */
+
+prony_session_options session_options(const options *o)
+{
+    prony_session_options s = PRONY_SESSION_OPTIONS_INIT;
+    s.intra_op_threads = o->intra_op;
+    s.inter_op_threads = o->inter_op;
+    s.precision = o->precision;
+    s.affinity = o->affinity;
+    s.dims = o->dims;
+    s.dim_count = o->dim_count;
+    s.shapes = o->shapes;
+    s.shape_count = o->shape_count;
+    s.batch = o->batch;
+    s.no_rewrites = o->no_rewrites;
+    s.record_memory = o->memory;
+    return s;
+}
+
+static const prony_port *find_port(const prony_model *model, const char *name)
+{
+    for (size_t i = 0; i < prony_model_input_count(model); i++)
+        if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_model_input(model, i);
+    return NULL;
+}
+
+/* Shape of a raw file: --shape, or what the model fixes. */
+static prony_shape raw_shape(const options *o, const prony_port *port)
+{
+    prony_shape shape = port->shape;
+    for (size_t i = 0; i < o->shape_count; i++)
+        if (strcmp(o->shapes[i].name, port->name) == 0) return o->shapes[i].shape;
+    for (int d = 0; d < shape.rank; d++) {
+        if (shape.dim[d] >= 0) continue;
+        if (d == 0 && o->batch > 0) shape.dim[d] = o->batch;
+        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
+            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0) shape.dim[d] = o->dims[k].value;
+        if (shape.dim[d] < 0) shape.dim[d] = 1;
+    }
+    return shape;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static prony_status bind_files(const options *o, const prony_model *model, prony_session *session, prony_error *error)
+{
+    for (size_t i = 0; i < o->input_count; i++) {
+        const named_file *in = &o->inputs[i];
+        const prony_port *port = find_port(model, in->name);
+        prony_value *value = NULL;
+        prony_status status;
+        if (port && !ends_with(in->file, ".npy") && !ends_with(in->file, ".pb")) {
+            prony_shape shape = raw_shape(o, port);
+            status = prony_value_load_raw(&value, in->file, port->dtype, &shape, error);
+        } else {
+            status = prony_value_load(&value, in->file, error);
+        }
+        if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, error);
+        prony_value_release(value);
+        if (status != PRONY_OK) return status;
+    }
+    return prony_session_generate_inputs(session, o->seed, error);
+}
+
+int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
+{
+    prony_error error = {0};
+    prony_session_options s = session_options(o);
+    s.no_profile = !profile;
+    prony_status status = prony_model_load(model, o->arguments[0], NULL, &error);
+    if (status == PRONY_OK) status = prony_session_create(session, *model, &s, &error);
+    if (status == PRONY_OK) status = bind_files(o, *model, *session, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+prony_profile_options profile_options(const options *o)
+{
+    prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
+    p.warmup_runs = o->warmup;
+    p.runs = o->runs;
+    p.max_seconds = o->seconds;
+    if (want_progress(o)) {
+        p.progress = show_progress;
+        p.progress_user = (void *)(uintptr_t)o;
+    }
+    return p;
+}
+
+/* ---- the terminal ---- */
+
+int terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    if (width <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+    if (width < 80) width = 80;
+    return width > 160 ? 160 : width;
+}
+
+bool want_color(const options *o)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (o->no_color || (no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
+    return isatty(STDOUT_FILENO);
+}
+
+bool want_progress(const options *o)
+{
+    return !o->quiet && !o->no_progress && isatty(STDERR_FILENO);
+}
+
+void show_progress(void *user, int64_t runs, double seconds, double relative_error)
+{
+    (void)user;
+    fprintf(stderr, "\r%lld runs, %.1f s, median known to %.1f %% ", (long long)runs, seconds, relative_error * 100);
+    fflush(stderr);
+}
+
+void clear_progress(const options *o)
+{
+    if (want_progress(o)) fputs("\r\033[K", stderr);
+}
+
+/* ---- reports and outputs ---- */
+
+static int write_stdout(void *user, const char *data, size_t size)
+{
+    (void)user;
+    return fwrite(data, 1, size, stdout) == size ? 0 : -1;
+}
+
+int write_report(const options *o, const prony_report *report)
+{
+    prony_error error = {0};
+    prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
+    bool json_stdout = o->json && strcmp(o->json, "-") == 0;
+    w.color = want_color(o);
+    w.width = terminal_width();
+    w.levels = o->levels;
+    w.top = o->top;
+    w.sort = o->sort;
+    w.filter = o->filter;
+    w.memory = o->memory;
+    clear_progress(o);
+    prony_status status = PRONY_OK;
+    if (!json_stdout && !o->quiet)
+        status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, write_stdout, NULL, &error);
+    if (status == PRONY_OK && o->json)
+        status = json_stdout ? prony_report_write(report, PRONY_FORMAT_JSON, &w, write_stdout, NULL, &error)
+                             : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->json, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+int save_outputs(const options *o, const prony_model *model, const prony_session *session)
+{
+    prony_error error = {0};
+    if (!o->output_dir) return EXIT_DONE;
+    if (mkdir(o->output_dir, 0777) != 0 && errno != EEXIST) return fail(o, "%s: %s", o->output_dir, strerror(errno));
+    size_t size = strlen(o->output_dir) + 64;
+    char *path = malloc(size);
+    if (!path) return fail(o, "out of memory");
+    int status = EXIT_DONE;
+    for (size_t k = 0; k < prony_model_output_count(model) && status == EXIT_DONE; k++) {
+        const prony_value *value;
+        snprintf(path, size, "%s/output_%zu.npy", o->output_dir, k);
+        if (prony_session_output(session, k, &value, &error) != PRONY_OK ||
+            prony_value_save_npy(value, path, &error) != PRONY_OK)
+            status = report_error(o, &error);
+    }
+    free(path);
+    return status;
+}

@@ -1,0 +1,249 @@
+/* prony verify DIR...: every ONNX test folder below DIR (model.onnx beside test_data_set_K/{input,output}_K.pb) is run and its
+ * outputs compared by ONNX's own rule. Verdicts: pass, fail (wrong result or error), unsupported (operator, type or value
+ * kind that this build cannot run). Exit status 3 unless all pass. */
+#include "bench/command.h"
+#include "bench/value_compare.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_UNSUPPORTED } verdict;
+static const char *const verdict_names[] = {"pass", "fail", "unsupported"};
+
+typedef struct verification {
+    const options *o;
+    size_t counts[3];
+    FILE *json;
+    bool first;
+} verification;
+
+typedef struct case_result {
+    verdict verdict;
+    char reason[PRONY_ERROR_MESSAGE_BYTES + 64];
+} case_result;
+
+static char *join(const char *dir, const char *name)
+{
+    size_t size = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s", dir, name);
+    return path;
+}
+
+static bool exists(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+static void set_result(case_result *result, verdict verdict, const char *reason)
+{
+    result->verdict = verdict;
+    snprintf(result->reason, sizeof result->reason, "%s", reason);
+}
+
+static void set_error(case_result *result, const prony_error *error)
+{
+    set_result(result, error->status == PRONY_UNSUPPORTED ? VERDICT_UNSUPPORTED : VERDICT_FAIL,
+               *error->message ? error->message : prony_status_text(error->status));
+}
+
+static prony_status load_numbered(prony_value **out, const char *dir, const char *kind, size_t k, bool *there,
+                                  prony_error *error)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%zu.pb", kind, k);
+    char *path = join(dir, name);
+    *there = path && exists(path);
+    prony_status status = *there ? prony_value_load(out, path, error) : PRONY_OK;
+    free(path);
+    return status;
+}
+
+static prony_status bind_set(prony_session *session, const prony_model *model, const char *dir, prony_error *error)
+{
+    for (size_t i = 0; i < prony_model_input_count(model); i++) {
+        prony_value *value = NULL;
+        bool there;
+        const prony_port *port = prony_model_input(model, i);
+        if (port->kind != PRONY_TENSOR) {
+            error->status = PRONY_UNSUPPORTED;
+            snprintf(error->message, sizeof error->message, "input '%s' is a sequence or optional", port->name);
+            return PRONY_UNSUPPORTED;
+        }
+        prony_status status = load_numbered(&value, dir, "input", i, &there, error);
+        if (status == PRONY_OK && there) status = prony_session_set_input(session, port->name, value, error);
+        prony_value_release(value);
+        if (status != PRONY_OK) return status;
+    }
+    return PRONY_OK;
+}
+
+static void check_outputs(const prony_session *session, const prony_model *model, const char *dir, case_result *result)
+{
+    for (size_t k = 0; k < prony_model_output_count(model) && result->verdict == VERDICT_PASS; k++) {
+        prony_error error = {0};
+        prony_value *want = NULL;
+        const prony_value *got = NULL;
+        bool there;
+        char difference[512], reason[640];
+        if (prony_model_output(model, k)->kind != PRONY_TENSOR) {
+            set_result(result, VERDICT_UNSUPPORTED, "an output is a sequence or optional");
+        } else if (load_numbered(&want, dir, "output", k, &there, &error) != PRONY_OK ||
+                   (there && prony_session_output(session, k, &got, &error) != PRONY_OK)) {
+            set_error(result, &error);
+        } else if (there && !value_matches(got, want, difference, sizeof difference)) {
+            snprintf(reason, sizeof reason, "output %zu '%s': %s", k, prony_model_output(model, k)->name, difference);
+            set_result(result, VERDICT_FAIL, reason);
+        }
+        prony_value_release(want);
+    }
+}
+
+static void run_set(const options *o, prony_model *model, const char *dir, case_result *result)
+{
+    prony_error error = {0};
+    prony_session *session = NULL;
+    prony_session_options s = session_options(o);
+    s.no_profile = true;
+    if (prony_session_create(&session, model, &s, &error) != PRONY_OK ||
+        bind_set(session, model, dir, &error) != PRONY_OK || prony_session_run(session, &error) != PRONY_OK)
+        set_error(result, &error);
+    else
+        check_outputs(session, model, dir, result);
+    prony_session_release(session);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted names of the folder's entries that begin with `prefix`; NULL-terminated. */
+static char **list_folder(const char *dir, const char *prefix)
+{
+    size_t count = 0;
+    char **names = calloc(1, sizeof *names);
+    DIR *folder = opendir(dir);
+    struct dirent *entry;
+    while (names && folder && (entry = readdir(folder))) {
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
+        char **more = realloc(names, (count + 2) * sizeof *names);
+        char *name = more ? strdup(entry->d_name) : NULL;
+        if (more) names = more;
+        if (!name) break;
+        names[count++] = name;
+        names[count] = NULL;
+    }
+    if (folder) closedir(folder);
+    if (names && count) qsort(names, count, sizeof *names, by_text);
+    return names;
+}
+
+static void free_list(char **names)
+{
+    for (char **n = names; n && *n; n++) free(*n);
+    free(names);
+}
+
+static void print_json_text(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(to, "\\u%04x", c);
+        else
+            fputc(c, to);
+    }
+    fputc('"', to);
+}
+
+static void tell(verification *v, const char *dir, const case_result *result)
+{
+    v->counts[result->verdict]++;
+    if (v->json) {
+        fprintf(v->json, "%s\n    {\"case\": ", v->first ? "" : ",");
+        print_json_text(v->json, dir);
+        fprintf(v->json, ", \"verdict\": \"%s\", \"reason\": ", verdict_names[result->verdict]);
+        print_json_text(v->json, result->reason);
+        fputc('}', v->json);
+        v->first = false;
+    }
+    if (v->json == stdout || v->o->quiet) return;
+    printf("%-11s %s\n", verdict_names[result->verdict], dir);
+    if (result->verdict != VERDICT_PASS) printf("            %s\n", result->reason);
+}
+
+static void verify_case(verification *v, const char *dir)
+{
+    case_result result = {VERDICT_PASS, ""};
+    prony_error error = {0};
+    prony_model *model = NULL;
+    char *path = join(dir, "model.onnx");
+    char **sets = list_folder(dir, "test_data_set_");
+    if (!path || prony_model_load(&model, path, NULL, &error) != PRONY_OK) {
+        set_error(&result, &error);
+    } else if (!sets || !*sets) {
+        set_result(&result, VERDICT_FAIL, "there is no test_data_set_* beside model.onnx");
+    } else {
+        for (char **set = sets; *set && result.verdict == VERDICT_PASS; set++) {
+            char *data = join(dir, *set);
+            if (data) run_set(v->o, model, data, &result);
+            free(data);
+        }
+    }
+    tell(v, dir, &result);
+    prony_model_release(model);
+    free_list(sets);
+    free(path);
+}
+
+/* Depth of folders is bounded, so that a loop of links ends. */
+static size_t walk(verification *v, const char *dir, int depth)
+{
+    size_t found = 0;
+    char *model = join(dir, "model.onnx");
+    if (model && exists(model)) {
+        verify_case(v, dir);
+        found = 1;
+    } else if (depth < 32) {
+        char **names = list_folder(dir, "");
+        for (char **name = names; name && *name; name++) {
+            struct stat s;
+            char *path = join(dir, *name);
+            if (path && stat(path, &s) == 0 && S_ISDIR(s.st_mode)) found += walk(v, path, depth + 1);
+            free(path);
+        }
+        free_list(names);
+    }
+    free(model);
+    return found;
+}
+
+int command_verify(const options *o)
+{
+    verification v = {.o = o, .first = true};
+    int code = EXIT_DONE;
+    if (o->json) {
+        v.json = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
+        if (!v.json) return fail(o, "%s cannot be written", o->json);
+        fprintf(v.json, "{\"schema\": \"prony.verify/1\", \"cases\": [");
+    }
+    for (size_t i = 0; i < o->argument_count; i++)
+        if (walk(&v, o->arguments[i], 0) == 0) code = fail(o, "%s: no model.onnx in or below it", o->arguments[i]);
+    if (v.json) {
+        fprintf(v.json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
+                v.counts[VERDICT_FAIL], v.counts[VERDICT_UNSUPPORTED]);
+        if (v.json != stdout && fclose(v.json) != 0) code = fail(o, "%s: writing failed", o->json);
+    }
+    if (v.json != stdout && !o->quiet)
+        printf("%zu passed, %zu failed, %zu unsupported\n", v.counts[VERDICT_PASS], v.counts[VERDICT_FAIL],
+               v.counts[VERDICT_UNSUPPORTED]);
+    if (code == EXIT_DONE && (v.counts[VERDICT_FAIL] || v.counts[VERDICT_UNSUPPORTED])) code = EXIT_VERDICT;
+    return code;
+}
