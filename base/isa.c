@@ -42,6 +42,7 @@ static const struct {
     {"f16c", LEAF1_C, 29, STATE_YMM},
     {"fma", LEAF1_C, 12, STATE_YMM},
     {"bmi2", LEAF7_B, 8, 0},
+    {"sha", LEAF7_B, 29, 0},
     {"avx2", LEAF7_B, 5, STATE_YMM},
     {"avx_vnni", LEAF71_A, 4, STATE_YMM},
     {"avx512f", LEAF7_B, 16, STATE_ZMM},

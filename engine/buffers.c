@@ -80,7 +80,9 @@ static void make_parts(prn_plan *plan, prn_step *step)
     if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
     for (size_t k = 0; k < step->context.output_count; k++) {
         if (step->outputs[k] == PRN_NO_VALUE) continue;
-        if (!step->kernel->part(&step->context, k, &offset)) return;
+        /* A join may have placed it already; then Split copies it there instead of Concat. */
+        if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !step->kernel->part(&step->context, k, &offset))
+            return;
     }
     for (size_t k = 0; k < step->context.output_count; k++) {
         if (step->outputs[k] == PRN_NO_VALUE) continue;

@@ -12,7 +12,7 @@
 #define PRN_ENGINE_PROGRAM_H
 
 #include "base/alloc.h"
-#include "engine/model.h"
+#include "engine/engine_model.h"
 #include "ops/op.h"
 
 #define PRN_NO_VALUE UINT32_MAX

@@ -1,5 +1,5 @@
-/* AttributeProto -> prn_attr. The first pass finds the type and the list lengths, the second decodes the fields of that type
- * only. Tensors of attributes are always aligned to their element: operators read them in place. */
+/* AttributeProto -> prn_attr. The first pass finds the type and the list lengths, the second decodes the fields of that
+ * type only. Tensors of attributes are always aligned to their element: operators read them in place. */
 #include "loaders/reader.h"
 
 #include "base/alloc.h"
@@ -13,15 +13,25 @@ static const struct {
     uint8_t field;
     bool list;
 } places[] = {
-    [PRN_ATTR_FLOAT] = {2, false},          [PRN_ATTR_INT] = {3, false},           [PRN_ATTR_STRING] = {4, false},
-    [PRN_ATTR_TENSOR] = {5, false},         [PRN_ATTR_GRAPH] = {6, false},         [PRN_ATTR_FLOATS] = {7, true},
-    [PRN_ATTR_INTS] = {8, true},            [PRN_ATTR_STRINGS] = {9, true},        [PRN_ATTR_TENSORS] = {10, true},
-    [PRN_ATTR_GRAPHS] = {11, true},         [PRN_ATTR_SPARSE_TENSOR] = {22, false}, [PRN_ATTR_SPARSE_TENSORS] = {23, true},
-    [PRN_ATTR_TYPE_PROTO] = {14, false},    [PRN_ATTR_TYPE_PROTOS] = {15, true},
+    [PRN_ATTR_FLOAT] = {2, false},
+    [PRN_ATTR_INT] = {3, false},
+    [PRN_ATTR_STRING] = {4, false},
+    [PRN_ATTR_TENSOR] = {5, false},
+    [PRN_ATTR_GRAPH] = {6, false},
+    [PRN_ATTR_FLOATS] = {7, true},
+    [PRN_ATTR_INTS] = {8, true},
+    [PRN_ATTR_STRINGS] = {9, true},
+    [PRN_ATTR_TENSORS] = {10, true},
+    [PRN_ATTR_GRAPHS] = {11, true},
+    [PRN_ATTR_SPARSE_TENSOR] = {22, false},
+    [PRN_ATTR_SPARSE_TENSORS] = {23, true},
+    [PRN_ATTR_TYPE_PROTO] = {14, false},
+    [PRN_ATTR_TYPE_PROTOS] = {15, true},
 };
 #define TYPE_COUNT (sizeof places / sizeof places[0])
 
-/* First pass: name, reference, and the type: the one given, or that of the only value present in files that give none. */
+/* First pass: name, reference, and the type: the one given, or that of the only value present in files that give none.
+ */
 static prony_status head_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     int64_t type = PRN_ATTR_UNDEFINED;
@@ -191,7 +201,8 @@ static prony_status refuse_doubles(prn_reader *reader, const prn_attr *items, si
     prony_status status = PRONY_OK;
     for (size_t i = 1; status == PRONY_OK && i < count; i++) {
         if (strcmp(names[i - 1].name, names[i].name) == 0) {
-            status = prn_fail(reader->error, PRONY_INVALID_MODEL, "attribute " PRN_NAME " is given twice", names[i].name);
+            status =
+                prn_fail(reader->error, PRONY_INVALID_MODEL, "attribute " PRN_NAME " is given twice", names[i].name);
         }
     }
     prn_free(names);

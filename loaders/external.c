@@ -1,6 +1,6 @@
-/* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative path
- * that goes only down, and after every symbolic link is resolved the file must still lie in the model's own folder. Each file is
- * mapped once; the maps belong to the model. */
+/* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative
+ * path that goes only down, and after every symbolic link is resolved the file must still lie in the model's own
+ * folder. Each file is mapped once; the maps belong to the model. */
 #include "loaders/reader.h"
 
 #include <errno.h>
@@ -70,8 +70,8 @@ static bool location_is_inside(const char *location)
 static prony_status resolve(const char *model_path, const char *location, char real[PATH_MAX], prony_error *error)
 {
     if (!location_is_inside(location)) {
-        return prn_fail(error, PRONY_INVALID_MODEL, "external data: location " PRN_NAME " is outside the model's folder",
-                        location);
+        return prn_fail(error, PRONY_INVALID_MODEL,
+                        "external data: location " PRN_NAME " is outside the model's folder", location);
     }
     char joined[PATH_MAX], folder[PATH_MAX];
     const char *slash = strrchr(model_path, '/');
@@ -121,7 +121,8 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
     }
     PRN_TRY(prn_wire_check(&tensor, error));
     if (!reader->path) {
-        return prn_fail(error, PRONY_UNSUPPORTED, "external data needs a model that is loaded from a file");
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "external data is allowed only in a model that is loaded from a file");
     }
     const char *location;
     PRN_TRY(prn_name_read(reader, &location, where.location, "external data location"));
@@ -135,8 +136,8 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
     PRN_TRY(find_map(reader, location, &map));
     if (where.offset > map->size || bytes > map->size - where.offset) {
         return prn_fail(error, PRONY_INVALID_MODEL,
-                        "external data: " PRN_NAME " has %zu bytes; %llu at offset %llu are needed", location, map->size,
-                        (unsigned long long)bytes, (unsigned long long)where.offset);
+                        "external data: " PRN_NAME " has %zu bytes; %llu at offset %llu are needed", location,
+                        map->size, (unsigned long long)bytes, (unsigned long long)where.offset);
     }
     *out = (prn_span){map->data + where.offset, (size_t)bytes};
     return PRONY_OK;

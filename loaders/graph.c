@@ -1,5 +1,5 @@
-/* GraphProto and NodeProto -> prn_graph and prn_model_node, as the file has them; scope.c makes sense of the names later,
- * because a graph's initializers and inputs may stand behind the nodes that use them. */
+/* GraphProto and NodeProto -> prn_graph and prn_model_node, as the file has them; scope.c makes sense of the names
+ * later, because a graph's initializers and inputs may stand behind the nodes that use them. */
 #include "loaders/reader.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@ prony_status prn_name_read(prn_reader *reader, const char **out, prn_span span, 
     *out = "";
     if (!span.size) return PRONY_OK;
     if (memchr(span.data, 0, span.size)) {
-        return prn_fail(reader->error, PRONY_INVALID_MODEL, "%s '%.120s' contains a NUL", what, (const char *)span.data);
+        return prn_fail(reader->error, PRONY_INVALID_MODEL, "%s '%.120s' contains a NUL", what,
+                        (const char *)span.data);
     }
     const char *copy = prn_pool_strndup(reader->pool, (const char *)span.data, span.size);
     if (!copy) return prn_no_memory(reader->error);
@@ -92,8 +93,8 @@ prony_status prn_node_list_read(prn_reader *reader, prn_wire wire, uint32_t numb
         node->file_index = index++;
         prony_status status = prn_node_read(reader, prn_wire_enter(&wire, &field), node);
         if (status != PRONY_OK) {
-            prn_error_prefix(reader->error, "node %u " PRN_NAME " (%.60s)", node->file_index, node->name ? node->name : "",
-                             node->op_type ? node->op_type : "");
+            prn_error_prefix(reader->error, "node %u " PRN_NAME " (%.60s)", node->file_index,
+                             node->name ? node->name : "", node->op_type ? node->op_type : "");
             return status;
         }
     }

@@ -1,8 +1,8 @@
 /* What the parts of the loader share while one file is read. Internal to loaders/.
  *
  * Every prn_*_read below walks one protobuf message (a prn_wire by value), fills a zeroed struct and allocates from
- * reader->pool, so a failure needs no undoing: who owns the pool releases it. Failures leave a message that starts at the
- * byte or value in question; each enclosing part puts its own name in front of it. */
+ * reader->pool, so a failure needs no undoing: who owns the pool releases it. Failures leave a message that starts at
+ * the byte or value in question; each enclosing part puts its own name in front of it. */
 #ifndef PRN_LOADERS_READER_H
 #define PRN_LOADERS_READER_H
 
@@ -24,11 +24,11 @@ typedef struct prn_external {
 
 typedef struct prn_reader {
     prn_pool *pool;
-    const char *path;         /* of the model file, whose folder external data must lie in; NULL: none allowed */
-    prn_external **external;  /* where maps are kept; with path */
-    uint64_t sparse_bytes;    /* taken so far */
-    int depth;                /* of graphs around the current one */
-    bool in_function;         /* attributes may refer to the function's */
+    const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
+    prn_external **external; /* where maps are kept; with path */
+    uint64_t sparse_bytes;   /* taken so far */
+    int depth;               /* of graphs around the current one */
+    bool in_function;        /* attributes may refer to the function's */
     prony_error *error;
 } prn_reader;
 
@@ -54,8 +54,8 @@ PRN_MUST_USE prony_status prn_dim_append(prony_shape *shape, int64_t dim, prony_
 
 /* ---- types, attributes, graphs ---- */
 
-/* TypeProto. The outermost kind; element type and shape are those of the innermost tensor. Types that are neither tensor,
- * sequence nor optional leave dtype PRONY_UNDEFINED and rank -1. */
+/* TypeProto. The outermost kind; element type and shape are those of the innermost tensor. Types that are neither
+ * tensor, sequence nor optional leave dtype PRONY_UNDEFINED and rank -1. */
 PRN_MUST_USE prony_status prn_type_read(prn_reader *reader, prn_wire wire, prn_port *out);
 /* ValueInfoProto. */
 PRN_MUST_USE prony_status prn_port_read(prn_reader *reader, prn_wire wire, prn_port *out);
@@ -75,7 +75,8 @@ PRN_MUST_USE prony_status prn_graph_read(prn_reader *reader, prn_wire wire, prn_
 PRN_MUST_USE prony_status prn_scope_resolve_model(prn_reader *reader, prn_graph *graph);
 PRN_MUST_USE prony_status prn_scope_resolve_function(prn_reader *reader, prn_function *function);
 
-/* A name and what it stands for; sorted tables of these answer look-ups in O(log n) whatever the file chose as names. */
+/* A name and what it stands for; sorted tables of these answer look-ups in O(log n) whatever the file chose as names.
+ */
 typedef struct prn_name_entry {
     const char *name;
     uint32_t kind;

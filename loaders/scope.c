@@ -1,9 +1,9 @@
 /* Names: who produces what, in which order, and what a subgraph takes from around it.
  *
  * Look-ups go through sorted tables, so that no choice of names makes them slow. Within a graph every name has one
- * producer (an input that is also an initializer is the constant). Nodes are ordered by a depth-first walk in file order,
- * which leaves an ordered file as it is; the walk keeps its own stack. Subgraphs come first: what they capture counts as
- * input of the node that holds them. Recursion is as deep as graphs are nested, which the reader bounds. */
+ * producer (an input that is also an initializer is the constant). Nodes are ordered by a depth-first walk in file
+ * order, which leaves an ordered file as it is; the walk keeps its own stack. Subgraphs come first: what they capture
+ * counts as input of the node that holds them. Recursion is as deep as graphs are nested, which the reader bounds. */
 #include "loaders/reader.h"
 
 #include <stdlib.h>
@@ -192,7 +192,8 @@ static prony_status visit(const scope *s, walk *w, size_t root)
         if (w->state[producer] == WAITING) {
             const prn_model_node *node = &s->graph->nodes[producer];
             return prn_fail(s->reader->error, PRONY_INVALID_MODEL,
-                            "node %u " PRN_NAME " (%.60s) depends on its own output " PRN_NAME ": the graph has a cycle",
+                            "node %u " PRN_NAME " (%.60s) depends on its own output " PRN_NAME
+                            ": the graph has a cycle",
                             node->file_index, node->name, node->op_type, node->output_count ? node->outputs[0] : "");
         }
         if (w->state[producer] == UNSEEN) {

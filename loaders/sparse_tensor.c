@@ -1,5 +1,5 @@
-/* SparseTensorProto -> dense prn_initializer. The values' indices are either linear, [NNZ], or coordinates, [NNZ, rank]; they
- * ascend strictly, so that no element is given twice. */
+/* SparseTensorProto -> dense prn_initializer. The values' indices are either linear, [NNZ], or coordinates, [NNZ,
+ * rank]; they ascend strictly, so that no element is given twice. */
 #include "loaders/reader.h"
 
 #include "base/shape.h"
@@ -40,6 +40,7 @@ static int64_t position(const sparse *parts, int64_t k, int64_t numel)
     int32_t rank = parts->shape.rank;
     if (parts->indices.value.shape.rank == 1) return indices[k] >= 0 && indices[k] < numel ? indices[k] : -1;
     int64_t linear = 0;
+    if (!numel) return -1; /* the other dimensions' product may overflow */
     for (int32_t d = 0; d < rank; d++) {
         int64_t at = indices[k * rank + d];
         if (at < 0 || at >= parts->shape.dim[d]) return -1;

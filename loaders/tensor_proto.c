@@ -1,7 +1,7 @@
-/* TensorProto -> prn_initializer. Nothing is allocated before the element count that the shape asks for was found in the
- * file, so a tensor takes at most a small multiple of the bytes that encode it. Raw data, external data and packed typed data
- * whose bytes are the little-endian elements are borrowed, and their pages are not touched; only bool data is looked at,
- * because a bool other than 0 or 1 would be undefined behaviour in everything that reads it. */
+/* TensorProto -> prn_initializer. Nothing is allocated before the element count that the shape asks for was found in
+ * the file, so a tensor takes at most a small multiple of the bytes that encode it. Raw data, external data and packed
+ * typed data whose bytes are the little-endian elements are borrowed, and their pages are not touched; only bool data
+ * is looked at, because a bool other than 0 or 1 would be undefined behaviour in everything that reads it. */
 #include "loaders/reader.h"
 
 #include "base/shape.h"
@@ -74,7 +74,7 @@ static const char *name_of(uint8_t field)
 typedef struct tensor_head {
     int64_t dtype;
     prony_shape shape;
-    prn_span name, raw;
+    prn_span raw;
     bool external;
     size_t entries[UINT64_DATA + 1]; /* of each typed field */
     prn_span run[UINT64_DATA + 1];   /* its last occurrence */
@@ -120,15 +120,12 @@ static prony_status head_read(prn_wire wire, tensor_head *head, prony_error *err
         case UINT64_DATA: {
             size_t count = 1;
             prn_wire_type type = wire_type_of((uint8_t)field.number);
-            head->run[field.number] = type == PRN_WIRE_BYTES ? prn_wire_span(&wire, &field)
-                                                              : prn_wire_numbers(&wire, &field, type, &count);
+            head->run[field.number] =
+                type == PRN_WIRE_BYTES ? prn_wire_span(&wire, &field) : prn_wire_numbers(&wire, &field, type, &count);
             head->entries[field.number] += count;
             head->runs[field.number]++;
             break;
         }
-        case 8:
-            head->name = prn_wire_span(&wire, &field);
-            break;
         case 9:
             head->raw = prn_wire_span(&wire, &field);
             break;
@@ -256,12 +253,22 @@ static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_he
     return decode(wire, dtype, out->value.data, error);
 }
 
+/* On its own, because messages about the rest want the name, which the file has behind it. */
+static prony_status name_read(prn_reader *reader, prn_wire wire, const char **out)
+{
+    for (prn_field field; prn_wire_next(&wire, &field);) {
+        if (field.number != 8) continue;
+        PRN_TRY(prn_name_read(reader, out, prn_wire_span(&wire, &field), "tensor name"));
+    }
+    return prn_wire_check(&wire, reader->error);
+}
+
 static prony_status read_checked(prn_reader *reader, prn_wire wire, prn_initializer *out)
 {
     prony_error *error = reader->error;
     tensor_head head = {0};
+    PRN_TRY(name_read(reader, wire, &out->name));
     PRN_TRY(head_read(wire, &head, error));
-    PRN_TRY(prn_name_read(reader, &out->name, head.name, "tensor name"));
     if (head.dtype == PRONY_UNDEFINED) return prn_fail(error, PRONY_INVALID_MODEL, "it has no element type");
     if (head.dtype < 0 || head.dtype >= PRONY_DTYPE_COUNT) {
         return prn_fail(error, PRONY_UNSUPPORTED, "element type %lld is not known", (long long)head.dtype);

@@ -128,6 +128,7 @@ prn_span prn_wire_span(prn_wire *wire, const prn_field *field)
 prn_wire prn_wire_enter(prn_wire *wire, const prn_field *field)
 {
     prn_span span = prn_wire_span(wire, field);
+    if (wire->damage) return *wire;
     return (prn_wire){.cursor = span.data, .end = span.data + span.size, .origin = wire->origin};
 }
 

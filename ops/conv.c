@@ -9,7 +9,7 @@
 #include "ops/conv_native.h"
 #include "ops/dnnl.h"
 
-/* ---- problem -------------------------------------------------------------------------------------------------------- */
+/* ---- problem */
 
 bool prn_conv_input_is_residual(const prony_context *context, size_t index)
 {
@@ -58,7 +58,8 @@ static prony_status read_operands(const prony_context *context, prn_conv *conv)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 0 has rank %d, the weights have shape %s", x->rank,
                           prn_shape_text(w, text));
     for (int i = 2; i < w->rank; i++) {
-        if (w->dim[i] < 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "weights of shape %s", prn_shape_text(w, text));
+        if (w->dim[i] < 1)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "weights of shape %s", prn_shape_text(w, text));
     }
     const prn_ints *stated = &params->window.kernel_shape;
     for (size_t i = 0; i < stated->count && (int)i < w->rank - 2; i++) {
@@ -97,7 +98,8 @@ prony_status prn_conv_read(const prony_context *context, prn_conv *conv)
     const prony_shape *w = &conv->weights->shape;
     conv->out_channels = w->dim[0];
     if (conv->in_channels % conv->groups || conv->in_channels / conv->groups != w->dim[1])
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld input channels in %lld groups, the weights take %lld each",
+        return prony_fail(context, PRONY_SHAPE_MISMATCH,
+                          "%lld input channels in %lld groups, the weights take %lld each",
                           (long long)conv->in_channels, (long long)conv->groups, (long long)w->dim[1]);
     if (conv->out_channels % conv->groups)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld output channels do not divide into %lld groups",
@@ -120,8 +122,8 @@ prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *con
         return prony_fail(context, PRONY_OUT_OF_RANGE, "%lld output channels per group", (long long)w->dim[1]);
     conv->out_channels = w->dim[1] * conv->groups;
     PRN_TRY(check_bias(context, conv));
-    PRN_TRY(prn_window_transposed(context, &params->window, &params->output_padding, &params->output_shape,
-                                  &conv->window));
+    PRN_TRY(
+        prn_window_transposed(context, &params->window, &params->output_padding, &params->output_shape, &conv->window));
     derive(conv);
     return PRONY_OK;
 }
@@ -158,7 +160,7 @@ prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, i
     return PRONY_OK;
 }
 
-/* ---- shapes and cost -------------------------------------------------------------------------------------------------- */
+/* ---- shapes and cost */
 
 static prony_status infer(const prony_context *context)
 {
@@ -174,7 +176,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_conv_cost(context, &conv, prony_shape_numel(&conv.y->shape), conv.group_in, cost);
 }
 
-/* ---- reference -------------------------------------------------------------------------------------------------------- */
+/* ---- reference */
 
 /* The sum for output channel k of image n at output position `at`. */
 static float reference_sum(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES])
@@ -211,14 +213,15 @@ static prony_status run_reference(const prony_context *context)
     for (int64_t plane = 0; plane < conv.batch * conv.out_channels; plane++) {
         for (int64_t p = 0; p < conv.out_spatial; p++) {
             const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
-            y[plane * conv.out_spatial + p] = reference_sum(&conv, plane / conv.out_channels, plane % conv.out_channels, at);
+            y[plane * conv.out_spatial + p] =
+                reference_sum(&conv, plane / conv.out_channels, plane % conv.out_channels, at);
         }
         prn_post_ops_apply_f32(context, y + plane * conv.out_spatial, plane * conv.out_spatial, conv.out_spatial);
     }
     return PRONY_OK;
 }
 
-/* ---- descriptor -------------------------------------------------------------------------------------------------------- */
+/* ---- descriptor */
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 

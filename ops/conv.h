@@ -27,8 +27,8 @@ prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *con
 /* Shared by both operators: attribute ranges, shape inference and cost of a problem that was read. */
 prony_status prn_conv_check(const prony_context *context);
 prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv);
-prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, int64_t per_mac_elements, int64_t per_element,
-                           prony_cost *cost);
+prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, int64_t per_mac_elements,
+                           int64_t per_element, prony_cost *cost);
 
 /* Some post-operation's residual, rather than an operand of the convolution, is input `index`. */
 bool prn_conv_input_is_residual(const prony_context *context, size_t index);

@@ -54,5 +54,5 @@ static void add_scaled(float *y, const float *x, int64_t step, float w, int64_t 
     }
 }
 
-const prn_conv_simd JOIN(prn_conv_simd_, PRN_SIMD) = {
-    .rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};
+const prn_conv_simd JOIN(prn_conv_simd_,
+                         PRN_SIMD) = {.rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};

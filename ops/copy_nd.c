@@ -1,5 +1,6 @@
 /* The strided copy behind Transpose, Slice, Concat, Split, Expand, Tile and their kin.
- * Owns nothing. Invariant: work is cut by the shape of the copy alone, and every element of the result is written once. */
+ * Owns nothing. Invariant: work is cut by the shape of the copy alone, and every element of the result is written once.
+ */
 #include "ops/copy_nd.h"
 
 #include "base/parallel.h"
@@ -339,15 +340,7 @@ int prn_stored_axis(int rank, prn_layout layout, int axis)
     return axis == 1 ? rank - 1 : axis - 1;
 }
 
-bool prn_layout_joins(const prony_shape *shape, prn_layout layout, int axis, const int64_t *parts, size_t count)
+bool prn_layout_joins(int rank, prn_layout layout)
 {
-    int64_t block = prn_layout_block(layout);
-    if (layout == PRN_PLAIN) return true;
-    if (shape->rank < 2 || shape->rank >= PRONY_MAX_RANK) return false;
-    if (!block || axis != 1) return true;
-    /* Only the last part may end inside a block: there the padding lanes come to lie where the whole has them. */
-    for (size_t i = 0; i + 1 < count; i++) {
-        if (parts[i] % block) return false;
-    }
-    return true;
+    return layout == PRN_PLAIN || (rank >= 2 && rank < PRONY_MAX_RANK);
 }

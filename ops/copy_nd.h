@@ -7,8 +7,8 @@
 
 #define PRN_COPY_MAX_RANK (2 * PRONY_MAX_RANK)
 
-/* Axes outermost first, in the order in which the result is written. Strides count elements; `from` may be 0 or negative,
- * `to` is positive and no two positions share an element of the result. Zero-initialise it. */
+/* Axes outermost first, in the order in which the result is written. Strides count elements; `from` may be 0 or
+ * negative, `to` is positive and no two positions share an element of the result. Zero-initialise it. */
 typedef struct prn_copy {
     int rank;
     int64_t dim[PRN_COPY_MAX_RANK], from[PRN_COPY_MAX_RANK], to[PRN_COPY_MAX_RANK];
@@ -44,7 +44,7 @@ void prn_parallel_items(int threads, int64_t items, int64_t bytes,
 prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout);
 /* Where logical axis `axis` is found there (blocked: the axis of blocks for the channels). */
 int prn_stored_axis(int rank, prn_layout layout, int axis);
-/* Whether a concatenation or a split along `axis` can be done in this layout, given the extents of the parts. */
-bool prn_layout_joins(const prony_shape *shape, prn_layout layout, int axis, const int64_t *parts, size_t count);
+/* Whether tensors of this rank can be joined or cut in this layout, as far as that does not depend on the extents. */
+bool prn_layout_joins(int rank, prn_layout layout);
 
 #endif

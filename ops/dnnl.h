@@ -1,5 +1,5 @@
-/* What oneDNN does for Prony. dnnl.c is the only file that knows its API; without PRN_HAVE_DNNL the kernels below do not
- * exist and the version is empty. */
+/* What oneDNN does for Prony. dnnl.c is the only file that knows its API; without PRN_HAVE_DNNL the kernels below do
+ * not exist and the version is empty. */
 #ifndef PRN_OPS_DNNL_H
 #define PRN_OPS_DNNL_H
 

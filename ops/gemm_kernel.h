@@ -1,8 +1,8 @@
 /* Native float32 matrix product: C = post(alpha A B + beta bias), for Gemm, MatMul, Einsum and whoever else contracts.
  *
- * The work is cut into tiles by the problem's shape alone, sums over k run in blocks of a fixed length in ascending order,
- * so the result is the same for any number of threads. Nothing here allocates; the caller owns every pointer, packed
- * weights included. Operands other than C are read with any strides; C is row-major.
+ * The work is cut into tiles by the problem's shape alone, sums over k run in blocks of a fixed length in ascending
+ * order, so the result is the same for any number of threads. Nothing here allocates; the caller owns every pointer,
+ * packed weights included. Operands other than C are read with any strides; C is row-major.
  */
 #ifndef PRN_OPS_GEMM_KERNEL_H
 #define PRN_OPS_GEMM_KERNEL_H
@@ -33,7 +33,7 @@ typedef struct prn_gemm_batch {
     const void *argument;
 } prn_gemm_batch;
 
-/* What one instruction set offers; `prn_gemm_isa` picks it once per process. */
+/* What one instruction set offers; */
 typedef struct prn_gemm_isa_table {
     const char *name;
     int64_t panel_columns; /* of a packed panel */
@@ -46,6 +46,7 @@ typedef struct prn_gemm_isa_table {
 } prn_gemm_isa_table;
 
 extern const prn_gemm_isa_table prn_gemm_isa_scalar, prn_gemm_isa_avx2, prn_gemm_isa_avx512;
+/* The table for the processor (and cap) that prn_isa_level reports. */
 const prn_gemm_isa_table *prn_gemm_isa(void);
 
 /* Elements of B's packed form for this instruction set. */
@@ -54,10 +55,14 @@ int64_t prn_gemm_packed_count(int64_t k, int64_t n);
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed);
 /* Packs a constant B through context->host, shared by every session of the model. */
 prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed);
-/* Whether a constant B is better left as it is: one row of C, B's columns contiguous, and larger than the caches. */
+/* Whether a constant B is better left as it is: one row of C by a large B whose columns are contiguous, or one column.
+ */
 bool prn_gemm_plain_is_best(const prn_gemm *gemm);
 
-/* Computes every item. `batch` may be NULL for one. */
-void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch);
+/* Working space with which a large variable B is packed once instead of by every task; 0: none is of use. */
+size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
+/* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it
+ * is given changes no result. */
+void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch, void *scratch);
 
 #endif

@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
 }
 
 /* Chains for a tile: enough sums in flight, and all of them in registers. */
-#define CHAINS(rows, vecs) ((rows) * (vecs) >= MIN_SUMS ? 1 : (rows) * (vecs) * 2 >= MIN_SUMS ? 2 : 4)
+#define CHAINS(rows, vecs) ((rows) * (vecs) >= MIN_SUMS ? 1 : (rows) * (vecs)*2 >= MIN_SUMS ? 2 : 4)
 #define TILE(rows)                                                                                                     \
     static void tile_##rows##x1(const tile_operands *t)                                                                \
     {                                                                                                                  \
@@ -266,7 +266,8 @@ static void panel_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j,
 {
     _Alignas(64) float buffer[BLOCK_K * PANEL];
     const int64_t width = j1 - j < PANEL ? j1 - j : PANEL;
-    tile_operands t = {.k = gemm->k - k0 < BLOCK_K ? gemm->k - k0 : BLOCK_K, .a_row = gemm->a_row, .a_col = gemm->a_col};
+    tile_operands t = {
+        .k = gemm->k - k0 < BLOCK_K ? gemm->k - k0 : BLOCK_K, .a_row = gemm->a_row, .a_col = gemm->a_col};
     t.b_row = PANEL;
     if (gemm->packed) {
         t.b = gemm->packed + j * gemm->k + k0 * PANEL;

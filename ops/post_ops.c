@@ -18,34 +18,43 @@ static float sigmoid(float x)
     for (int64_t i = 0; i < count; i++) {                                                                              \
         float x = data[i];                                                                                             \
         data[i] = (expression);                                                                                        \
-    }                                                                                                                  \
-    break
+    }
 
 static void apply_one(const prony_context *context, const prn_post_op *op, float *data, int64_t first, int64_t count)
 {
     const float a = op->a, b = op->b;
     switch (op->kind) {
     case PRN_POST_RELU:
-        EACH(x < 0.0f ? 0.0f : x);
+        EACH(x < 0.0f ? 0.0f : x)
+        break;
     case PRN_POST_CLIP:
-        EACH((x = x < a ? a : x) > b ? b : x);
+        EACH((x = x < a ? a : x) > b ? b : x)
+        break;
     case PRN_POST_LEAKY_RELU:
-        EACH(x < 0.0f ? a * x : x);
+        EACH(x < 0.0f ? a * x : x)
+        break;
     case PRN_POST_SIGMOID:
-        EACH(sigmoid(x));
+        EACH(sigmoid(x))
+        break;
     case PRN_POST_TANH:
-        EACH(tanhf(x));
+        EACH(tanhf(x))
+        break;
     case PRN_POST_HARD_SIGMOID:
-        EACH(clamp_unit(a * x + b));
+        EACH(clamp_unit(a * x + b))
+        break;
     case PRN_POST_HARD_SWISH:
-        EACH(x * clamp_unit(x * (1.0f / 6.0f) + 0.5f));
+        EACH(x * clamp_unit(x * (1.0f / 6.0f) + 0.5f))
+        break;
     case PRN_POST_SILU:
-        EACH(x * sigmoid(x));
+        EACH(x * sigmoid(x))
+        break;
     case PRN_POST_GELU_ERF:
-        EACH(0.5f * x * (1.0f + erff(x * 0.70710678118654752f)));
+        EACH(0.5f * x * (1.0f + erff(x * 0.70710678118654752f)))
+        break;
     case PRN_POST_ADD: {
         const float *added = (const float *)context->inputs[op->input]->data + first;
-        EACH(x + added[i]);
+        EACH(x + added[i])
+        break;
     }
     }
 }

@@ -133,9 +133,8 @@ static prony_status flatten_infer(const prony_context *context)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           in->shape.rank);
     }
-    prony_shape shape = {2,
-                         {prn_shape_count(&in->shape, 0, (int)axis),
-                          prn_shape_count(&in->shape, (int)axis, in->shape.rank)}};
+    prony_shape shape = {
+        2, {prn_shape_count(&in->shape, 0, (int)axis), prn_shape_count(&in->shape, (int)axis, in->shape.rank)}};
     if (!prn_shape_known(&shape)) return prony_fail(context, PRONY_LIMIT, "the output is too large");
     return set_shape(context, &shape);
 }
@@ -259,11 +258,7 @@ static prony_status identity_infer(const prony_context *context)
 }
 
 static const prn_kernel identity_kernels[] = {
-    {.name = "identity_reference",
-     .backend = "reference",
-     .layouts = layouts_same,
-     .run = run_view,
-     .inplace = 1},
+    {.name = "identity_reference", .backend = "reference", .layouts = layouts_same, .run = run_view, .inplace = 1},
     {0},
 };
 

@@ -1,6 +1,6 @@
-/* Permutations of elements that keep every element: Transpose, DepthToSpace, SpaceToDepth. Each describes its permutation as
- * one strided copy; the native and the reference kernel differ in who executes it.
- * Invariant: the axes of a copy multiply to the number of elements. */
+/* Permutations of elements that keep every element: Transpose, DepthToSpace, SpaceToDepth. Each describes its
+ * permutation as one strided copy; the native and the reference kernel differ in who executes it. Invariant: the axes
+ * of a copy multiply to the number of elements. */
 #include "ops/copy_nd.h"
 
 #include <string.h>

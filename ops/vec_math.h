@@ -139,7 +139,7 @@ VEC_INLINE vf v_sign(vf x)
 VEC_INLINE vf v_scale2(vf x, vi n)
 {
     const vi half = n >> 1;
-    const vu first = ((vu)half + 127u) << 23, second = ((vu)(n - half) + 127u) << 23;
+    const vu first = ((vu)half + 127u) << 23, second = ((vu)n - (vu)half + 127u) << 23;
     return x * (vf)first * (vf)second;
 }
 
@@ -149,7 +149,7 @@ VEC_INLINE vf v_reduce_ln2(vf x, vi *n)
     const vf magic = v_splat(12582912.0f); /* 1.5 2^23: the integer ends up in the low mantissa bits */
     const vf shifted = x * 1.44269504f + magic;
     const vf count = shifted - magic;
-    *n = (vi)shifted - (vi)magic;
+    *n = (vi)((vu)shifted - (vu)magic);
     const vf r = x - count * 0.693359375f;
     return r - count * -2.12194440e-4f;
 }
@@ -185,7 +185,7 @@ VEC_INLINE vf v_log_positive(vf x)
 {
     const vi tiny = x < FLT_MIN;
     x = v_select(tiny, x * 8388608.0f, x);
-    const vi exponent = ((vi)x - 0x3f3504f3) >> 23; /* mantissa in [sqrt 1/2, sqrt 2) */
+    const vi exponent = (vi)((vu)x - 0x3f3504f3u) >> 23; /* mantissa in [sqrt 1/2, sqrt 2) */
     const vf f = (vf)((vu)x - ((vu)exponent << 23)) - 1.0f;
     const vf e = __builtin_convertvector(exponent - (tiny & 23), vf);
     vf p = f * 0.0697161183f - 0.114797339f; /* (log(1 + f) - f + f^2/2) / f^3 */

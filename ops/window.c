@@ -13,8 +13,8 @@ static prony_status check_list(const prony_context *context, const char *name, c
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->v[i] < least || list->v[i] > LIMIT)
-            return prony_fail(context, PRONY_INVALID_MODEL, "%s[%zu] is %lld; it must be at least %lld and below 2^31", name,
-                              i, (long long)list->v[i], (long long)least);
+            return prony_fail(context, PRONY_INVALID_MODEL, "%s[%zu] is %lld; it must be at least %lld and below 2^31",
+                              name, i, (long long)list->v[i], (long long)least);
     }
     return PRONY_OK;
 }
@@ -43,6 +43,17 @@ prony_status prn_window_check(const prony_context *context, const prn_window_par
     return PRONY_OK;
 }
 
+/* Products of extents stay far inside 63 bits even where an empty batch hides them from the check of whole tensors. */
+static prony_status check_volume(const prony_context *context, const char *what, const int64_t extent[PRN_WINDOW_AXES])
+{
+    int64_t volume;
+    if (!__builtin_mul_overflow(extent[0], extent[1], &volume) && !__builtin_mul_overflow(volume, extent[2], &volume) &&
+        volume < INT64_C(1) << 47)
+        return PRONY_OK;
+    return prony_fail(context, PRONY_OUT_OF_RANGE, "the %s of %lld x %lld x %lld elements is too large", what,
+                      (long long)extent[0], (long long)extent[1], (long long)extent[2]);
+}
+
 prony_status prn_window_begin(const prony_context *context, const prn_window_params *params, const int64_t *kernel,
                               prn_window *window)
 {
@@ -65,10 +76,11 @@ prony_status prn_window_begin(const prony_context *context, const prn_window_par
         window->pad_begin[slot] = real && explicit_pads ? params->pads.v[axis] : 0;
         window->pad_end[slot] = real && explicit_pads ? params->pads.v[axis + (int)axes] : 0;
         if (window->in[slot] > LIMIT || window->kernel[slot] > LIMIT || prn_window_reach(window, slot) > LIMIT)
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "spatial axis %d: extent %lld with kernel %lld is too large", axis,
-                              (long long)window->in[slot], (long long)window->kernel[slot]);
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "spatial axis %d: extent %lld with kernel %lld is too large",
+                              axis, (long long)window->in[slot], (long long)window->kernel[slot]);
     }
-    return PRONY_OK;
+    PRN_TRY(check_volume(context, "input", window->in));
+    return check_volume(context, "kernel", window->kernel);
 }
 
 /* Pads that make the output ceil(in / stride) long. */
@@ -96,10 +108,11 @@ prony_status prn_window_forward(const prony_context *context, const prn_window_p
                               (long long)padded);
         int64_t out = room / stride + 1;
         /* A window that would start behind the input sees nothing and is left out. */
-        if (params->ceil_mode && !same && room % stride && out * stride < window->in[slot] + window->pad_begin[slot]) out++;
+        if (params->ceil_mode && !same && room % stride && out * stride < window->in[slot] + window->pad_begin[slot])
+            out++;
         window->out[slot] = out;
     }
-    return PRONY_OK;
+    return check_volume(context, "output", window->out);
 }
 
 prony_status prn_window_transposed(const prony_context *context, const prn_window_params *params,
@@ -122,11 +135,11 @@ prony_status prn_window_transposed(const prony_context *context, const prn_windo
             window->pad_end[slot] = total - window->pad_begin[slot];
         }
         if (out < 1 || out > LIMIT)
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "spatial axis %zu: the output would have %lld elements", axis,
-                              (long long)out);
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "spatial axis %zu: the output would have %lld elements",
+                              axis, (long long)out);
         window->out[slot] = out;
     }
-    return PRONY_OK;
+    return check_volume(context, "output", window->out);
 }
 
 prony_shape prn_window_output_shape(const prn_window *window, int64_t batch, int64_t channels)

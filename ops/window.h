@@ -19,7 +19,9 @@ typedef struct prn_window_params {
 
 /* Attribute rows of a params struct whose first member `window` is a prn_window_params. */
 #define PRN_WINDOW_ROW(params, field, type, text)                                                                      \
-    {#field, type, offsetof(params, window) + offsetof(prn_window_params, field), false, 0, 0, text}
+    {                                                                                                                  \
+#field, type, offsetof(params, window) + offsetof(prn_window_params, field), false, 0, 0, text                 \
+    }
 #define PRN_WINDOW_PARAMS(params)                                                                                      \
     PRN_WINDOW_ROW(params, auto_pad, PRN_PARAM_STRING, "NOTSET"),                                                      \
         PRN_WINDOW_ROW(params, kernel_shape, PRN_PARAM_INTS, NULL),                                                    \
@@ -36,8 +38,8 @@ typedef struct prn_window {
 /* Attribute ranges: everything but pads at least 1, pads at least 0, below 2^31; equal counts; a known auto_pad. */
 prony_status prn_window_check(const prony_context *context, const prn_window_params *params);
 
-/* Extents of input 0 (rank 3 to 5), kernel extents from `kernel` (as many as spatial axes), strides, dilations and explicit
- * pads with their defaults. `out` is left to the two functions below. */
+/* Extents of input 0 (rank 3 to 5), kernel extents from `kernel` (as many as spatial axes), strides, dilations and
+ * explicit pads with their defaults. `out` is left to the two functions below. */
 prony_status prn_window_begin(const prony_context *context, const prn_window_params *params, const int64_t *kernel,
                               prn_window *window);
 /* Settles pads by auto_pad, and the output extents of a convolution or pool. */
@@ -68,6 +70,26 @@ static inline void prn_window_clip(const prn_window *window, int axis, int64_t s
     *last = room <= 0 ? 0 : (room + dilation - 1) / dilation;
     if (*last > kernel) *last = kernel;
     if (*first > *last) *first = *last;
+}
+
+/* Output positions [first, last) of a row (the last axis) whose tap `tap` falls inside the input. */
+static inline void prn_window_outputs(const prn_window *window, int64_t tap, int64_t *first, int64_t *last)
+{
+    int64_t shift = window->pad_begin[2] - tap * window->dilation[2], stride = window->stride[2];
+    int64_t end = window->in[2] + shift;
+    *first = shift > 0 ? (shift + stride - 1) / stride : 0;
+    *last = end > 0 ? (end + stride - 1) / stride : 0;
+    if (*last > window->out[2]) *last = window->out[2];
+    if (*first > *last) *first = *last;
+}
+
+/* Offset of the input row that output row `row` (of D x H) meets at tap (kz, ky), or -1 if that is padding. */
+static inline int64_t prn_window_row(const prn_window *window, int64_t row, int64_t kz, int64_t ky)
+{
+    int64_t z = row / window->out[1] * window->stride[0] - window->pad_begin[0] + kz * window->dilation[0];
+    int64_t y = row % window->out[1] * window->stride[1] - window->pad_begin[1] + ky * window->dilation[1];
+    if (z < 0 || z >= window->in[0] || y < 0 || y >= window->in[1]) return -1;
+    return (z * window->in[1] + y) * window->in[2];
 }
 
 #endif

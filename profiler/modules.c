@@ -84,7 +84,7 @@ static uint32_t find_or_add(tree *t, const char *path, size_t length, uint32_t p
     if (!type) return PRONY_NO_INDEX;
     t->rows[t->count] = (prn_module_row){.path = copy,
                                          .type = type,
-                                         .time_ns = t->report->measured ? 0 : -1,
+                                         .time_ns = prn_report_stamped(t->report) ? 0 : -1,
                                          .parent = parent,
                                          .depth = parent == PRONY_NO_INDEX ? 0 : t->rows[parent].depth + 1};
     t->slots[slot] = (uint32_t)++t->count;

@@ -85,13 +85,20 @@ static prony_status layer_times(prony_report *report, const prony_operator_row *
     return PRONY_OK;
 }
 
-prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
-                                   size_t runs, prony_error *error)
+prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs, prony_error *error)
 {
     PRN_TRY(prn_stats_compute(&report->latency, latency_ns, runs, true, error));
     report->samples_ns = prn_pool_alloc(&report->pool, runs ? runs : 1, sizeof *report->samples_ns);
     if (!report->samples_ns) return prn_no_memory(error);
     if (runs) memcpy(report->samples_ns, latency_ns, runs * sizeof *latency_ns);
+    report->measured = true;
+    return PRONY_OK;
+}
+
+prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
+                                   size_t runs, prony_error *error)
+{
+    PRN_TRY(prn_report_fill_latency(report, latency_ns, runs, error));
     PRN_TRY(operator_times(report, durations, runs, error));
     operator_shares(report);
     for (size_t o = 0; o < report->operator_count; o++) PRN_TRY(layer_times(report, &report->operators[o], error));
@@ -99,7 +106,6 @@ prony_status prn_report_fill_times(prony_report *report, const int64_t *duration
     for (size_t i = 0; i < runs * report->operator_count; i++) inside += (double)durations[i];
     for (size_t r = 0; r < runs; r++) wall += (double)latency_ns[r];
     report->time_share = wall > 0 ? inside / wall : 0;
-    report->measured = true;
     return PRONY_OK;
 }
 

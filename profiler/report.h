@@ -63,19 +63,20 @@ typedef struct prn_module_row {
 
 struct prony_report {
     prn_pool pool;
+    prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
     prn_report_model model;
     prn_report_config config;
     prn_report_system system;
     prony_totals totals;
     prn_report_phases phases;
 
-    bool measured; /* latency, cpu, coverage, overhead and the rows' times */
+    bool measured; /* latency, cpu; with time_share >= 0 also coverage, overhead and the rows' times */
     prony_time_stats latency;
     int64_t *samples_ns; /* raw, in order of time; latency.count of them */
     bool warmup_detected; /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;
-    double time_share; /* of wall time inside operators */
+    double time_share; /* of wall time inside operators; negative: no stamps were taken */
     double overhead_ns_per_event, overhead_share;
     uint64_t dropped_events;
 
@@ -100,11 +101,20 @@ struct prony_report {
     const char *output_sha256; /* NULL: nothing ran */
 };
 
+/* Whether operators were stamped: rows have times, and there is a coverage and an overhead. */
+static inline bool prn_report_stamped(const prony_report *report)
+{
+    return report->measured && report->time_share >= 0;
+}
+
 /* Fills layers' and operators' times and shares, modules and coverage from traces.
  * `durations` holds runs x operators times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is
  * shared among its layers by flops + int_ops (evenly where all are zero) and marked. Needs rows and costs in place. */
 PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
                                                 size_t runs, prony_error *error);
+/* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
+PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
+                                                  prony_error *error);
 /* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */
 PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_error *error);
 /* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */

@@ -33,8 +33,7 @@ typedef struct bench {
 static bool complain(bench *b, const char *format, ...) PRN_PRINTF(2, 3);
 static bool complain(bench *b, const char *format, ...)
 {
-    int wrote = snprintf(b->message, b->message_bytes, "%s (%s %lld, \"%s\") %s: ", b->row.node.name,
-                         b->row.node.op_type, (long long)b->row.node.opset, b->post_ops.count ? "post-ops" : "", b->at);
+    int wrote = snprintf(b->message, b->message_bytes, "%s%s: ", b->at, b->post_ops.count ? ", post-operations" : "");
     if (wrote < 0 || (size_t)wrote >= b->message_bytes) return false;
     va_list args;
     va_start(args, format);
@@ -282,6 +281,27 @@ static bool check_outputs(bench *b)
     return true;
 }
 
+/* What a kernel says about inputs that are a piece of the output, or outputs that are a piece of the input, holds. */
+static bool check_places(bench *b, const prn_kernel *kernel, const prony_value *outputs)
+{
+    uint64_t at;
+    for (size_t i = 0; kernel->placed && i < b->context.input_count; i++) {
+        if (!b->inputs[i] || !kernel->placed(&b->context, i, &at)) continue;
+        size_t bytes = prn_layout_bytes(&b->in[i]);
+        if (at + bytes > prn_layout_bytes(&outputs[0]) || memcmp((char *)outputs[0].data + at, b->in[i].data, bytes)) {
+            return complain(b, "input %zu is not the output's bytes from %llu on", i, (unsigned long long)at);
+        }
+    }
+    for (size_t k = 0; kernel->part && k < b->context.output_count; k++) {
+        if (!kernel->part(&b->context, k, &at)) continue;
+        size_t bytes = prn_layout_bytes(&outputs[k]);
+        if (at + bytes > prn_layout_bytes(&b->in[0]) || memcmp((char *)b->in[0].data + at, outputs[k].data, bytes)) {
+            return complain(b, "output %zu is not the input's bytes from %llu on", k, (unsigned long long)at);
+        }
+    }
+    return true;
+}
+
 /* At one to four threads, and in place where the kernel says so. Outputs hold shapes and layouts. */
 static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
 {
@@ -303,7 +323,7 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
         if (status != PRONY_OK) {
             ok = complain(b, "%s", b->error.message);
         } else if (!have_first) {
-            ok = check_outputs(b);
+            ok = check_outputs(b) && check_places(b, kernel, b->out);
             memcpy(first, b->out, sizeof first);
             have_first = true;
             for (size_t k = 0; k < b->context.output_count; k++) b->out[k].data = NULL;

@@ -71,14 +71,28 @@ bool prn_rewrite_product_of_value(const prn_rewriter *r, uint32_t value, prn_pro
 bool prn_rewrite_product_of_node(const prn_rewriter *r, prn_node_def *node, prn_product *product, prn_pattern *pattern);
 bool prn_pattern_add(prn_pattern *pattern, prn_node_def *node);
 
+/* value = clip(x + shift, 0, top), through nodes that only the asker's pattern reads; they are added to it. */
+typedef struct prn_shifted_clip {
+    uint32_t x;
+    double shift;
+    float top;
+} prn_shifted_clip;
+bool prn_rewrite_shifted_clip(const prn_rewriter *r, uint32_t value, prn_shifted_clip *out, prn_pattern *pattern);
+
+/* Whether the node honours post-operations and has room for one more. */
+bool prn_node_takes_post_op(const prn_node_def *node);
+
 /* ---- editing ---- */
 
 PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *node, const uint32_t *inputs,
                                                  uint32_t count);
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
-/* `keep` also makes what node `last` made, at that node's place in the order, and absorbs it. `last` read keep's output. */
+/* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order, and
+ * absorbs it. */
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
+/* The same for a `last` that was absorbed by another node. */
+PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in domain
  * "prony" first, then in ai.onnx up to `opset`. Attribute values (ints) must outlive the program; the array need not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
@@ -116,6 +130,17 @@ bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contrac
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 
+/* ---- prony::Attention, made by one rewrite and widened by another ---- */
+
+typedef struct prn_attention {
+    double scale;
+    int rank;
+    int64_t perm[4][PRONY_MAX_RANK]; /* of q, k and v as the operator reads them, and of the result */
+} prn_attention;
+
+PRN_MUST_USE prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_attention *attention,
+                                              const uint32_t *inputs, uint32_t input_count, const prn_pattern *pattern);
+
 /* ---- the rewrites ---- */
 
 typedef prony_status (*prn_rewrite_fn)(prn_rewriter *r, uint32_t node);
@@ -130,6 +155,8 @@ prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_gelu(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_layer_norm_affine(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_widen_attention(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);

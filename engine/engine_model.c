@@ -1,5 +1,5 @@
 /* Reference counting of models, and the check that everything in a model can be served. */
-#include "engine/model.h"
+#include "engine/engine_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

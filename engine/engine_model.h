@@ -1,7 +1,7 @@
 /* What a loaded model is to the engine: the file, the operators that may serve it, and the data its plans share.
  * Immutable but for the shared cache (which locks itself); reference-counted by sessions. */
-#ifndef PRN_ENGINE_MODEL_H
-#define PRN_ENGINE_MODEL_H
+#ifndef PRN_ENGINE_ENGINE_MODEL_H
+#define PRN_ENGINE_ENGINE_MODEL_H
 
 #include "engine/registry.h"
 #include "engine/shared.h"

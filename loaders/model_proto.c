@@ -1,5 +1,5 @@
-/* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing it
- * releases everything that was made so far. */
+/* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
+ * it releases everything that was made so far. */
 #include "loaders/reader.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static prony_status opset_read(prn_reader *reader, prn_wire wire, prn_opset_impo
 }
 
 /* Few in any real model; the bound keeps the look-ups for doubles short. */
-enum { MAX_OPSETS = 1024 };
+enum { MAX_OPSETS = 128 };
 
 static prony_status opset_list_read(prn_reader *reader, prn_wire wire, uint32_t number, size_t count,
                                     const prn_opset_import **out, size_t *out_count)
@@ -162,6 +162,30 @@ static prony_status function_read(prn_reader *reader, prn_wire wire, prn_functio
     return status;
 }
 
+/* One definition per domain, name and overload. */
+static prony_status refuse_double_functions(prn_reader *reader, const prn_model_file *file)
+{
+    if (file->function_count < 2) return PRONY_OK;
+    prn_name_entry *keys = PRN_NEW(reader, file->function_count, prn_name_entry);
+    if (!keys) return prn_no_memory(reader->error);
+    for (size_t i = 0; i < file->function_count; i++) {
+        const prn_function *f = &file->functions[i];
+        /* The lengths keep two different triples from giving one key. */
+        keys[i].name = prn_pool_printf(reader->pool, "%zu %zu %s::%s:%s", strlen(f->domain), strlen(f->name), f->domain,
+                                       f->name, f->overload);
+        keys[i].item = i;
+        if (!keys[i].name) return prn_no_memory(reader->error);
+    }
+    prn_name_entries_sort(keys, file->function_count);
+    for (size_t i = 1; i < file->function_count; i++) {
+        if (strcmp(keys[i - 1].name, keys[i].name) != 0) continue;
+        const prn_function *f = &file->functions[keys[i].item];
+        return prn_fail(reader->error, PRONY_INVALID_MODEL,
+                        "function " PRN_NAME " of domain " PRN_NAME " is defined twice", f->name, f->domain);
+    }
+    return PRONY_OK;
+}
+
 static prony_status function_list_read(prn_reader *reader, prn_wire wire, size_t count, prn_model_file *file)
 {
     prn_function *functions = PRN_NEW(reader, count, prn_function);
@@ -171,7 +195,8 @@ static prony_status function_list_read(prn_reader *reader, prn_wire wire, size_t
         if (field.number != MODEL_FUNCTION) continue;
         PRN_TRY(function_read(reader, prn_wire_enter(&wire, &field), &functions[file->function_count++]));
     }
-    return prn_wire_check(&wire, reader->error);
+    PRN_TRY(prn_wire_check(&wire, reader->error));
+    return refuse_double_functions(reader, file);
 }
 
 /* ---- the model ---- */

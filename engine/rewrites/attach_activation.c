@@ -1,0 +1,68 @@
+/*   x ── Conv ── Relu ── y          x ── Conv[relu] ── y
+ *
+ * For every operator that takes post-operations, and every activation that is one. */
+#include "engine/rewrites/rewrites.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool read_clip(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op)
+{
+    op->kind = PRN_POST_CLIP;
+    if (!prn_rewrite_clip_bounds(r, node, &op->a, &op->b)) return false;
+    if (op->a == 0.0f && isinf(op->b)) *op = (prn_post_op){.kind = PRN_POST_RELU};
+    return true;
+}
+
+/* A slope for all elements is LeakyRelu's. */
+static bool read_prelu(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op)
+{
+    double slope;
+    *op = (prn_post_op){.kind = PRN_POST_LEAKY_RELU};
+    if (!prn_rewrite_scalar(r, prn_node_input(node, 1), &slope)) return false;
+    op->a = (float)slope;
+    return prn_rewrite_same_shape(r, node->inputs[0], node->outputs[0]);
+}
+
+static bool read_activation(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op)
+{
+    *op = (prn_post_op){0};
+    if (prn_node_is(node, "Clip")) return read_clip(r, node, op);
+    if (prn_node_is(node, "PRelu")) return read_prelu(r, node, op);
+    if (prn_node_is(node, "Relu")) {
+        op->kind = PRN_POST_RELU;
+    } else if (prn_node_is(node, "LeakyRelu")) {
+        *op = (prn_post_op){.kind = PRN_POST_LEAKY_RELU, .a = (float)prn_node_float(node, "alpha", (double)0.01f)};
+    } else if (prn_node_is(node, "Sigmoid")) {
+        op->kind = PRN_POST_SIGMOID;
+    } else if (prn_node_is(node, "Tanh")) {
+        op->kind = PRN_POST_TANH;
+    } else if (prn_node_is(node, "HardSigmoid")) {
+        *op = (prn_post_op){.kind = PRN_POST_HARD_SIGMOID,
+                            .a = (float)prn_node_float(node, "alpha", (double)0.2f),
+                            .b = (float)prn_node_float(node, "beta", (double)0.5f)};
+    } else if (prn_node_is(node, "HardSwish")) {
+        op->kind = PRN_POST_HARD_SWISH;
+    } else if (prn_node_is(node, "SiLU")) {
+        op->kind = PRN_POST_SILU;
+    } else if (prn_node_is(node, "Gelu")) {
+        const prn_attr *approximate = prn_attr_find(node->info.attributes, "approximate");
+        op->kind = PRN_POST_GELU_ERF;
+        return !approximate || (approximate->type == PRN_ATTR_STRING && strcmp(approximate->s.data, "none") == 0);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t n)
+{
+    prn_node_def *node = r->program->nodes[n];
+    prn_post_op op;
+    if (node->input_count < 1 || !prn_rewrite_used_once(r, node->inputs[0]) || !prn_rewrite_is_f32(r, node->inputs[0]))
+        return PRONY_OK;
+    prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
+    if (!before || !prn_node_takes_post_op(before) || !read_activation(r, node, &op)) return PRONY_OK;
+    before->post_ops.op[before->post_ops.count++] = op;
+    return prn_rewrite_take_over(r, before, n);
+}

@@ -1,0 +1,148 @@
+/* Conv, ConvTranspose, Gemm and MatMul with constant weights, as something that has output channels: which weights and which
+ * bias a channel is made from, and how a scale and a shift per channel disappear into them.
+ * Invariant: new weights are computed in double from the old ones and rounded once, so that they do not depend on anything
+ * but the model. */
+#include "engine/rewrites/rewrites.h"
+
+#include "base/shape.h"
+
+#include <math.h>
+#include <string.h>
+
+static void read_conv(prn_contraction *c)
+{
+    const prony_shape *w = c->weight_shape;
+    c->axis = 1;
+    c->channels = c->modulus = w->dim[0];
+    c->inner = prn_shape_count(w, 1, w->rank);
+    c->block = prony_shape_numel(w);
+}
+
+/* Weights are [in, out / group, spatial …]; a block of them is one group's input channels. */
+static bool read_conv_transpose(prn_contraction *c)
+{
+    const prony_shape *w = c->weight_shape;
+    int64_t groups = prn_node_int(c->node, "group", 1);
+    if (groups < 1 || w->rank < 2 || w->dim[0] % groups) return false;
+    c->axis = 1;
+    c->modulus = w->dim[1];
+    c->channels = w->dim[1] * groups;
+    c->inner = prn_shape_count(w, 2, w->rank);
+    c->block = w->dim[0] / groups * prn_shape_count(w, 1, w->rank);
+    return true;
+}
+
+static bool read_matrix(const prn_rewriter *r, prn_contraction *c, bool transposed)
+{
+    const prony_shape *w = c->weight_shape;
+    const prony_shape *y = &r->program->values[c->node->outputs[0]]->info.shape;
+    if (w->rank != 2 || y->rank < 2) return false;
+    c->axis = y->rank - 1;
+    c->channels = c->modulus = w->dim[transposed ? 0 : 1];
+    c->inner = transposed ? w->dim[1] : 1;
+    c->block = prony_shape_numel(w);
+    /* A vector times a matrix has no row axis of its own: its output's last axis may still be anything else. */
+    return r->program->values[c->node->inputs[0]]->info.shape.rank >= 2;
+}
+
+static bool read_bias(const prn_rewriter *r, prn_contraction *c)
+{
+    const prony_shape *shape;
+    c->bias = NULL;
+    uint32_t bias = prn_node_input(c->node, 2);
+    if (prn_node_is(c->node, "Gemm") && prn_node_float(c->node, "beta", 1.0) != 1.0) return false;
+    if (bias == PRN_NO_VALUE) return true;
+    if (!prn_rewrite_constant(r, bias, &c->bias, &shape)) return false;
+    int64_t elements = prony_shape_numel(shape);
+    bool last = shape->rank == 0 || shape->dim[shape->rank - 1] == elements;
+    c->bias_step = elements == 1 ? 0 : 1;
+    return last && (elements == 1 || elements == c->channels);
+}
+
+bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contraction *out)
+{
+    *out = (prn_contraction){.node = node};
+    if (node->post_ops.count || node->input_count < 2 || node->input_count > 3 || !prn_rewrite_is_f32(r, node->inputs[0]) ||
+        !prn_rewrite_is_f32(r, node->outputs[0]) ||
+        !prn_rewrite_constant(r, node->inputs[1], &out->weights, &out->weight_shape) ||
+        prony_shape_numel(out->weight_shape) <= 0)
+        return false;
+    bool known = true;
+    if (prn_node_is(node, "Conv"))
+        read_conv(out);
+    else if (prn_node_is(node, "ConvTranspose"))
+        known = read_conv_transpose(out);
+    else if (prn_node_is(node, "MatMul"))
+        known = read_matrix(r, out, false);
+    else if (prn_node_is(node, "Gemm"))
+        known = read_matrix(r, out, prn_node_int(node, "transB", 0) != 0);
+    else
+        known = false;
+    return known && read_bias(r, out);
+}
+
+static bool scale_run(const float *from, double scale, float *to, int64_t count)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = (float)((double)from[i] * scale);
+        finite &= isfinite(to[i]) != 0;
+    }
+    return finite;
+}
+
+static bool scaled_weights(const prn_contraction *c, const double *scale, float *out)
+{
+    int64_t count = prony_shape_numel(c->weight_shape), channel = 0;
+    bool finite = true;
+    for (int64_t e = 0; e < count; e += c->inner) {
+        if (e % (c->modulus * c->inner) == 0) channel = e / c->block * c->modulus;
+        finite &= scale_run(c->weights + e, scale[channel++], out + e, c->inner);
+    }
+    return finite;
+}
+
+static bool shifted_bias(const prn_contraction *c, const double *scale, const double *shift, float *out)
+{
+    for (int64_t k = 0; k < c->channels; k++) {
+        double bias = c->bias ? (double)c->bias[k * c->bias_step] : 0.0;
+        out[k] = (float)(bias * (scale ? scale[k] : 1.0) + (shift ? shift[k] : 0.0));
+        if (!isfinite(out[k])) return false;
+    }
+    return true;
+}
+
+static float *new_floats(int64_t count)
+{
+    return prn_alloc_aligned(64, (size_t)count * sizeof(float));
+}
+
+prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, const double *scale, const double *shift,
+                                  bool *done)
+{
+    prn_program *p = r->program;
+    *done = false;
+    prony_value weight_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *c->weight_shape};
+    prony_value bias_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {c->channels}}};
+    bool has_bias = c->bias || shift;
+    float *weights = scale ? new_floats(prony_shape_numel(c->weight_shape)) : NULL;
+    float *bias = has_bias ? new_floats(c->channels) : NULL;
+    bool memory = (!scale || weights) && (!has_bias || bias);
+    bool fits = memory && (!scale || scaled_weights(c, scale, weights)) && (!has_bias || shifted_bias(c, scale, shift, bias));
+    if (!fits) {
+        prn_free_aligned(weights);
+        prn_free_aligned(bias);
+        return memory ? PRONY_OK : prn_no_memory(r->error);
+    }
+    uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
+    const char *name = p->values[inputs[1]]->name;
+    prony_status status = weights ? prn_rewrite_add_constant(r, name, &weight_info, weights, &inputs[1]) : PRONY_OK;
+    if (status != PRONY_OK) {
+        prn_free_aligned(bias);
+        return status;
+    }
+    if (c->bias) name = p->values[c->node->inputs[2]]->name;
+    if (bias) PRN_TRY(prn_rewrite_add_constant(r, name, &bias_info, bias, &inputs[2]));
+    *done = true;
+    return prn_rewrite_set_inputs(r, c->node, inputs, has_bias ? 3 : 2);
+}

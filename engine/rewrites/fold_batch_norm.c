@@ -1,0 +1,50 @@
+/*   x ── Conv(W, b) ── BatchNormalization(γ, β, μ, σ²) ── y        x ── Conv(γ'W, γ'(b - μ) + β) ── y,  γ' = γ / √(σ² + ε)
+ *
+ * The same for ConvTranspose, and for Gemm and MatMul whose output is a matrix. Statistics and weights are constants. */
+#include "engine/rewrites/rewrites.h"
+
+#include <math.h>
+
+/* Inference, in every opset's way of saying so: statistics come from inputs, one per channel. */
+static bool is_inference(const prn_node_def *node)
+{
+    if (!prn_node_is(node, "BatchNormalization") || node->input_count != 5) return false;
+    for (uint32_t k = 1; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) return false;
+    if (node->info.opset < 7 && prn_node_int(node, "is_test", 0) == 0) return false;
+    return prn_node_int(node, "training_mode", 0) == 0 && prn_node_int(node, "spatial", 1) == 1;
+}
+
+static bool read_statistics(const prn_rewriter *r, const prn_node_def *node, int64_t channels, const float *statistic[4])
+{
+    for (uint32_t k = 0; k < 4; k++) {
+        const prony_shape *shape;
+        if (!prn_rewrite_constant(r, node->inputs[k + 1], &statistic[k], &shape)) return false;
+        if (shape->rank != 1 || shape->dim[0] != channels) return false;
+    }
+    return true;
+}
+
+prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t n)
+{
+    prn_node_def *node = r->program->nodes[n];
+    if (!is_inference(node) || !prn_rewrite_used_once(r, node->inputs[0])) return PRONY_OK;
+    prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
+    prn_contraction contraction;
+    const float *statistic[4];
+    if (!before || !prn_contraction_read(r, before, &contraction) || contraction.axis != 1 ||
+        !read_statistics(r, node, contraction.channels, statistic))
+        return PRONY_OK;
+    double epsilon = prn_node_float(node, "epsilon", (double)1e-5f);
+    double *scale = prn_calloc((size_t)contraction.channels, 2 * sizeof *scale);
+    if (!scale) return prn_no_memory(r->error);
+    double *shift = scale + contraction.channels;
+    for (int64_t c = 0; c < contraction.channels; c++) {
+        scale[c] = (double)statistic[0][c] / sqrt((double)statistic[3][c] + epsilon);
+        shift[c] = (double)statistic[1][c] - (double)statistic[2][c] * scale[c];
+    }
+    bool done;
+    prony_status status = prn_contraction_fold(r, &contraction, scale, shift, &done);
+    prn_free(scale);
+    return status == PRONY_OK && done ? prn_rewrite_take_over(r, before, n) : status;
+}

@@ -1,0 +1,125 @@
+/* The only file that knows OpenBLAS.
+ *
+ * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's team size is one, which is
+ * set around each call and restored. Tiles are cut by shape alone, so the team that works on them changes no result. */
+#include "ops/blas.h"
+
+#ifdef PRN_HAVE_OPENBLAS
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/isa.h"
+#include "base/parallel.h"
+
+enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256 };
+
+static bool processor_has(const char *feature)
+{
+    for (const char *const *f = prn_isa_features(); *f; f++) {
+        if (strcmp(*f, feature) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_capped(void)
+{
+    return (prn_isa_level() < PRN_ISA_AVX2 && processor_has("avx2")) ||
+           (prn_isa_level() < PRN_ISA_AVX512 && processor_has("avx512f"));
+}
+
+/* A matrix as BLAS takes it: stored by rows, or transposed. false if neither. */
+typedef struct operand {
+    bool transposed;
+    int64_t lead;
+} operand;
+
+static bool operand_of(operand *out, int64_t rows, int64_t columns, int64_t row, int64_t col)
+{
+    if (columns == 1) col = 1;
+    if (rows == 1 && col == 1) row = columns;
+    if (rows == 1 && col != 1) row = 1;
+    out->transposed = col != 1;
+    out->lead = out->transposed ? col : row;
+    const int64_t least = out->transposed ? rows : columns;
+    return (col == 1 || row == 1) && out->lead >= (least > 1 ? least : 1) && out->lead <= INT_MAX;
+}
+
+static bool operands_of(const prn_product *p, operand *a, operand *b)
+{
+    return operand_of(a, p->m, p->k, p->a_row, p->a_col) && operand_of(b, p->k, p->n, p->b_row, p->b_col);
+}
+
+bool prn_product_blas_usable(const prn_product *p)
+{
+    operand a, b;
+    return openblas_get_parallel() == BUILT_WITH_OPENMP && !is_capped() && p->k > 0 && p->m <= INT_MAX &&
+           p->n <= INT_MAX && p->c_row <= INT_MAX && p->k <= INT_MAX && operands_of(p, &a, &b);
+}
+
+typedef struct blas_job {
+    const prn_product *product;
+    operand a, b;
+    int64_t row_tiles, column_tiles;
+} blas_job;
+
+static void finish(const prn_product *p, double *c, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+{
+    const double *bias = p->bias, alpha = (double)p->alpha, beta = (double)p->beta;
+    for (int64_t i = 0; i < rows; i++, c += p->c_row) {
+        for (int64_t j = 0; j < columns; j++) {
+            const double added = bias ? bias[(i0 + i) * p->bias_row + (j0 + j) * p->bias_col] : 0.0;
+            c[j] = alpha * c[j] + beta * added;
+        }
+    }
+}
+
+static void run_tile(void *argument, int64_t task)
+{
+    const blas_job *job = argument;
+    const prn_product *p = job->product;
+    const int64_t tiles = job->row_tiles * job->column_tiles;
+    const int64_t i0 = task % tiles / job->column_tiles * TILE_ROWS, j0 = task % job->column_tiles * TILE_COLUMNS;
+    const int64_t rows = p->m - i0 < TILE_ROWS ? p->m - i0 : TILE_ROWS;
+    const int64_t columns = p->n - j0 < TILE_COLUMNS ? p->n - j0 : TILE_COLUMNS;
+    int64_t a, b, c;
+    prn_product_offsets(p, task / tiles, &a, &b, &c);
+    const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
+    double *z = (double *)p->c + c + i0 * p->c_row + j0;
+    const int former = prn_team_set(1);
+    cblas_dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
+                job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)p->k, 1.0, x,
+                (blasint)job->a.lead, y, (blasint)job->b.lead, 0.0, z, (blasint)p->c_row);
+    prn_team_restore(former);
+    if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
+}
+
+prony_status prn_product_blas_run(const prony_context *context, const prn_product *product)
+{
+    if (product->items == 0 || product->m == 0 || product->n == 0) return PRONY_OK;
+    blas_job job = {.product = product,
+                    .row_tiles = (product->m - 1) / TILE_ROWS + 1,
+                    .column_tiles = (product->n - 1) / TILE_COLUMNS + 1};
+    operands_of(product, &job.a, &job.b);
+    prn_parallel_tasks(context->threads, product->items * job.row_tiles * job.column_tiles, run_tile, &job);
+    return PRONY_OK;
+}
+
+/* The configuration reads "OpenBLAS 0.3.21 NO_AFFINITY …". */
+const char *prn_blas_version(void)
+{
+    static _Thread_local char version[32];
+    const char *config = openblas_get_config(), *start = strchr(config, ' ');
+    if (!start) return "";
+    size_t size = strcspn(start + 1, " ");
+    if (size >= sizeof version) size = sizeof version - 1;
+    memcpy(version, start + 1, size);
+    version[size] = 0;
+    return version;
+}
+#else
+const char *prn_blas_version(void)
+{
+    return "";
+}
+#endif

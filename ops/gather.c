@@ -1,0 +1,273 @@
+/* Reading by index: Gather, GatherElements, GatherND. Indices are checked in one pass before anything is moved, so that
+ * the copying loops cannot fail.
+ * Invariant: element or block i of the result depends on index i alone. */
+#include "ops/copy_nd.h"
+#include "ops/indexing.h"
+
+#include <string.h>
+
+/* What is read of the data is no more than what is written. */
+static prony_status selected_cost(const prony_context *context, prony_cost *cost)
+{
+    const prony_value *out = prn_output(context, 0);
+    size_t whole = prn_value_bytes(context->inputs[0]), part = out ? prn_value_bytes(out) : SIZE_MAX;
+    if (part < whole && whole != SIZE_MAX && cost->bytes_read >= whole) cost->bytes_read -= whole - part;
+    return PRONY_OK;
+}
+
+/* Block i of the result comes from offset source(argument, i). */
+typedef struct block_work {
+    const char *from;
+    char *to;
+    int64_t bytes;
+    int64_t (*source)(const void *argument, int64_t i);
+    const void *argument;
+} block_work;
+
+static void copy_blocks(void *argument, int64_t begin, int64_t end)
+{
+    const block_work *work = argument;
+    for (int64_t i = begin; i < end; i++) {
+        memcpy(work->to + i * work->bytes, work->from + work->source(work->argument, i), (size_t)work->bytes);
+    }
+}
+
+/* As copy_blocks for elements of four and of eight bytes. */
+#define DEFINE_COPY_ELEMENTS(type)                                                                                     \
+    static void copy_##type(void *argument, int64_t begin, int64_t end)                                                \
+    {                                                                                                                  \
+        const block_work *work = argument;                                                                             \
+        for (int64_t i = begin; i < end; i++) {                                                                        \
+            memcpy(work->to + i * (int64_t)sizeof(type), work->from + work->source(work->argument, i), sizeof(type));  \
+        }                                                                                                              \
+    }
+DEFINE_COPY_ELEMENTS(uint32_t)
+DEFINE_COPY_ELEMENTS(uint64_t)
+
+static void move_blocks(const prony_context *context, block_work *work, int64_t count, bool native)
+{
+    work->from = context->inputs[0]->data;
+    work->to = context->outputs[0]->data;
+    if (count == 0 || work->bytes == 0) return;
+    if (!native) {
+        copy_blocks(work, 0, count);
+        return;
+    }
+    /* An index costs about as much as 16 bytes do. */
+    prn_parallel_items(context->threads, count, count * (16 + work->bytes),
+                       work->bytes == 4 ? copy_uint32_t : (work->bytes == 8 ? copy_uint64_t : copy_blocks), work);
+}
+
+/* ---- Gather */
+
+typedef struct axis_params {
+    int64_t axis;
+} axis_params;
+
+static const prn_param axis_attributes[] = {PRN_INT(axis_params, axis, 0), {0}};
+
+static prony_status gather_infer(const prony_context *context)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    int64_t axis = ((const axis_params *)context->params)->axis;
+    PRN_TRY(prn_index_check_types(context));
+    if (!prn_axis_normalize(&axis, data->rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, data->rank);
+    }
+    prony_shape shape = {.rank = data->rank + indices->rank - 1};
+    if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
+    int at = 0;
+    for (int i = 0; i < axis; i++) shape.dim[at++] = data->dim[i];
+    for (int i = 0; i < indices->rank; i++) shape.dim[at++] = indices->dim[i];
+    for (int i = (int)axis + 1; i < data->rank; i++) shape.dim[at++] = data->dim[i];
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+typedef struct gather_rows {
+    const prony_value *indices;
+    int64_t count, extent, bytes; /* indices; of the axis; of a row */
+} gather_rows;
+
+static int64_t gather_source(const void *argument, int64_t i)
+{
+    const gather_rows *rows = argument;
+    int64_t index = prn_index_wrapped(rows->indices, i % rows->count, rows->extent);
+    return (i / rows->count * rows->extent + index) * rows->bytes;
+}
+
+static prony_status gather_run(const prony_context *context, bool native)
+{
+    const prony_value *data = context->inputs[0];
+    int64_t axis = ((const axis_params *)context->params)->axis;
+    int at = (int)(axis < 0 ? axis + data->shape.rank : axis);
+    gather_rows rows = {.indices = context->inputs[1], .extent = data->shape.dim[at]};
+    rows.count = prony_shape_numel(&rows.indices->shape);
+    rows.bytes = prn_shape_count(&data->shape, at + 1, data->shape.rank) * (int64_t)prn_copy_width(data->dtype);
+    PRN_TRY(prn_index_check_range(context, &rows.extent, 1));
+    block_work work = {.bytes = rows.bytes, .source = gather_source, .argument = &rows};
+    move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count, native);
+    return PRONY_OK;
+}
+
+static prony_status gather_native(const prony_context *context)
+{
+    return gather_run(context, true);
+}
+
+static prony_status gather_reference(const prony_context *context)
+{
+    return gather_run(context, false);
+}
+
+static const prn_kernel gather_kernels[] = {
+    {.name = "gather_native", .backend = "native", .run = gather_native},
+    {.name = "gather_reference", .backend = "reference", .run = gather_reference},
+    {0},
+};
+
+const prn_op prn_op_gather = {.name = "Gather",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .non_weight_inputs = 2,
+                              .params = axis_attributes,
+                              .params_bytes = sizeof(axis_params),
+                              .infer = gather_infer,
+                              .cost = selected_cost,
+                              .cost_text = "0 (reads the selected rows only)",
+                              .kernels = gather_kernels};
+
+/* ---- GatherND */
+
+typedef struct nd_params {
+    int64_t batch_dims;
+} nd_params;
+
+static const prn_param nd_attributes[] = {PRN_INT(nd_params, batch_dims, 0), {0}};
+
+static prony_status gather_nd_infer(const prony_context *context)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    int64_t batch = ((const nd_params *)context->params)->batch_dims;
+    PRN_TRY(prn_index_check_tuples(context, batch));
+    int first = (int)(batch + indices->dim[indices->rank - 1]);
+    prony_shape shape = {.rank = indices->rank - 1 + data->rank - first};
+    if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
+    int at = 0;
+    for (int i = 0; i < indices->rank - 1; i++) shape.dim[at++] = indices->dim[i];
+    for (int i = first; i < data->rank; i++) shape.dim[at++] = data->dim[i];
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static int64_t gather_nd_source(const void *argument, int64_t i)
+{
+    return prn_index_tuple_place(argument, i);
+}
+
+static prony_status gather_nd_run(const prony_context *context, bool native)
+{
+    prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
+    PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
+    block_work work = {.bytes = tuples.block, .source = gather_nd_source, .argument = &tuples};
+    move_blocks(context, &work, tuples.count, native);
+    return PRONY_OK;
+}
+
+static prony_status gather_nd_native(const prony_context *context)
+{
+    return gather_nd_run(context, true);
+}
+
+static prony_status gather_nd_reference(const prony_context *context)
+{
+    return gather_nd_run(context, false);
+}
+
+static const prn_kernel gather_nd_kernels[] = {
+    {.name = "gather_nd_native", .backend = "native", .run = gather_nd_native},
+    {.name = "gather_nd_reference", .backend = "reference", .run = gather_nd_reference},
+    {0},
+};
+
+const prn_op prn_op_gather_nd = {.name = "GatherND",
+                                 .domain = "",
+                                 .since_opset = 11,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .min_outputs = 1,
+                                 .max_outputs = 1,
+                                 .non_weight_inputs = 2,
+                                 .params = nd_attributes,
+                                 .params_bytes = sizeof(nd_params),
+                                 .infer = gather_nd_infer,
+                                 .cost = selected_cost,
+                                 .cost_text = "0 (reads the selected rows only)",
+                                 .kernels = gather_nd_kernels};
+
+/* ---- GatherElements */
+
+static prony_status gather_elements_infer(const prony_context *context)
+{
+    PRN_TRY(prn_index_check_elements(context, ((const axis_params *)context->params)->axis));
+    prn_set_output(context, 0, context->inputs[0]->dtype, &context->inputs[1]->shape);
+    return PRONY_OK;
+}
+
+typedef struct element_source {
+    prn_index_elements elements;
+    int64_t width;
+} element_source;
+
+static int64_t gather_element_source(const void *argument, int64_t i)
+{
+    const element_source *source = argument;
+    return prn_index_element_place(&source->elements, i) * source->width;
+}
+
+static prony_status gather_elements_run(const prony_context *context, bool native)
+{
+    element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
+                             (int64_t)prn_copy_width(context->inputs[0]->dtype)};
+    PRN_TRY(prn_index_check_range(context, &source.elements.extent, 1));
+    block_work work = {.bytes = source.width, .source = gather_element_source, .argument = &source};
+    move_blocks(context, &work, source.elements.count, native);
+    return PRONY_OK;
+}
+
+static prony_status gather_elements_native(const prony_context *context)
+{
+    return gather_elements_run(context, true);
+}
+
+static prony_status gather_elements_reference(const prony_context *context)
+{
+    return gather_elements_run(context, false);
+}
+
+static const prn_kernel gather_elements_kernels[] = {
+    {.name = "gather_elements_native", .backend = "native", .run = gather_elements_native},
+    {.name = "gather_elements_reference", .backend = "reference", .run = gather_elements_reference},
+    {0},
+};
+
+const prn_op prn_op_gather_elements = {.name = "GatherElements",
+                                       .domain = "",
+                                       .since_opset = 11,
+                                       .min_inputs = 2,
+                                       .max_inputs = 2,
+                                       .min_outputs = 1,
+                                       .max_outputs = 1,
+                                       .non_weight_inputs = 2,
+                                       .params = axis_attributes,
+                                       .params_bytes = sizeof(axis_params),
+                                       .infer = gather_elements_infer,
+                                       .cost = selected_cost,
+                                       .cost_text = "0 (reads the selected elements only)",
+                                       .kernels = gather_elements_kernels};

@@ -1,0 +1,435 @@
+/* MaxPool and AveragePool; their global forms are in pool_global.c.
+ *
+ * The native kernel runs in whatever layout its input has: a tensor is [outer][D, H, W][lanes] with lanes 1 (plain), 8
+ * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: each
+ * output combines its window's elements in row-major order, whatever the layout and the number of threads. */
+#include "ops/window.h"
+
+#include "base/parallel.h"
+#include "base/shape.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct pool_params {
+    prn_window_params window;
+    int64_t count_include_pad, storage_order;
+} pool_params;
+
+/* ---- shapes and cost */
+
+static prony_status check(const prony_context *context)
+{
+    const pool_params *params = context->params;
+    if (params->storage_order != 0 && params->storage_order != 1)
+        return prony_fail(context, PRONY_INVALID_MODEL, "storage_order is %lld; it must be 0 or 1",
+                          (long long)params->storage_order);
+    return prn_window_check(context, &params->window);
+}
+
+static prony_status read_window(const prony_context *context, prn_window *window)
+{
+    const pool_params *params = context->params;
+    PRN_TRY(prn_check_rank(context, 0, 3, 2 + PRN_WINDOW_AXES));
+    size_t axes = (size_t)context->inputs[0]->shape.rank - 2;
+    if (params->window.kernel_shape.count != axes)
+        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, %zu are needed",
+                          params->window.kernel_shape.count, axes);
+    PRN_TRY(prn_window_begin(context, &params->window, params->window.kernel_shape.v, window));
+    return prn_window_forward(context, &params->window, window);
+}
+
+static prony_status infer_types(const prony_context *context, uint32_t types)
+{
+    prn_window window;
+    PRN_TRY(prn_check_type(context, 0, types));
+    PRN_TRY(read_window(context, &window));
+    const prony_shape *in = &context->inputs[0]->shape;
+    prony_shape shape = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    prn_set_output(context, 1, PRONY_INT64, &shape);
+    return PRONY_OK;
+}
+
+#define MAX_TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
+#define AVERAGE_TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64))
+
+static prony_status infer_max(const prony_context *context)
+{
+    return infer_types(context, MAX_TYPES);
+}
+
+static prony_status infer_average(const prony_context *context)
+{
+    return infer_types(context, AVERAGE_TYPES);
+}
+
+static prony_status cost_window(const prony_context *context, prony_cost *cost, bool average)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    const prony_shape *in = &context->inputs[0]->shape;
+    prony_shape out = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
+    int64_t volume = prn_window_volume(window.kernel), outputs = prony_shape_numel(&out);
+    prn_cost_fact(cost, "kernel_volume", volume);
+    prn_cost_fact(cost, "input_elements", prony_shape_numel(in));
+    prn_cost_fact(cost, "output_elements", outputs);
+    return prn_cost_elementwise(context, cost, (uint64_t)outputs, (uint64_t)(average ? volume : volume - 1), average);
+}
+
+static prony_status cost_max(const prony_context *context, prony_cost *cost)
+{
+    return cost_window(context, cost, false);
+}
+
+static prony_status cost_average(const prony_context *context, prony_cost *cost)
+{
+    return cost_window(context, cost, true);
+}
+
+/* ---- windows */
+
+/* Input positions first, last along each axis, for one output position. */
+typedef struct reach {
+    int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];
+} reach;
+
+static void find_reach(const prn_window *window, const int64_t at[PRN_WINDOW_AXES], reach *reach)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        reach->start[a] = at[a] * window->stride[a] - window->pad_begin[a];
+        prn_window_clip(window, a, reach->start[a], &reach->first[a], &reach->last[a]);
+    }
+}
+
+/* What an average along one axis counts: the taps inside the input, or inside the padded input. */
+static int64_t counted(const prn_window *window, int axis, int64_t at, bool padding)
+{
+    int64_t start = at * window->stride[axis] - window->pad_begin[axis], first, last;
+    if (!padding) {
+        prn_window_clip(window, axis, start, &first, &last);
+        return last - first;
+    }
+    int64_t room = window->in[axis] + window->pad_end[axis] - start;
+    last = (room + window->dilation[axis] - 1) / window->dilation[axis];
+    return last < window->kernel[axis] ? last : window->kernel[axis];
+}
+
+/* Every output position sees at least one input, so that lanes of zeros stay zeros. */
+static bool all_windows_meet_input(const prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        for (int64_t o = 0; o < window->out[a]; o++) {
+            if (counted(window, a, o, false) == 0) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- native */
+
+typedef struct job {
+    prn_window window;
+    const float *x;
+    float *y;
+    int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
+    bool average, padding;
+} job;
+
+static inline float combine(float a, float b, bool average)
+{
+    return average ? a + b : (b > a ? b : a);
+}
+
+static inline void combine_lanes(float *y, const float *x, int64_t step, int64_t count, int64_t lanes, bool average)
+{
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t l = 0; l < lanes; l++) y[i * lanes + l] = combine(y[i * lanes + l], x[i * step + l], average);
+    }
+}
+
+/* y[i][l] = combine(y[i][l], x[i stride][l]) for `count` positions */
+static inline void combine_row(float *y, const float *x, int64_t stride, int64_t count, int64_t lanes, bool average)
+{
+    if (stride == 1)
+        combine_lanes(y, x, 1, count * lanes, 1, average);
+    else if (lanes == 8)
+        combine_lanes(y, x, stride * 8, count, 8, average);
+    else if (lanes == 16)
+        combine_lanes(y, x, stride * 16, count, 16, average);
+    else
+        combine_lanes(y, x, stride * lanes, count, lanes, average);
+}
+
+static void divide_row(const job *job, int64_t z, int64_t row, float *y)
+{
+    int64_t depth_rows = counted(&job->window, 0, z, job->padding) * counted(&job->window, 1, row, job->padding);
+    for (int64_t i = 0; i < job->window.out[2]; i++) {
+        float count = (float)(depth_rows * counted(&job->window, 2, i, job->padding));
+        for (int64_t l = 0; l < job->lanes; l++) y[i * job->lanes + l] /= count;
+    }
+}
+
+static void pool_row(const job *job, int64_t index)
+{
+    const prn_window *window = &job->window;
+    int64_t lanes = job->lanes, width = window->out[2] * lanes;
+    int64_t row = index % window->out[1], z = index / window->out[1] % window->out[0];
+    const float *plane = job->x + index / (window->out[0] * window->out[1]) * prn_window_volume(window->in) * lanes;
+    float *y = job->y + index * width;
+    const int64_t at[PRN_WINDOW_AXES] = {z, row, 0};
+    reach reach;
+    find_reach(window, at, &reach);
+    for (int64_t i = 0; i < width; i++) y[i] = job->average ? 0.0f : -INFINITY;
+    for (int64_t i = reach.first[0]; i < reach.last[0]; i++) {
+        for (int64_t j = reach.first[1]; j < reach.last[1]; j++) {
+            int64_t in_row =
+                (reach.start[0] + i * window->dilation[0]) * window->in[1] + reach.start[1] + j * window->dilation[1];
+            for (int64_t t = 0; t < window->kernel[2]; t++) {
+                int64_t shift = t * window->dilation[2] - window->pad_begin[2], first, last;
+                prn_window_outputs(window, t, &first, &last);
+                const float *x = plane + (in_row * window->in[2] + first * window->stride[2] + shift) * lanes;
+                if (job->average)
+                    combine_row(y + first * lanes, x, window->stride[2], last - first, lanes, true);
+                else
+                    combine_row(y + first * lanes, x, window->stride[2], last - first, lanes, false);
+            }
+        }
+    }
+    if (job->average) divide_row(job, z, row, y);
+}
+
+static void pool_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    int64_t end = (task + 1) * job->rows_per_task;
+    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows; row++) pool_row(job, row);
+}
+
+static prony_status run_native(const prony_context *context, bool average)
+{
+    enum { TASK_ELEMENTS = 16384 };
+    const prony_value *x = context->inputs[0];
+    prn_layout layout = (prn_layout)x->layout;
+    int64_t block = prn_layout_block(layout), channels = x->shape.dim[1];
+    job job = {.x = x->data,
+               .y = context->outputs[0]->data,
+               .lanes = layout == PRN_NHWC ? channels
+                        : block            ? block
+                                           : 1,
+               .average = average,
+               .padding = ((const pool_params *)context->params)->count_include_pad != 0};
+    PRN_TRY(read_window(context, &job.window));
+    int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
+    if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
+    job.rows = planes * job.window.out[0] * job.window.out[1];
+    job.rows_per_task = TASK_ELEMENTS / (job.window.out[2] * job.lanes) + 1;
+    prn_parallel_tasks(context->threads, (job.rows + job.rows_per_task - 1) / job.rows_per_task, pool_task, &job);
+    return PRONY_OK;
+}
+
+static prony_status run_max_native(const prony_context *context)
+{
+    return run_native(context, false);
+}
+
+static prony_status run_average_native(const prony_context *context)
+{
+    return run_native(context, true);
+}
+
+static bool native_usable(const prony_context *context)
+{
+    prn_window window;
+    if (prn_output(context, 1) || prony_shape_numel(&context->inputs[0]->shape) <= 0) return false;
+    return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
+}
+
+static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
+}
+
+/* ---- reference */
+
+/* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
+#define DEFINE_LARGEST(name, type)                                                                                     \
+    static int64_t name(const void *data, const prn_window *window, const reach *reach)                                \
+    {                                                                                                                  \
+        const type *x = data;                                                                                          \
+        int64_t best = -1;                                                                                             \
+        for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
+            for (int64_t j = reach->first[1]; j < reach->last[1]; j++) {                                               \
+                for (int64_t t = reach->first[2]; t < reach->last[2]; t++) {                                           \
+                    int64_t z = reach->start[0] + i * window->dilation[0];                                             \
+                    int64_t row = reach->start[1] + j * window->dilation[1];                                           \
+                    int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
+                    if (best < 0 || x[p] > x[best]) best = p;                                                          \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        return best;                                                                                                   \
+    }
+DEFINE_LARGEST(largest_f32, float)
+DEFINE_LARGEST(largest_f64, double)
+DEFINE_LARGEST(largest_i8, int8_t)
+DEFINE_LARGEST(largest_u8, uint8_t)
+
+/* The element that stands for a window without inputs. */
+static void store_lowest(prony_dtype dtype, void *y, int64_t index)
+{
+    switch (dtype) {
+    case PRONY_FLOAT32:
+        ((float *)y)[index] = -INFINITY;
+        break;
+    case PRONY_FLOAT64:
+        ((double *)y)[index] = -(double)INFINITY;
+        break;
+    case PRONY_INT8:
+        ((int8_t *)y)[index] = INT8_MIN;
+        break;
+    default:
+        ((uint8_t *)y)[index] = 0;
+        break;
+    }
+}
+
+/* Number of element p of a plane in the order that the Indices output counts in. */
+static int64_t stored_index(const prn_window *window, int64_t p, bool column_major)
+{
+    if (!column_major) return p;
+    int64_t x = p % window->in[2], y = p / window->in[2] % window->in[1], z = p / (window->in[1] * window->in[2]);
+    return z + (y + x * window->in[1]) * window->in[0];
+}
+
+static prony_status run_max_reference(const prony_context *context)
+{
+    const prony_value *x = context->inputs[0];
+    prony_value *y = context->outputs[0], *indices = prn_output(context, 1);
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    int64_t (*largest)(const void *, const prn_window *, const reach *) = x->dtype == PRONY_FLOAT32   ? largest_f32
+                                                                          : x->dtype == PRONY_FLOAT64 ? largest_f64
+                                                                          : x->dtype == PRONY_INT8    ? largest_i8
+                                                                                                      : largest_u8;
+    size_t size = prony_dtype_bytes(x->dtype, 1);
+    bool column_major = ((const pool_params *)context->params)->storage_order == 1;
+    int64_t in_plane = prn_window_volume(window.in), out_plane = prn_window_volume(window.out);
+    int64_t planes = x->shape.dim[0] * x->shape.dim[1], *wanted = indices ? indices->data : NULL;
+    for (int64_t i = 0; i < planes * out_plane; i++) {
+        int64_t plane = i / out_plane, p = i % out_plane;
+        const int64_t at[PRN_WINDOW_AXES] = {p / (window.out[1] * window.out[2]), p / window.out[2] % window.out[1],
+                                             p % window.out[2]};
+        reach reach;
+        find_reach(&window, at, &reach);
+        int64_t best = largest((const char *)x->data + (size_t)(plane * in_plane) * size, &window, &reach);
+        if (best < 0)
+            store_lowest(x->dtype, y->data, i);
+        else
+            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)(plane * in_plane + best) * size,
+                   size);
+        if (wanted) wanted[i] = plane * in_plane + stored_index(&window, best < 0 ? 0 : best, column_major);
+    }
+    return PRONY_OK;
+}
+
+static double element(const prony_value *value, int64_t index)
+{
+    return value->dtype == PRONY_FLOAT32 ? (double)((const float *)value->data)[index]
+                                         : ((const double *)value->data)[index];
+}
+
+static prony_status run_average_reference(const prony_context *context)
+{
+    const prony_value *x = context->inputs[0];
+    prony_value *y = context->outputs[0];
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    bool padding = ((const pool_params *)context->params)->count_include_pad != 0;
+    int64_t in_plane = prn_window_volume(window.in), out_plane = prn_window_volume(window.out);
+    for (int64_t i = 0; i < x->shape.dim[0] * x->shape.dim[1] * out_plane; i++) {
+        int64_t p = i % out_plane;
+        const int64_t at[PRN_WINDOW_AXES] = {p / (window.out[1] * window.out[2]), p / window.out[2] % window.out[1],
+                                             p % window.out[2]};
+        reach reach;
+        find_reach(&window, at, &reach);
+        double sum = 0;
+        for (int64_t a = reach.first[0]; a < reach.last[0]; a++) {
+            for (int64_t b = reach.first[1]; b < reach.last[1]; b++) {
+                for (int64_t c = reach.first[2]; c < reach.last[2]; c++) {
+                    int64_t row = (reach.start[0] + a * window.dilation[0]) * window.in[1] + reach.start[1] +
+                                  b * window.dilation[1];
+                    sum += element(x, i / out_plane * in_plane + row * window.in[2] + reach.start[2] +
+                                          c * window.dilation[2]);
+                }
+            }
+        }
+        int64_t count = 1;
+        for (int a = 0; a < PRN_WINDOW_AXES; a++) count *= counted(&window, a, at[a], padding);
+        if (y->dtype == PRONY_FLOAT32)
+            ((float *)y->data)[i] = (float)(sum / (double)count);
+        else
+            ((double *)y->data)[i] = sum / (double)count;
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptors */
+
+static const prn_param params[] = {PRN_WINDOW_PARAMS(pool_params),
+                                   PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                   PRN_INT(pool_params, count_include_pad, 0),
+                                   PRN_INT(pool_params, storage_order, 0),
+                                   {0}};
+
+static const prn_kernel max_kernels[] = {
+    {.name = "maxpool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_max_native},
+    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_max_reference},
+    {0}};
+
+static const prn_kernel average_kernels[] = {
+    {.name = "averagepool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_average_native},
+    {.name = "averagepool_ref", .backend = "reference", .types = AVERAGE_TYPES, .run = run_average_reference},
+    {0}};
+
+const prn_op prn_op_max_pool = {.name = "MaxPool",
+                                .domain = "",
+                                .since_opset = 1,
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .min_outputs = 1,
+                                .max_outputs = 2,
+                                .params = params,
+                                .params_bytes = sizeof(pool_params),
+                                .check = check,
+                                .infer = infer_max,
+                                .cost = cost_max,
+                                .cost_text = "n (K - 1)",
+                                .kernels = max_kernels};
+
+const prn_op prn_op_average_pool = {.name = "AveragePool",
+                                    .domain = "",
+                                    .since_opset = 1,
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .min_outputs = 1,
+                                    .max_outputs = 1,
+                                    .params = params,
+                                    .params_bytes = sizeof(pool_params),
+                                    .check = check,
+                                    .infer = infer_average,
+                                    .cost = cost_average,
+                                    .cost_text = "n K, n of them divisions",
+                                    .kernels = average_kernels};

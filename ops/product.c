@@ -1,0 +1,197 @@
+/* Kernels of the batched matrix product, native and reference. Invariant: an element's sum runs over k in an order that
+ * shapes alone decide. */
+#include "ops/product.h"
+
+#include "base/parallel.h"
+#include "ops/gemm_kernel.h"
+
+prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    return (prn_product){.dtype = dtype, .m = m, .n = n, .k = k, .c_row = n, .items = 1, .alpha = 1.0f, .beta = 1.0f};
+}
+
+void prn_product_batch(prn_product *product, int64_t extent, int64_t a_step, int64_t b_step, int64_t c_step)
+{
+    if (extent == 1) return;
+    const int d = product->batch_rank++;
+    product->batch_dim[d] = extent;
+    product->a_step[d] = a_step;
+    product->b_step[d] = b_step;
+    product->c_step[d] = c_step;
+    product->items *= extent;
+}
+
+void prn_product_fold(prn_product *product)
+{
+    if (product->bias_row != 0) return;
+    for (int d = product->batch_rank - 1; d >= 0; d--) {
+        if (product->b_step[d] != 0 || product->a_step[d] != product->m * product->a_row ||
+            product->c_step[d] != product->m * product->c_row) {
+            break;
+        }
+        product->m *= product->batch_dim[d];
+        product->batch_rank = d;
+    }
+    product->items = 1;
+    for (int d = 0; d < product->batch_rank; d++) product->items *= product->batch_dim[d];
+}
+
+void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    *a = *b = *c = 0;
+    for (int d = product->batch_rank - 1; d >= 0; d--) {
+        const int64_t at = item % product->batch_dim[d];
+        item /= product->batch_dim[d];
+        *a += at * product->a_step[d];
+        *b += at * product->b_step[d];
+        *c += at * product->c_step[d];
+    }
+}
+
+bool prn_product_countable(const prony_shape *shape)
+{
+    uint64_t count = 1;
+    for (int d = 0; d < shape->rank; d++) {
+        if (!prn_mul_u64(&count, count, shape->dim[d] > 0 ? (uint64_t)shape->dim[d] : 1)) return false;
+    }
+    return count <= INT64_MAX;
+}
+
+bool prn_product_is_post_input(const prony_context *context, size_t index)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == index) return true;
+    }
+    return false;
+}
+
+/* ---- native -------------------------------------------------------------------------------------------------------
+ */
+
+static prn_gemm gemm_of(const prony_context *context, const prn_product *product)
+{
+    return (prn_gemm){.m = product->m,
+                      .n = product->n,
+                      .k = product->k,
+                      .a = product->a,
+                      .a_row = product->a_row,
+                      .a_col = product->a_col,
+                      .b = product->b,
+                      .b_row = product->b_row,
+                      .b_col = product->b_col,
+                      .c = product->c,
+                      .c_row = product->c_row,
+                      .alpha = product->alpha,
+                      .beta = product->beta,
+                      .bias = product->bias,
+                      .bias_row = product->bias_row,
+                      .bias_col = product->bias_col,
+                      .post = context->post_ops ? context : NULL};
+}
+
+static bool same_b(const prn_product *product)
+{
+    for (int d = 0; d < product->batch_rank; d++) {
+        if (product->b_step[d] != 0) return false;
+    }
+    return true;
+}
+
+prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
+{
+    const prn_gemm gemm = gemm_of(context, product);
+    if (product->b && same_b(product) && product->k > 0 && product->n > 0 && !prn_gemm_plain_is_best(&gemm)) {
+        const float *packed = NULL;
+        PRN_TRY(prn_gemm_pack_shared(context, &gemm, &packed));
+        out->state = (void *)(uintptr_t)packed;
+        return PRONY_OK;
+    }
+    out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
+    return PRONY_OK;
+}
+
+static void item_offsets(const void *argument, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    prn_product_offsets(argument, item, a, b, c);
+}
+
+prony_status prn_product_native_run(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    gemm.packed = context->state;
+    const prn_gemm_batch batch = {product->items, item_offsets, product};
+    void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
+    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
+    return PRONY_OK;
+}
+
+/* ---- reference ----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct reference_job {
+    const prony_context *context;
+    const prn_product *product;
+} reference_job;
+
+/* X(dtype, name, type, sum type, scale type): products wrap around in unsigned sums; alpha and beta are applied in the
+ * scale type. */
+#define EACH_TYPE(X)                                                                                                   \
+    X(PRONY_FLOAT32, f32, float, double, double)                                                                       \
+    X(PRONY_FLOAT64, f64, double, double, double)                                                                      \
+    X(PRONY_INT32, i32, int32_t, uint32_t, int64_t)                                                                    \
+    X(PRONY_INT64, i64, int64_t, uint64_t, int64_t)                                                                    \
+    X(PRONY_UINT32, u32, uint32_t, uint32_t, uint64_t)                                                                 \
+    X(PRONY_UINT64, u64, uint64_t, uint64_t, uint64_t)
+
+/* One row of one item. */
+#define ROW(dtype, name, type, sum_type, scale_type)                                                                   \
+    static void row_##name(const prn_product *p, int64_t a, int64_t b, int64_t c, int64_t i)                           \
+    {                                                                                                                  \
+        const type *x = (const type *)p->a + a + i * p->a_row, *y = (const type *)p->b + b;                            \
+        const type *bias = p->bias;                                                                                    \
+        const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
+        for (int64_t j = 0; j < p->n; j++) {                                                                           \
+            sum_type sum = 0;                                                                                          \
+            for (int64_t k = 0; k < p->k; k++)                                                                         \
+                sum += (sum_type)x[k * p->a_col] * (sum_type)y[k * p->b_row + j * p->b_col];                           \
+            const type added = bias ? bias[i * p->bias_row + j * p->bias_col] : (type)0;                               \
+            if (scaled) {                                                                                              \
+                sum = (sum_type)((scale_type)p->alpha * (scale_type)sum + (scale_type)p->beta * (scale_type)added);    \
+            } else {                                                                                                   \
+                sum += (sum_type)added;                                                                                \
+            }                                                                                                          \
+            ((type *)p->c)[c + i * p->c_row + j] = (type)sum;                                                          \
+        }                                                                                                              \
+    }
+EACH_TYPE(ROW)
+
+static void reference_rows(void *argument, int64_t begin, int64_t end)
+{
+    const reference_job *job = argument;
+    const prn_product *p = job->product;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t a, b, c;
+        prn_product_offsets(p, row / p->m, &a, &b, &c);
+        const int64_t i = row % p->m;
+        switch (p->dtype) {
+#define CASE(dtype, name, type, sum_type, scale_type)                                                                  \
+    case dtype:                                                                                                        \
+        row_##name(p, a, b, c, i);                                                                                     \
+        break;
+            EACH_TYPE(CASE)
+        default:
+            break;
+        }
+        if (p->dtype == PRONY_FLOAT32)
+            prn_post_ops_apply_f32(job->context, (float *)p->c + c + i * p->c_row, c + i * p->c_row, p->n);
+    }
+}
+
+prony_status prn_product_reference_run(const prony_context *context, const prn_product *product)
+{
+    reference_job job = {context, product};
+    const int64_t rows = product->items * product->m;
+    if (rows > 0 && product->n > 0) prn_parallel_range(context->threads, rows, 64, reference_rows, &job);
+    return PRONY_OK;
+}

@@ -1,0 +1,456 @@
+/* Reductions over any set of axes: sum, mean, extremes, products, norms, logarithms of sums.
+ * Neighbouring axes of the same fate are merged, so that a tensor is a chain of kept and reduced axes. The reference
+ * walks any chain in double or 64-bit integers; float32 has vector kernels for reduced rows and reduced columns, the
+ * latter also for the spatial axes of NHWC and blocked tensors. Owns nothing. Invariant: each output's elements are
+ * combined by one task in an order that the shapes alone decide. */
+#include "ops/chain.h"
+#include "ops/copy_nd.h"
+#include "ops/elementwise.h"
+#include "ops/number.h"
+
+typedef struct reduce_params {
+    prn_ints axes;
+    int64_t keepdims, noop_with_empty_axes;
+} reduce_params;
+
+static const prn_param attributes[] = {PRN_INTS(reduce_params, axes),
+                                       PRN_INT(reduce_params, keepdims, 1),
+                                       PRN_INT(reduce_params, noop_with_empty_axes, 0),
+                                       {0}};
+
+typedef enum reduce_kind { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE } reduce_kind;
+
+/* ---- which axes */
+
+typedef struct axis_set {
+    bool known, noop;
+    bool reduced[PRONY_MAX_RANK];
+} axis_set;
+
+static prony_status axes_of(const prony_context *context, axis_set *set)
+{
+    const reduce_params *params = context->params;
+    const int rank = context->inputs[0]->shape.rank;
+    int64_t axes[PRONY_MAX_RANK];
+    size_t count = 0;
+    *set = (axis_set){.known = true};
+    if (prn_input(context, 1)) {
+        PRN_TRY(prn_input_ints(context, 1, axes, PRONY_MAX_RANK, &count, &set->known));
+        if (!set->known) return PRONY_OK;
+    } else if (params->axes.count > PRONY_MAX_RANK) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "%zu axes for rank %d", params->axes.count, rank);
+    } else {
+        count = params->axes.count;
+        for (size_t i = 0; i < count; i++) axes[i] = params->axes.v[i];
+    }
+    set->noop = count == 0 && params->noop_with_empty_axes;
+    for (int d = 0; d < rank; d++) set->reduced[d] = count == 0 && !set->noop;
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = axes[i];
+        if (!prn_axis_normalize(&axis, rank)) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axes[i],
+                              rank);
+        }
+        set->reduced[axis] = true;
+    }
+    return PRONY_OK;
+}
+
+typedef struct reduce_job {
+    reduce_kind kind;
+    const prony_value *x, *y;
+    prn_chain chain;
+    int64_t count; /* elements behind each output */
+    /* native: [outer, length, inner] with strips of columns */
+    int64_t outer, length, inner, strips;
+    const prn_vec_table *vec;
+} reduce_job;
+
+static reduce_job job_of(const prony_context *context, reduce_kind kind, const axis_set *set)
+{
+    reduce_job job = {.kind = kind, .x = context->inputs[0], .y = context->outputs[0], .count = 1};
+    const prony_shape *shape = &job.x->shape;
+    for (int d = 0; d < shape->rank; d++) {
+        prn_chain_add(&job.chain, shape->dim[d], set->reduced[d]);
+        if (set->reduced[d]) job.count *= shape->dim[d];
+    }
+    return job;
+}
+
+/* ---- reference */
+
+static double start_of(reduce_kind kind)
+{
+    return kind == PROD ? 1.0 : (kind == MAX ? -(double)INFINITY : (kind == MIN ? (double)INFINITY : 0.0));
+}
+
+static double step_f64(reduce_kind kind, double sum, double x, double top)
+{
+    switch (kind) {
+    case MAX:
+        return x > sum || x != x ? x : sum;
+    case MIN:
+        return x < sum || x != x ? x : sum;
+    case PROD:
+        return sum * x;
+    case L1:
+        return sum + fabs(x);
+    case L2:
+    case SUM_SQUARE:
+        return sum + x * x;
+    case LOG_SUM_EXP:
+        return sum + exp(x - top);
+    case SUM:
+    case MEAN:
+    case LOG_SUM:
+        break;
+    }
+    return sum + x;
+}
+
+static double finish_f64(reduce_kind kind, double sum, double count, double top)
+{
+    switch (kind) {
+    case MEAN:
+        return sum / count;
+    case L2:
+        return sqrt(sum);
+    case LOG_SUM:
+        return log(sum);
+    case LOG_SUM_EXP:
+        return top + log(sum);
+    default:
+        return sum;
+    }
+}
+
+static double reduce_f64(const reduce_job *job, reduce_kind kind, int64_t output, double top)
+{
+    prn_cursor cursor;
+    prn_cursor_start(&cursor, &job->chain, output);
+    double sum = start_of(kind);
+    for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
+        sum = step_f64(kind, sum, prn_get_f64(job->x->data, job->x->dtype, cursor.offset), top);
+    }
+    return finish_f64(kind, sum, (double)job->count, top);
+}
+
+/* Integer sums wrap; the extremes of nothing are the type's ends. */
+static int64_t reduce_i64(const reduce_job *job, int64_t output)
+{
+    const prony_dtype dtype = job->x->dtype;
+    const bool is_unsigned = dtype == PRONY_UINT64;
+    prn_cursor cursor;
+    prn_cursor_start(&cursor, &job->chain, output);
+    uint64_t sum = job->kind == PROD;
+    for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
+        const int64_t x = prn_get_i64(job->x->data, dtype, cursor.offset), best = (int64_t)sum;
+        const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
+        if (job->kind == MAX || job->kind == MIN) {
+            if (i == 0 || (x != best && less == (job->kind == MIN))) sum = (uint64_t)x;
+        } else if (job->kind == PROD) {
+            sum *= (uint64_t)x;
+        } else if (job->kind == L1) {
+            sum += is_unsigned || x >= 0 ? (uint64_t)x : 0 - (uint64_t)x;
+        } else if (job->kind == SUM_SQUARE) {
+            sum += (uint64_t)x * (uint64_t)x;
+        } else {
+            sum += (uint64_t)x;
+        }
+    }
+    if (job->kind == MEAN && job->count > 0) {
+        return is_unsigned ? (int64_t)(sum / (uint64_t)job->count) : (int64_t)sum / job->count;
+    }
+    return (int64_t)sum;
+}
+
+static void reference_outputs(void *argument, int64_t begin, int64_t end)
+{
+    const reduce_job *job = argument;
+    const prony_dtype dtype = job->x->dtype;
+    const bool real = prn_dtype_is_float(dtype) || job->kind == L2 || job->kind == LOG_SUM ||
+                      job->kind == LOG_SUM_EXP || job->count == 0;
+    for (int64_t output = begin; output < end; output++) {
+        if (real) {
+            double top = job->kind == LOG_SUM_EXP ? reduce_f64(job, MAX, output, 0.0) : 0.0;
+            if (isinf(top)) top = 0.0;
+            prn_put_f64(job->y->data, dtype, output, reduce_f64(job, job->kind, output, top));
+        } else {
+            prn_put_i64(job->y->data, dtype, output, reduce_i64(job, output));
+        }
+    }
+}
+
+static prony_status run_reference(const prony_context *context, reduce_kind kind)
+{
+    axis_set set;
+    PRN_TRY(axes_of(context, &set));
+    const prony_value *x = context->inputs[0], *y = context->outputs[0];
+    if (set.noop) {
+        prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
+        return PRONY_OK;
+    }
+    reduce_job job = job_of(context, kind, &set);
+    prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 4 * (int64_t)prn_value_bytes(x),
+                       reference_outputs, &job);
+    return PRONY_OK;
+}
+
+/* ---- float32 */
+
+enum { STRIP = 256, ROWS_PER_PART = 64 };
+
+static float reduce_row(const reduce_job *job, const float *x)
+{
+    const prn_vec_table *vec = job->vec;
+    switch (job->kind) {
+    case MEAN:
+        return (float)(vec->sum(x, job->length) / (double)job->length);
+    case MAX:
+        return vec->max(x, job->length);
+    case MIN:
+        return vec->min(x, job->length);
+    case L1:
+        return (float)vec->sum_abs(x, job->length);
+    case L2:
+        return (float)sqrt(vec->sum_squares(x, job->length));
+    case SUM_SQUARE:
+        return (float)vec->sum_squares(x, job->length);
+    default:
+        return (float)vec->sum(x, job->length);
+    }
+}
+
+static void native_rows(void *argument, int64_t begin, int64_t end)
+{
+    const reduce_job *job = argument;
+    for (int64_t row = begin; row < end; row++) {
+        ((float *)job->y->data)[row] = reduce_row(job, (const float *)job->x->data + row * job->length);
+    }
+}
+
+/* What a row contributes to the columns' sums. */
+static const float *column_terms(const reduce_job *job, const float *x, float *terms, int64_t n)
+{
+    if (job->kind == L1) {
+        job->vec->map[PRN_MAP_ABS](terms, x, n, 0.0f, 0.0f);
+        return terms;
+    }
+    if (job->kind == L2 || job->kind == SUM_SQUARE) {
+        job->vec->map[PRN_MAP_SQUARE](terms, x, n, 0.0f, 0.0f);
+        return terms;
+    }
+    return x;
+}
+
+/* Long columns are summed in parts, so that rounding errors grow with the part and not with the column. */
+static void reduce_columns(const reduce_job *job, const float *x, float *y, int64_t n)
+{
+    const prn_vec_table *vec = job->vec;
+    const prn_binary_id step = job->kind == MAX ? PRN_BINARY_MAX : (job->kind == MIN ? PRN_BINARY_MIN : PRN_BINARY_ADD);
+    float part[STRIP], terms[STRIP];
+    for (int64_t first = 0; first < job->length; first += ROWS_PER_PART) {
+        const int64_t rows = job->length - first < ROWS_PER_PART ? job->length - first : ROWS_PER_PART;
+        float *to = first == 0 ? y : part;
+        for (int64_t r = 0; r < rows; r++) {
+            const float *row = column_terms(job, x + (first + r) * job->inner, terms, n);
+            if (r == 0) {
+                vec->map[PRN_MAP_COPY](to, row, n, 0.0f, 0.0f);
+            } else {
+                vec->vv[step](to, to, row, n);
+            }
+        }
+        if (first > 0) vec->vv[step](y, y, part, n);
+    }
+    if (job->kind == MEAN) vec->vs[PRN_BINARY_DIV](y, y, (float)job->length, n);
+    if (job->kind == L2) vec->map[PRN_MAP_SQRT](y, y, n, 0.0f, 0.0f);
+}
+
+static void native_strips(void *argument, int64_t begin, int64_t end)
+{
+    const reduce_job *job = argument;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t outer = item / job->strips, column = item % job->strips * STRIP;
+        const int64_t n = job->inner - column < STRIP ? job->inner - column : STRIP;
+        reduce_columns(job, (const float *)job->x->data + outer * job->length * job->inner + column,
+                       (float *)job->y->data + outer * job->inner + column, n);
+    }
+}
+
+/* All spatial axes of a tensor that is not plain. */
+static bool pixels_only(const prony_shape *shape, const axis_set *set)
+{
+    if (shape->rank < 3 || set->reduced[0] || set->reduced[1]) return false;
+    for (int d = 2; d < shape->rank; d++) {
+        if (!set->reduced[d]) return false;
+    }
+    return true;
+}
+
+/* The chain as [outer, length, inner]; false if it has another form. */
+static bool three_axes(reduce_job *job)
+{
+    const prn_chain *chain = &job->chain;
+    job->outer = job->length = job->inner = 1;
+    int d = 0;
+    if (d < chain->rank && !chain->reduced[d]) job->outer = chain->dim[d++];
+    if (d < chain->rank) job->length = chain->dim[d++];
+    if (d < chain->rank) job->inner = chain->dim[d++];
+    return d == chain->rank;
+}
+
+static bool usable_native(const prony_context *context)
+{
+    axis_set set;
+    if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
+    reduce_job job = job_of(context, SUM, &set);
+    return job.count > 0 && three_axes(&job);
+}
+
+static void native_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    axis_set set;
+    const prony_value *x = context->inputs[0];
+    if (axes_of(context, &set) != PRONY_OK || !set.known || !pixels_only(&x->shape, &set)) return;
+    const prn_layout layout = (prn_layout)x->layout;
+    const int64_t block = prn_layout_block(layout);
+    const bool keepdims = ((const reduce_params *)context->params)->keepdims != 0;
+    if (!keepdims && block && x->shape.dim[1] % block) return;
+    in[0] = layout;
+    out[0] = keepdims ? layout : PRN_PLAIN;
+}
+
+static prony_status run_native(const prony_context *context, reduce_kind kind)
+{
+    axis_set set;
+    PRN_TRY(axes_of(context, &set));
+    reduce_job job = job_of(context, kind, &set);
+    const prony_shape *shape = &job.x->shape;
+    const int64_t block = prn_layout_block((prn_layout)job.x->layout);
+    job.vec = prn_vec();
+    if (job.x->layout == PRN_PLAIN) {
+        three_axes(&job);
+    } else {
+        job.inner = block ? block : shape->dim[1];
+        job.outer = shape->dim[0] * (block ? (shape->dim[1] + block - 1) / block : 1);
+        job.length = job.count;
+    }
+    if (prony_shape_numel(shape) == 0) return PRONY_OK;
+    job.strips = (job.inner + STRIP - 1) / STRIP;
+    const int64_t bytes = (int64_t)prn_layout_bytes(job.x);
+    if (job.inner == 1) {
+        prn_parallel_items(context->threads, job.outer, bytes, native_rows, &job);
+    } else {
+        prn_parallel_items(context->threads, job.outer * job.strips, bytes, native_strips, &job);
+    }
+    return PRONY_OK;
+}
+
+/* ---- inference and cost */
+
+static prony_status infer(const prony_context *context)
+{
+    axis_set set;
+    const prony_value *x = context->inputs[0];
+    const bool keepdims = ((const reduce_params *)context->params)->keepdims != 0;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL));
+    PRN_TRY(axes_of(context, &set));
+    prony_shape shape = prn_shape_unknown();
+    if (set.known) {
+        shape.rank = 0;
+        for (int d = 0; d < x->shape.rank; d++) {
+            if (set.reduced[d] && !keepdims) continue;
+            shape.dim[shape.rank++] = set.reduced[d] ? 1 : x->shape.dim[d];
+        }
+    }
+    prn_set_output(context, 0, x->dtype, &shape);
+    return PRONY_OK;
+}
+
+/* Operations per input element (those that come before the sum), and per output element (after it). */
+static const struct kind_cost {
+    uint64_t before, after;
+    uint64_t before_special, after_special;
+} kind_costs[] = {
+    [SUM] = {0, 0, 0, 0},         [MEAN] = {0, 1, 0, 1},       [MAX] = {0, 0, 0, 0}, [MIN] = {0, 0, 0, 0},
+    [PROD] = {0, 0, 0, 0},        [L1] = {1, 0, 0, 0},         [L2] = {1, 1, 0, 1},  [LOG_SUM] = {0, 1, 0, 1},
+    [LOG_SUM_EXP] = {1, 1, 1, 1}, [SUM_SQUARE] = {1, 0, 0, 0},
+};
+
+static prony_status cost_kind(const prony_context *context, prony_cost *cost, reduce_kind kind)
+{
+    axis_set set;
+    PRN_TRY(axes_of(context, &set));
+    const uint64_t inputs = (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
+    const uint64_t outputs = prn_output_elements(context);
+    prn_cost_fact(cost, "input_elements", (int64_t)inputs);
+    prn_cost_fact(cost, "output_elements", (int64_t)outputs);
+    if (set.noop || inputs == 0) return PRONY_OK;
+    const struct kind_cost *each = &kind_costs[kind];
+    PRN_TRY(prn_cost_elementwise(context, cost, inputs - outputs, 1, 0));
+    PRN_TRY(prn_cost_elementwise(context, cost, inputs, each->before, each->before_special));
+    return prn_cost_elementwise(context, cost, outputs, each->after, each->after_special);
+}
+
+/* ---- descriptors */
+
+#define KIND(symbol, kind)                                                                                             \
+    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
+    {                                                                                                                  \
+        return cost_kind(context, cost, kind);                                                                         \
+    }                                                                                                                  \
+    static prony_status reference_##symbol(const prony_context *context)                                               \
+    {                                                                                                                  \
+        return run_reference(context, kind);                                                                           \
+    }
+#define REFERENCE_KERNEL(symbol)                                                                                       \
+    {                                                                                                                  \
+        .name = #symbol "_reference", .backend = "reference", .run = reference_##symbol                                \
+    }
+#define DESCRIPTOR(symbol, op_name, text)                                                                              \
+    const prn_op prn_op_##symbol = {                                                                                   \
+        .name = op_name,                                                                                               \
+        .domain = "",                                                                                                  \
+        .since_opset = 1,                                                                                              \
+        .min_inputs = 1,                                                                                               \
+        .max_inputs = 2,                                                                                               \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = 1,                                                                                              \
+        .non_weight_inputs = 2,                                                                                        \
+        .params = attributes,                                                                                          \
+        .params_bytes = sizeof(reduce_params),                                                                         \
+        .infer = infer,                                                                                                \
+        .cost = cost_##symbol,                                                                                         \
+        .cost_text = text,                                                                                             \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+#define FAST(symbol, op_name, kind, text)                                                                              \
+    KIND(symbol, kind)                                                                                                 \
+    static prony_status native_##symbol(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run_native(context, kind);                                                                              \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_f32_native",                                      \
+                                                   .backend = "native",                                                \
+                                                   .types = PRN_TYPE_F32,                                              \
+                                                   .usable = usable_native,                                            \
+                                                   .layouts = native_layouts,                                          \
+                                                   .run = native_##symbol},                                            \
+                                                  REFERENCE_KERNEL(symbol),                                            \
+                                                  {0}};                                                                \
+    DESCRIPTOR(symbol, op_name, text)
+#define PLAIN(symbol, op_name, kind, text)                                                                             \
+    KIND(symbol, kind)                                                                                                 \
+    static const prn_kernel symbol##_kernels[] = {REFERENCE_KERNEL(symbol), {0}};                                      \
+    DESCRIPTOR(symbol, op_name, text)
+
+FAST(reduce_sum, "ReduceSum", SUM, "input elements - n")
+FAST(reduce_mean, "ReduceMean", MEAN, "input elements; special n")
+FAST(reduce_max, "ReduceMax", MAX, "input elements - n")
+FAST(reduce_min, "ReduceMin", MIN, "input elements - n")
+FAST(reduce_l1, "ReduceL1", L1, "2 input elements - n")
+FAST(reduce_l2, "ReduceL2", L2, "2 input elements; special n")
+FAST(reduce_sum_square, "ReduceSumSquare", SUM_SQUARE, "2 input elements - n")
+PLAIN(reduce_prod, "ReduceProd", PROD, "input elements - n")
+PLAIN(reduce_log_sum, "ReduceLogSum", LOG_SUM, "input elements; special n")
+PLAIN(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, "2 input elements; special input elements + n")

@@ -1,0 +1,203 @@
+/* The rows of the JSON report: layers, operators, modules; and the members that rows and totals share. Reads the report
+ * only; the module tree's links end with the call. */
+#include "profiler/report_json.h"
+
+#include "base/shape.h"
+
+void prn_json_known_string(prn_json *j, const char *key, const char *text)
+{
+    if (text && *text) prn_json_string(j, key, text);
+}
+
+void prn_json_ratio(prn_json *j, const char *key, double over, double under)
+{
+    if (under > 0)
+        prn_json_double(j, key, over / under);
+    else
+        prn_json_null(j, key);
+}
+
+void prn_json_shape(prn_json *j, const prony_shape *shape)
+{
+    if (shape->rank < 0 || shape->rank > PRONY_MAX_RANK) return;
+    prn_json_open(j, "shape", '[', true);
+    for (int d = 0; d < shape->rank; d++) {
+        if (shape->dim[d] >= 0)
+            prn_json_int(j, NULL, shape->dim[d]);
+        else
+            prn_json_null(j, NULL);
+    }
+    prn_json_close(j, ']');
+}
+
+void prn_json_type(prn_json *j, prony_kind kind, prony_dtype dtype)
+{
+    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    if (kind != PRONY_TENSOR && (size_t)kind < sizeof kinds / sizeof kinds[0]) prn_json_string(j, "kind", kinds[kind]);
+    if (dtype != PRONY_UNDEFINED) prn_json_string(j, "type", prony_dtype_name(dtype));
+}
+
+void prn_json_counts(prn_json *j, const prony_cost *c)
+{
+    prn_json_uint(j, "macs", c->macs);
+    prn_json_uint(j, "madds", c->madds);
+    prn_json_uint(j, "flops", c->flops);
+    prn_json_uint(j, "special", c->special);
+    prn_json_uint(j, "int_ops", c->int_ops);
+    prn_json_uint(j, "bytes_read", c->bytes_read);
+    prn_json_uint(j, "bytes_written", c->bytes_written);
+    prn_json_uint(j, "parameters", c->parameters);
+}
+
+static void write_values(prn_json *j, const char *key, const prony_value *const *values, size_t count)
+{
+    prn_json_open(j, key, '[', true);
+    for (size_t i = 0; i < count; i++) {
+        if (!values[i]) {
+            prn_json_null(j, NULL);
+            continue;
+        }
+        prn_json_open(j, NULL, '{', true);
+        prn_json_shape(j, &values[i]->shape);
+        prn_json_type(j, values[i]->kind, values[i]->dtype);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
+static void write_time(prn_json *j, const prony_time_stats *t)
+{
+    prn_json_open(j, "time_ns", '{', true);
+    prn_json_int(j, "mean", t->mean_ns);
+    prn_json_int(j, "median", t->median_ns);
+    prn_json_int(j, "min", t->min_ns);
+    prn_json_int(j, "max", t->max_ns);
+    prn_json_int(j, "std", t->std_ns);
+    prn_json_close(j, '}');
+}
+
+static void write_bytes(prn_json *j, const prony_cost *c)
+{
+    uint64_t sum;
+    if (!prn_add_u64(&sum, c->bytes_read, c->bytes_written)) sum = UINT64_MAX;
+    prn_json_uint(j, "bytes", sum);
+}
+
+static void write_layer(prn_json *j, const prony_report *r, const prony_layer_row *l)
+{
+    prn_json_open(j, NULL, '{', false);
+    prn_json_uint(j, "index", l->index);
+    prn_json_string(j, "name", l->name ? l->name : "");
+    prn_json_string(j, "module", l->module ? l->module : "");
+    prn_json_string(j, "op", l->op ? l->op : "");
+    prn_json_bool(j, "folded", l->folded);
+    prn_json_bool(j, "dynamic", l->dynamic);
+    write_values(j, "inputs", l->inputs, l->input_count);
+    write_values(j, "outputs", l->outputs, l->output_count);
+    prn_json_counts(j, &l->cost);
+    write_bytes(j, &l->cost);
+    prn_json_open(j, "facts", '{', true);
+    for (uint32_t f = 0; f < l->cost.fact_count && f < PRONY_MAX_FACTS; f++)
+        prn_json_int(j, l->cost.facts[f].key, l->cost.facts[f].value);
+    prn_json_close(j, '}');
+    if (l->measured) {
+        write_time(j, &l->time);
+        prn_json_double(j, "share", l->share);
+        prn_json_bool(j, "time_attributed", l->time_attributed);
+    } else if (prn_report_stamped(r)) {
+        prn_json_null(j, "time_ns");
+        prn_json_null(j, "share");
+    }
+    if (l->operator_index != PRONY_NO_INDEX)
+        prn_json_uint(j, "operator", l->operator_index);
+    else
+        prn_json_null(j, "operator");
+    prn_json_uint(j, "memory_bytes", l->output_bytes);
+    prn_json_close(j, '}');
+}
+
+static void write_operator(prn_json *j, const prony_operator_row *o)
+{
+    prn_json_open(j, NULL, '{', false);
+    prn_json_uint(j, "index", o->index);
+    prn_json_string(j, "name", o->name ? o->name : "");
+    prn_json_string(j, "op", o->op ? o->op : "");
+    prn_json_known_string(j, "kernel", o->kernel);
+    prn_json_known_string(j, "backend", o->backend);
+    prn_json_open(j, "layers", '[', true);
+    for (size_t k = 0; k < o->layer_count; k++) prn_json_uint(j, NULL, o->layers[k]);
+    prn_json_close(j, ']');
+    prn_json_counts(j, &o->cost);
+    write_bytes(j, &o->cost);
+    double bytes = (double)o->cost.bytes_read + (double)o->cost.bytes_written;
+    prn_json_ratio(j, "arithmetic_intensity", (double)o->cost.flops, bytes);
+    if (o->measured) {
+        write_time(j, &o->time);
+        prn_json_double(j, "share", o->share);
+        prn_json_ratio(j, "flops_per_second", (double)o->cost.flops, (double)o->time.mean_ns / 1e9);
+        prn_json_uint(j, "library_heap_calls", o->library_heap_calls);
+    }
+    if (o->threads > 0) prn_json_int(j, "threads", o->threads);
+    if (o->offset_bytes != UINT64_MAX)
+        prn_json_uint(j, "offset_bytes", o->offset_bytes);
+    else
+        prn_json_null(j, "offset_bytes");
+    prn_json_uint(j, "output_bytes", o->output_bytes);
+    prn_json_uint(j, "scratch_bytes", o->scratch_bytes);
+    prn_json_close(j, '}');
+}
+
+static void write_module(prn_json *j, const prony_report *r, size_t index, const uint32_t *first_child,
+                         const uint32_t *next_sibling)
+{
+    const prn_module_row *m = &r->modules[index];
+    prn_json_open(j, NULL, '{', false);
+    prn_json_string(j, "path", m->path);
+    prn_json_known_string(j, "type", m->type);
+    prn_json_uint(j, "macs", m->macs);
+    prn_json_uint(j, "flops", m->flops);
+    prn_json_uint(j, "parameters", m->parameters);
+    if (prn_report_stamped(r)) {
+        prn_json_int(j, "time_ns", m->time_ns);
+        prn_json_double(j, "share", m->share);
+    }
+    prn_json_open(j, "children", '[', true);
+    for (uint32_t c = first_child[index]; c != PRONY_NO_INDEX; c = next_sibling[c])
+        prn_json_string(j, NULL, r->modules[c].path);
+    prn_json_close(j, ']');
+    prn_json_close(j, '}');
+}
+
+/* Children are linked back to front, so that they come out in the order of the rows. */
+static void write_modules(prn_json *j, const prony_report *r)
+{
+    uint32_t *first_child = prn_calloc(r->module_count + 1, sizeof *first_child);
+    uint32_t *next_sibling = prn_calloc(r->module_count + 1, sizeof *next_sibling);
+    if (!first_child || !next_sibling) {
+        if (j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+    } else {
+        for (size_t i = 0; i < r->module_count; i++) first_child[i] = next_sibling[i] = PRONY_NO_INDEX;
+        for (size_t i = r->module_count; i-- > 0;) {
+            uint32_t parent = r->modules[i].parent;
+            if (parent >= r->module_count) continue;
+            next_sibling[i] = first_child[parent];
+            first_child[parent] = (uint32_t)i;
+        }
+        prn_json_open(j, "modules", '[', false);
+        for (size_t i = 0; i < r->module_count; i++) write_module(j, r, i, first_child, next_sibling);
+        prn_json_close(j, ']');
+    }
+    prn_free(first_child);
+    prn_free(next_sibling);
+}
+
+void prn_json_rows(prn_json *j, const prony_report *r)
+{
+    prn_json_open(j, "layers", '[', false);
+    for (size_t i = 0; i < r->layer_count; i++) write_layer(j, r, &r->layers[i]);
+    prn_json_close(j, ']');
+    prn_json_open(j, "operators", '[', false);
+    for (size_t i = 0; i < r->operator_count; i++) write_operator(j, &r->operators[i]);
+    prn_json_close(j, ']');
+    write_modules(j, r);
+}

@@ -1,0 +1,428 @@
+/* The report for people: options, heading and model summary. Tables are in report_text_tables.c. Reads the report only.
+ */
+#include "profiler/report_text.h"
+
+#include "base/shape.h"
+#include "profiler/number_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NARROWEST 60
+#define MAX_PAIRS 24
+#define MAX_PORTS 8
+
+typedef struct pair_list {
+    const prn_text *text;
+    prn_pair items[MAX_PAIRS];
+    size_t count;
+} pair_list;
+
+static prn_pair *add_pair(pair_list *list, const char *label)
+{
+    static prn_pair beyond;
+    prn_pair *p = list->count < MAX_PAIRS ? &list->items[list->count++] : &beyond;
+    *p = (prn_pair){.label = label};
+    return p;
+}
+
+/* "4,089,184,256   4.089 G": exact, and what one reads; the latter alone where both do not fit. */
+static void add_count(pair_list *list, const char *label, uint64_t value)
+{
+    prn_pair *p = add_pair(list, label);
+    prn_number_text exact, rounded;
+    prn_number_si(rounded, (double)value, 4, " ");
+    prn_number_grouped(exact, value);
+    int room = prn_text_pair_room(list->text, label);
+    if (value < 1000)
+        snprintf(p->value, sizeof p->value, "%s", exact);
+    else if ((int)strlen(exact) + 10 <= room)
+        snprintf(p->value, sizeof p->value, "%s%10s", exact, rounded);
+    else
+        snprintf(p->value, sizeof p->value, "%s", rounded);
+}
+
+static void add_bytes(pair_list *list, const char *label, uint64_t bytes)
+{
+    prn_number_text text;
+    snprintf(add_pair(list, label)->value, sizeof(prn_number_text), "%s",
+             prn_number_bytes(text, (double)bytes, 4, " "));
+}
+
+static void add_time(pair_list *list, const char *label, int64_t ns, bool trusted)
+{
+    prn_number_text text;
+    prn_pair *p = add_pair(list, label);
+    snprintf(p->value, sizeof p->value, "%s", prn_number_time(text, ns, 4, " "));
+    if (trusted) return;
+    p->style = PRN_STYLE_DIM;
+    snprintf(p->mark, sizeof p->mark, " ?");
+}
+
+static void add_time_if_known(pair_list *list, const char *label, int64_t ns)
+{
+    if (ns >= 0) add_time(list, label, ns, true);
+}
+
+static prn_pair *add_percent(pair_list *list, const char *label, double share)
+{
+    prn_number_text text;
+    prn_pair *p = add_pair(list, label);
+    snprintf(p->value, sizeof p->value, "%s %%", prn_number_percent(text, share));
+    return p;
+}
+
+static void add_rate(pair_list *list, const char *label, double per_second, const char *unit)
+{
+    prn_number_text text;
+    bool plain = per_second < 1000;
+    snprintf(add_pair(list, label)->value, sizeof list->items[0].value, "%s%s%s/s",
+             prn_number_si(text, per_second, 4, " "), plain ? " " : "", unit);
+}
+
+static void put_pairs(prn_text *text, const pair_list *list)
+{
+    prn_text_pairs(text, list->items, list->count);
+}
+
+/* Joins what is known by commas. */
+typedef struct phrase {
+    char text[1024];
+    size_t size;
+} phrase;
+
+static void phrase_add(phrase *p, const char *format, ...) PRN_PRINTF(2, 3);
+
+static void phrase_add(phrase *p, const char *format, ...)
+{
+    if (p->size && p->size + 2 < sizeof p->text) p->size += (size_t)snprintf(p->text + p->size, 3, ", ");
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(p->text + p->size, sizeof p->text - p->size, format, args);
+    va_end(args);
+    if (more > 0) p->size += (size_t)more;
+    if (p->size >= sizeof p->text) p->size = sizeof p->text - 1;
+}
+
+static void put_phrase(prn_text *text, const phrase *p)
+{
+    if (p->size) prn_text_wrap(text, PRN_STYLE_DIM, 0, p->text);
+}
+
+void prn_text_heading(prn_text *text, const char *title, const char *note)
+{
+    prn_text_line(text);
+    prn_text_put(text, PRN_STYLE_TITLE, title);
+    if (note && *note) {
+        prn_text_put(text, PRN_STYLE_PLAIN, "  ");
+        prn_text_put(text, PRN_STYLE_DIM, note);
+    }
+    prn_text_line(text);
+}
+
+static void describe_model(phrase *p, const prn_report_model *m)
+{
+    prn_number_text number;
+    if (m->opset > 0) phrase_add(p, "opset %" PRId64, m->opset);
+    if (m->ir_version > 0) phrase_add(p, "IR %" PRId64, m->ir_version);
+    if (m->producer && *m->producer) phrase_add(p, "by %.100s", m->producer);
+    if (m->file_bytes) phrase_add(p, "file %s", prn_number_bytes(number, (double)m->file_bytes, 3, " "));
+    if (m->sha256) phrase_add(p, "sha256 %.12s", m->sha256);
+}
+
+static void describe_run(phrase *p, const prony_report *r)
+{
+    const prn_report_config *c = &r->config;
+    if (c->precision) phrase_add(p, "%.20s", c->precision);
+    if (c->batch >= 0) phrase_add(p, "batch %" PRId64, c->batch);
+    if (!r->measured) return;
+    phrase_add(p, "%d intra-op x %d inter-op thread%s", c->intra_op_threads, c->inter_op_threads,
+               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s");
+    if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
+    if (!c->rewrites) phrase_add(p, "no rewrites");
+    if (c->seed_known) phrase_add(p, "inputs from seed %" PRIu64, c->seed);
+}
+
+static void describe_machine(phrase *p, const prn_report_system *s)
+{
+    const prn_machine *m = &s->machine;
+    prn_number_text number;
+    if (m->cpu_model[0]) phrase_add(p, "%s", m->cpu_model);
+    if (m->physical_cores > 0) phrase_add(p, "%d core%s usable", m->physical_cores, m->physical_cores == 1 ? "" : "s");
+    if (m->quota_cpus > 0) phrase_add(p, "quota %s CPUs", prn_number_fixed(number, m->quota_cpus, 1));
+    if (s->isa_used && *s->isa_used) phrase_add(p, "%.20s", s->isa_used);
+    if (m->governor[0]) phrase_add(p, "governor %s", m->governor);
+    if (m->load_avg_1min >= 0) phrase_add(p, "load %s", prn_number_fixed(number, m->load_avg_1min, 2));
+    if (s->libraries && *s->libraries) phrase_add(p, "%.200s", s->libraries);
+}
+
+/* "float32[N=1, 3, 224, 224]" */
+static void port_text(const prony_port *port, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "%s", prony_dtype_name(port->dtype));
+    if (port->shape.rank < 0) return;
+    for (int d = 0; d < port->shape.rank && d < PRONY_MAX_RANK && used < size; d++) {
+        const char *symbol = port->dim_names[d];
+        char extent[32] = "?";
+        if (port->shape.dim[d] >= 0) snprintf(extent, sizeof extent, "%" PRId64, port->shape.dim[d]);
+        used += (size_t)snprintf(out + used, size - used, "%s%.30s%s%s", d ? ", " : "[", symbol ? symbol : "",
+                                 symbol ? "=" : "", extent);
+    }
+    if (used < size) snprintf(out + used, size - used, "%s", port->shape.rank ? "]" : "[]");
+}
+
+static int widest_name(const prony_port *ports, size_t count, int widest)
+{
+    for (size_t i = 0; i < count && i < MAX_PORTS; i++) {
+        int width = prn_text_width(ports[i].name ? ports[i].name : "");
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+static void put_ports(prn_text *text, const char *title, const prony_port *ports, size_t count, int name_columns)
+{
+    for (size_t i = 0; i < count && i < MAX_PORTS; i++) {
+        char name[64], type[768], shown[512];
+        prn_text_shorten(name, sizeof name, ports[i].name ? ports[i].name : "", name_columns);
+        prn_text_putf(text, PRN_STYLE_PLAIN, "  %-7s %-*s  ", title, name_columns, name);
+        port_text(&ports[i], type, sizeof type);
+        prn_text_shorten(shown, sizeof shown, type, text->width - text->column);
+        prn_text_put(text, PRN_STYLE_DIM, shown);
+        prn_text_line(text);
+    }
+    if (count > MAX_PORTS) {
+        prn_text_putf(text, PRN_STYLE_DIM, "  %-7s and %zu more", title, count - MAX_PORTS);
+        prn_text_line(text);
+    }
+}
+
+static void put_evaluation(prn_text *text, const prony_report *r)
+{
+    if (!r->has_evaluation) return;
+    prn_number_text number;
+    double v = r->evaluation_value;
+    bool share = v >= 0 && v <= 1;
+    prn_text_putf(text, PRN_STYLE_GOOD, "%.100s %s%s on %" PRId64 " labelled samples",
+                  r->evaluation_metric ? r->evaluation_metric : "evaluation",
+                  share ? prn_number_fixed(number, v * 100, 2) : prn_number_fixed(number, v, 4), share ? " %" : "",
+                  r->evaluation_samples);
+    prn_text_line(text);
+    prn_text_line(text);
+}
+
+static void put_heading(prn_text *text, const prony_report *r)
+{
+    phrase model = {0}, run = {0}, machine = {0};
+    put_evaluation(text, r);
+    prn_text_put(text, PRN_STYLE_BOLD, r->model.name && *r->model.name ? r->model.name : "model");
+    prn_text_line(text);
+    describe_model(&model, &r->model);
+    describe_run(&run, r);
+    if (r->measured) describe_machine(&machine, &r->system);
+    put_phrase(text, &model);
+    put_phrase(text, &run);
+    put_phrase(text, &machine);
+    if (r->model.input_count + r->model.output_count) prn_text_line(text);
+    int names =
+        widest_name(r->model.outputs, r->model.output_count, widest_name(r->model.inputs, r->model.input_count, 0));
+    if (names > text->width / 3) names = text->width / 3;
+    if (names > 60) names = 60;
+    put_ports(text, "input", r->model.inputs, r->model.input_count, names);
+    put_ports(text, "output", r->model.outputs, r->model.output_count, names);
+}
+
+static void put_unsupported(prn_text *text, const prony_report *r)
+{
+    if (!r->unsupported_count) return;
+    prn_text_heading(text, "Unsupported operators", "these keep the model from running");
+    for (size_t i = 0; i < r->unsupported_count; i++) {
+        prn_text_to(text, 2);
+        prn_text_put(text, PRN_STYLE_BAD, r->unsupported[i]);
+        prn_text_line(text);
+    }
+}
+
+static void put_model(prn_text *text, const prony_report *r)
+{
+    pair_list list = {.text = text};
+    const prony_cost *c = &r->totals.cost;
+    prn_text_heading(text, "Model", NULL);
+    add_count(&list, "parameters", r->model.parameters);
+    add_bytes(&list, "model size", r->model.parameter_bytes);
+    prn_pair *layers = add_pair(&list, "layers");
+    if (r->totals.folded_layers)
+        snprintf(layers->value, sizeof layers->value, "(%u at bind) %u", r->totals.folded_layers, r->totals.layers);
+    else
+        snprintf(layers->value, sizeof layers->value, "%u", r->totals.layers);
+    prn_pair *operators = add_pair(&list, "operators");
+    snprintf(operators->value, sizeof operators->value, r->totals.operators ? "%u" : "-", r->totals.operators);
+    add_bytes(&list, "bytes read", c->bytes_read);
+    add_bytes(&list, "bytes written", c->bytes_written);
+    add_count(&list, "MACs", c->macs);
+    add_count(&list, "MAdds", c->madds);
+    add_count(&list, "FLOPs", c->flops);
+    add_count(&list, "special", c->special);
+    add_count(&list, "int ops", c->int_ops);
+    double bytes = (double)c->bytes_read + (double)c->bytes_written;
+    prn_number_text number;
+    snprintf(add_pair(&list, "intensity")->value, sizeof list.items[0].value, "%s FLOP/byte",
+             bytes > 0 ? prn_number_fixed(number, (double)c->flops / bytes, 2) : "-");
+    put_pairs(text, &list);
+    if (r->conserved) return;
+    prn_text_to(text, 2);
+    prn_text_put(text, PRN_STYLE_BAD, "counts differ between layers and operators: please report this as a bug");
+    prn_text_line(text);
+}
+
+/* "4.799 - 4.811 ms": the unit once, where both ends share it. */
+static void add_interval(pair_list *list, const prony_time_stats *t)
+{
+    prn_number_text low, high;
+    prn_number_time(low, t->median_ci95_ns[0], 4, " ");
+    prn_number_time(high, t->median_ci95_ns[1], 4, " ");
+    char *unit = strchr(low, ' ');
+    if (unit && strchr(high, ' ') && strcmp(unit, strchr(high, ' ')) == 0) *unit = '\0';
+    snprintf(add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "%s - %s", low, high);
+}
+
+static void put_latency(prn_text *text, const prony_report *r)
+{
+    const prony_time_stats *t = &r->latency;
+    pair_list list = {.text = text};
+    char note[200];
+    char warmup[64] = "";
+    if (r->config.warmup_runs >= 0)
+        snprintf(warmup, sizeof warmup, " after %" PRId64 " of warm-up%s", r->config.warmup_runs,
+                 r->warmup_detected ? " (detected)" : "");
+    snprintf(note, sizeof note, "%" PRIu64 " runs%s%s%.80s", t->count, warmup, r->stop_reason ? "; stopped: " : "",
+             r->stop_reason ? r->stop_reason : "");
+    prn_text_heading(text, "Latency", note);
+    add_time(&list, "median", t->median_ns, true);
+    list.items[0].style = PRN_STYLE_BOLD;
+    add_interval(&list, t);
+    add_time(&list, "mean", t->mean_ns, true);
+    add_time(&list, "standard deviation", t->std_ns, true);
+    add_time(&list, "minimum", t->min_ns, true);
+    double seconds = (double)t->mean_ns / 1e9;
+    if (seconds > 0) {
+        bool samples = r->config.batch > 0;
+        add_rate(&list, "throughput", (samples ? (double)r->config.batch : 1) / seconds, samples ? "samples" : "runs");
+    }
+    add_time(&list, "p50", t->p50_ns, true);
+    add_time(&list, "p90", t->p90_ns, t->p90_valid);
+    add_time(&list, "p95", t->p95_ns, t->p95_valid);
+    add_time(&list, "p99", t->p99_ns, t->p99_valid);
+    add_time(&list, "maximum", t->max_ns, true);
+    if (seconds > 0) add_rate(&list, "achieved", (double)r->totals.cost.flops / seconds, "FLOP");
+    put_pairs(text, &list);
+    if (t->p99_valid) return;
+    prn_text_wrap(text, PRN_STYLE_DIM, 2, "? fewer samples than this quantile needs (p90 64, p95 130, p99 662)");
+}
+
+static void put_memory(prn_text *text, const prony_report *r)
+{
+    const prony_memory_report *m = &r->memory;
+    pair_list list = {.text = text};
+    prn_text_heading(text, "Memory", NULL);
+    add_bytes(&list, "weights", m->weight_bytes);
+    add_bytes(&list, "packed weights", m->packed_weight_bytes);
+    add_bytes(&list, "planned arena", m->planned_bytes);
+    add_bytes(&list, "its lower bound", m->lower_bound_bytes);
+    prn_pair *gap = add_percent(&list, "plan gap", m->plan_gap);
+    gap->style = m->plan_gap <= 0.05 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+    if (m->peak_rss_bytes) add_bytes(&list, "peak resident set", m->peak_rss_bytes);
+    add_bytes(&list, "peak live", m->peak_live_bytes);
+    add_bytes(&list, "average live", m->average_live_bytes);
+    add_bytes(&list, "scratch", m->scratch_bytes);
+    add_percent(&list, "internal fragmentation", m->internal_fragmentation);
+    add_percent(&list, "external fragmentation", m->external_fragmentation);
+    if (m->heap_calls_known) add_count(&list, "heap calls per run", m->heap_calls_per_run);
+    if (m->library_heap_calls_known) add_count(&list, "library heap calls", m->library_heap_calls_per_run);
+    put_pairs(text, &list);
+}
+
+static void add_profiler(pair_list *list, const prony_report *r)
+{
+    prn_number_text number;
+    add_percent(list, "time inside operators", r->time_share)->style =
+        r->time_share >= 0.97 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+    add_percent(list, "profiler overhead", r->overhead_share)->style =
+        r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+    snprintf(add_pair(list, "cost of one event")->value, sizeof list->items[0].value, "%s ns",
+             prn_number_fixed(number, r->overhead_ns_per_event, 1));
+    if (!r->dropped_events) return;
+    add_count(list, "events dropped", r->dropped_events);
+    list->items[list->count - 1].style = PRN_STYLE_BAD;
+}
+
+static void put_trust(prn_text *text, const prony_report *r)
+{
+    pair_list list = {.text = text};
+    prn_text_heading(text, "Run", NULL);
+    if (prn_report_stamped(r)) add_profiler(&list, r);
+    add_percent(&list, "CPU utilisation", r->cpu.utilisation);
+    if (r->cpu.involuntary_switches >= 0)
+        add_count(&list, "involuntary switches", (uint64_t)r->cpu.involuntary_switches);
+    add_time_if_known(&list, "load", r->phases.load_ns);
+    add_time_if_known(&list, "bind", r->phases.bind_ns);
+    add_time_if_known(&list, "rewrite", r->phases.rewrite_ns);
+    add_time_if_known(&list, "plan", r->phases.plan_ns);
+    add_time_if_known(&list, "first run", r->phases.first_run_ns);
+    put_pairs(text, &list);
+    if (r->output_sha256) {
+        char shown[80];
+        prn_text_put(text, PRN_STYLE_PLAIN, "  output sha256 ");
+        prn_text_shorten(shown, sizeof shown, r->output_sha256, text->width - text->column);
+        prn_text_put(text, PRN_STYLE_DIM, shown);
+        prn_text_line(text);
+    }
+}
+
+static prony_status put_levels(prn_text *text, const prn_selection *selection, unsigned levels, size_t top, bool memory,
+                               prony_error *error)
+{
+    const prony_report *r = selection->report;
+    if (levels & PRONY_LEVEL_MODEL) {
+        put_heading(text, r);
+        put_unsupported(text, r);
+        put_model(text, r);
+        if (r->measured) put_latency(text, r);
+        if (r->has_memory) put_memory(text, r);
+        if (r->measured) put_trust(text, r);
+        PRN_TRY(prn_text_types(text, r, top, error));
+    }
+    if (levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, top, error));
+    if (levels & PRONY_LEVEL_OPERATOR && r->operator_count) {
+        PRN_TRY(prn_text_operators(text, selection, top, error));
+        if (memory && r->has_memory) PRN_TRY(prn_text_memory_table(text, selection, top, error));
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options, prony_write_fn write,
+                                   void *user, prony_error *error)
+{
+    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    if (!options) options = &defaults;
+    if (options->width < 0 || options->top < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s %" PRId64 " is negative",
+                        options->width < 0 ? "width" : "top",
+                        options->width < 0 ? (int64_t)options->width : options->top);
+    const unsigned all = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR;
+    if (options->levels & ~all)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "levels 0x%x: there are 1 (model), 2 (layer) and 4 (operator)",
+                        options->levels);
+    prn_selection selection;
+    PRN_TRY(prn_select_init(&selection, report, options, error));
+    int width = options->width ? options->width : 80;
+    prn_text *text = prn_alloc(sizeof *text);
+    if (!text) return prn_no_memory(error);
+    prn_text_begin(text, width < NARROWEST ? NARROWEST : width, options->color, write, user, error);
+    prony_status status = put_levels(text, &selection, options->levels ? options->levels : all, (size_t)options->top,
+                                     options->memory, error);
+    prony_status written = prn_text_end(text);
+    prn_free(text);
+    return status != PRONY_OK ? status : written;
+}

@@ -1,0 +1,24 @@
+/* Parts of the terminal report, between report_text.c (options, model summary) and report_text_tables.c (the tables).
+ */
+#ifndef PRN_PROFILER_REPORT_TEXT_H
+#define PRN_PROFILER_REPORT_TEXT_H
+
+#include "profiler/report_select.h"
+#include "profiler/text_out.h"
+
+/* A blank line and a heading; `note` stands behind it. */
+void prn_text_heading(prn_text *text, const char *title, const char *note);
+
+/* Rows of a table that `top` leaves, 0 meaning all; and the line that says how many it hides. */
+size_t prn_text_shown_rows(size_t count, size_t top);
+void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun);
+
+PRN_MUST_USE prony_status prn_text_types(prn_text *text, const prony_report *report, size_t top, prony_error *error);
+PRN_MUST_USE prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top,
+                                          prony_error *error);
+PRN_MUST_USE prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top,
+                                             prony_error *error);
+PRN_MUST_USE prony_status prn_text_memory_table(prn_text *text, const prn_selection *selection, size_t top,
+                                                prony_error *error);
+
+#endif

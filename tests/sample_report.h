@@ -1,0 +1,249 @@
+/* A report such as the profiler makes of a small residual network: two fused operators, a folded node, a view, an
+ * operator outside the arena, names with every convention. The figures are made up; the sums are the library's own. */
+#ifndef PRN_TESTS_SAMPLE_REPORT_H
+#define PRN_TESTS_SAMPLE_REPORT_H
+
+#include "profiler/report.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SAMPLE_RUNS 70
+
+typedef struct sample_layer {
+    const char *name, *op;
+    uint32_t operator_index;
+    bool folded;
+    int64_t channels, side;
+    uint64_t macs, flops, special, parameters;
+} sample_layer;
+
+static const sample_layer sample_layers[] = {
+    {"/stem/conv1/Conv", "Conv", 0, false, 64, 112, 118013952, 236830720, 0, 9408},
+    {"/stem/bn1/BatchNormalization", "BatchNormalization", 0, false, 64, 112, 0, 1605632, 0, 128},
+    {"/stem/relu/Relu", "Relu", 0, false, 64, 112, 0, 802816, 0, 0},
+    {"/maxpool/MaxPool", "MaxPool", 1, false, 64, 56, 0, 1605632, 0, 0},
+    {"/layer1/layer1.0/conv1/Conv", "Conv", 2, false, 64, 56, 115605504, 231411712, 0, 36864},
+    {"/layer1/layer1.0/conv2/Conv", "Conv", 3, false, 64, 56, 115605504, 231411712, 0, 36864},
+    {"/layer1/layer1.0/Add", "Add", 3, false, 64, 56, 0, 200704, 0, 0},
+    {"Shape_17", "Shape", PRONY_NO_INDEX, true, 4, 1, 0, 0, 0, 0},
+    {"/avgpool/GlobalAveragePool", "GlobalAveragePool", 4, false, 64, 1, 0, 200704, 64, 0},
+    {"/Flatten", "Flatten", PRONY_NO_INDEX, false, 64, 1, 0, 0, 0, 0},
+    {"fc.weight::Gemm", "Gemm", 5, false, 1000, 1, 64000, 129000, 0, 65000},
+};
+#define SAMPLE_LAYERS (sizeof sample_layers / sizeof sample_layers[0])
+
+static const struct {
+    const char *name, *op, *kernel, *backend;
+    int64_t mean_ns;
+} sample_operators[] = {
+    {"/stem/conv1/Conv", "Conv", "conv_f32_dnnl", "onednn", 1800000},
+    {"/maxpool/MaxPool", "MaxPool", "pool_f32_dnnl", "onednn", 210000},
+    {"/layer1/layer1.0/conv1/Conv", "Conv", "conv_f32_dnnl", "onednn", 1290000},
+    {"/layer1/layer1.0/conv2/Conv", "Conv", "conv_f32_dnnl", "onednn", 1370000},
+    {"/avgpool/GlobalAveragePool", "GlobalAveragePool", "pool_global_f32", "native", 40000},
+    {"fc.weight::Gemm", "Gemm", "gemm_f32_openblas", "openblas", 55000},
+};
+#define SAMPLE_OPERATORS (sizeof sample_operators / sizeof sample_operators[0])
+
+static void *sample_alloc(prony_report *r, size_t count, size_t size)
+{
+    void *block = prn_pool_alloc(&r->pool, count, size);
+    assert_non_null(block);
+    return block;
+}
+
+static void sample_fill_layers(prony_report *r)
+{
+    r->layer_count = SAMPLE_LAYERS;
+    r->layers = sample_alloc(r, SAMPLE_LAYERS, sizeof *r->layers);
+    for (uint32_t i = 0; i < SAMPLE_LAYERS; i++) {
+        const sample_layer *s = &sample_layers[i];
+        prony_value *value = sample_alloc(r, 1, sizeof *value);
+        const prony_value **list = sample_alloc(r, 2, sizeof *list);
+        *value = (prony_value){.dtype = PRONY_FLOAT32, .shape = {4, {1, s->channels, s->side, s->side}}};
+        list[0] = value;
+        prony_cost cost = {.macs = s->macs,
+                           .madds = s->macs,
+                           .flops = s->flops,
+                           .special = s->special,
+                           .bytes_read = 4096 * (uint64_t)(i + 1),
+                           .bytes_written = 4 * (uint64_t)(s->channels * s->side * s->side),
+                           .parameters = s->parameters,
+                           .facts = {{"groups", 1}, {"kernel_volume", 9}},
+                           .fact_count = s->macs ? 2 : 0};
+        r->layers[i] = (prony_layer_row){.index = i,
+                                         .operator_index = s->operator_index,
+                                         .name = s->name,
+                                         .module = "",
+                                         .op = s->op,
+                                         .folded = s->folded,
+                                         .inputs = list, /* the second one is omitted */
+                                         .outputs = list,
+                                         .input_count = 2,
+                                         .output_count = 1,
+                                         .cost = cost,
+                                         .output_bytes = cost.bytes_written};
+    }
+}
+
+static void sample_fill_operators(prony_report *r)
+{
+    r->operator_count = SAMPLE_OPERATORS;
+    r->operators = sample_alloc(r, SAMPLE_OPERATORS, sizeof *r->operators);
+    for (uint32_t o = 0; o < SAMPLE_OPERATORS; o++) {
+        uint32_t *layers = sample_alloc(r, SAMPLE_LAYERS, sizeof *layers);
+        prony_operator_row *row = &r->operators[o];
+        *row = (prony_operator_row){.index = o,
+                                    .name = sample_operators[o].name,
+                                    .op = sample_operators[o].op,
+                                    .kernel = sample_operators[o].kernel,
+                                    .backend = sample_operators[o].backend,
+                                    .layers = layers,
+                                    .threads = 2,
+                                    .offset_bytes = o == 5 ? UINT64_MAX : o * 65536,
+                                    .output_bytes = 65536 * (6 - o),
+                                    .scratch_bytes = o % 2 ? 0 : 1024,
+                                    .library_heap_calls = 7};
+        for (uint32_t i = 0; i < SAMPLE_LAYERS; i++) {
+            if (sample_layers[i].operator_index != o) continue;
+            const prony_cost *c = &r->layers[i].cost;
+            layers[row->layer_count++] = i;
+            row->cost.macs += c->macs;
+            row->cost.madds += c->madds;
+            row->cost.flops += c->flops;
+            row->cost.special += c->special;
+            row->cost.parameters += c->parameters;
+            row->cost.bytes_read += c->bytes_read;
+            row->cost.bytes_written = c->bytes_written;
+        }
+    }
+}
+
+static void sample_fill_memory(prony_report *r)
+{
+    prony_memory_point *timeline = sample_alloc(r, SAMPLE_OPERATORS, sizeof *timeline);
+    for (uint32_t s = 0; s < SAMPLE_OPERATORS; s++) timeline[s] = (prony_memory_point){s, 4000000 / (s + 1)};
+    prony_memory_event *events = sample_alloc(r, 2, sizeof *events);
+    events[0] = (prony_memory_event){false, "/maxpool/MaxPool", "activation", 1000, 1024, 0, 1};
+    events[1] = (prony_memory_event){true, "/maxpool/MaxPool", "activation", 1000, 1024, 0, 2};
+    r->has_memory = true;
+    r->memory = (prony_memory_report){.weight_bytes = 593056,
+                                      .packed_weight_bytes = 148352,
+                                      .planned_bytes = 4100000,
+                                      .lower_bound_bytes = 4000000,
+                                      .plan_gap = 1 - 40.0 / 41,
+                                      .peak_live_bytes = 4000000,
+                                      .average_live_bytes = 1633333,
+                                      .scratch_bytes = 1024,
+                                      .internal_fragmentation = 0.0117,
+                                      .external_fragmentation = 0.25,
+                                      .allocations = 3,
+                                      .releases = 3,
+                                      .heap_calls_known = true,
+                                      .library_heap_calls_per_run = 42,
+                                      .library_heap_calls_known = true,
+                                      .peak_rss_bytes = 91234304,
+                                      .timeline = timeline,
+                                      .timeline_count = SAMPLE_OPERATORS,
+                                      .events = events,
+                                      .event_count = 2};
+}
+
+static void sample_fill_times(prony_report *r)
+{
+    static int64_t durations[SAMPLE_RUNS * SAMPLE_OPERATORS], latency[SAMPLE_RUNS];
+    for (size_t run = 0; run < SAMPLE_RUNS; run++) {
+        latency[run] = 40000;
+        for (size_t o = 0; o < SAMPLE_OPERATORS; o++) {
+            int64_t noise = (int64_t)((run * 7919 + o * 104729) % 1001) - 500;
+            int64_t *d = &durations[run * SAMPLE_OPERATORS + o];
+            *d = sample_operators[o].mean_ns + sample_operators[o].mean_ns / 50000 * noise;
+            latency[run] += *d;
+        }
+    }
+    prony_error error = {0};
+    if (prn_report_fill_times(r, durations, latency, SAMPLE_RUNS, &error) != PRONY_OK) fail_msg("%s", error.message);
+    r->warmup_detected = true;
+    r->stop_reason = "median known to 1 %";
+    r->cpu = (prn_report_cpu){0.97, 660000000, 12000000, 3, 41, 0, 0, 12, 0};
+    r->overhead_ns_per_event = 46.5;
+    r->overhead_share = 0.0011;
+    r->phases = (prn_report_phases){1200345, 340000, 210000, 5400000, 9100000};
+    r->has_evaluation = true;
+    r->evaluation_metric = "accuracy";
+    r->evaluation_value = 0.9833333333333333;
+    r->evaluation_samples = 360;
+    r->output_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+}
+
+/* measured false: what `inspect` makes. The caller releases r->pool. */
+static void sample_report(prony_report *r, bool measured)
+{
+    static const prony_port in = {"input", PRONY_TENSOR, PRONY_FLOAT32, {4, {1, 3, 224, 224}}, {"batch"}};
+    static const prony_port out = {"logits", PRONY_TENSOR, PRONY_FLOAT32, {2, {1, -1}}, {"batch", "classes"}};
+    static const prony_dim dim = {"batch", 1};
+    static const char *const isa[] = {"avx2", "fma", NULL};
+    *r = (prony_report){
+        .model = {.name = "resnet-sample",
+                  .sha256 = measured ? "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" : NULL,
+                  .producer = "pytorch 2.1.0",
+                  .file_bytes = 600123,
+                  .ir_version = 8,
+                  .opset = 17,
+                  .nodes = SAMPLE_LAYERS,
+                  .parameters = 148264,
+                  .parameter_bytes = 593056,
+                  .inputs = &in,
+                  .outputs = &out,
+                  .input_count = 1,
+                  .output_count = 1},
+        .config = {.intra_op_threads = 2,
+                   .inter_op_threads = 1,
+                   .affinity = "",
+                   .batch = 1,
+                   .dims = &dim,
+                   .dim_count = 1,
+                   .precision = "fp32",
+                   .warmup_runs = measured ? 12 : -1,
+                   .runs = measured ? SAMPLE_RUNS : -1,
+                   .seed_known = measured,
+                   .rewrites = true},
+        .system = {.machine = {.host_name = "host",
+                               .os = "Linux",
+                               .os_release = "6.1.0",
+                               .cpu_model = "AMD EPYC 7763 64-Core Processor",
+                               .cpu_count = 8,
+                               .mask_count = 4,
+                               .physical_cores = 2,
+                               .quota_cpus = 2.0,
+                               .total_memory_bytes = (uint64_t)16 << 30,
+                               .load_avg_1min = 0.31,
+                               .caches = {{1, "data", 32768, 2}, {3, "unified", 33554432, 16}},
+                               .cache_count = 2},
+                   .isa = isa,
+                   .isa_used = "avx2",
+                   .libraries = "onednn 2.6.3, openblas 0.3.21",
+                   .compiler = "gcc 12.2.0",
+                   .compiler_flags = "-O3"},
+        .phases = {-1, -1, -1, -1, -1}};
+    sample_fill_layers(r);
+    prony_error error = {0};
+    if (measured) {
+        sample_fill_operators(r);
+        sample_fill_memory(r);
+        sample_fill_times(r);
+    } else {
+        static const char *const unsupported[] = {"com.microsoft::FusedMatMul-1 (2 nodes)"};
+        r->unsupported = unsupported;
+        r->unsupported_count = 1;
+    }
+    if (prn_report_fill_totals(r, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_report_fill_modules(r, &error) != PRONY_OK) fail_msg("%s", error.message);
+}
+
+#endif

@@ -1,0 +1,221 @@
+/* The thread layer: every task once, the same pieces for every thread count, OMP_* variables without effect, callers on
+ * several threads at once. Runs under ThreadSanitizer as well. */
+#include "base/parallel.h"
+#include "prony.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { TASKS = 1000, LENGTH = 100003 };
+
+static void count_task(void *argument, int64_t task)
+{
+    int *runs = argument;
+    runs[task]++;
+}
+
+static void every_task_runs_once(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        int runs[TASKS] = {0};
+        prn_parallel_tasks(threads, TASKS, count_task, runs);
+        for (int i = 0; i < TASKS; i++) assert_int_equal(runs[i], 1);
+    }
+    prn_parallel_tasks(4, 0, count_task, NULL);
+}
+
+typedef struct pieces {
+    int64_t end_of[LENGTH + 1]; /* by begin; -1: no piece begins here */
+} pieces;
+
+static void note_piece(void *argument, int64_t begin, int64_t end)
+{
+    pieces *pieces = argument;
+    pieces->end_of[begin] = end;
+}
+
+static void check_pieces(int64_t count, int64_t grain, pieces *one, pieces *four)
+{
+    memset(one, 0xff, sizeof *one);
+    memset(four, 0xff, sizeof *four);
+    prn_parallel_range(1, count, grain, note_piece, one);
+    prn_parallel_range(4, count, grain, note_piece, four);
+    assert_memory_equal(one, four, sizeof *one);
+    int64_t at = 0;
+    int number = 0;
+    while (at < count) {
+        int64_t end = one->end_of[at];
+        assert_true(end > at && end <= count);
+        assert_true(end == count || (end - at) % 64 == 0);
+        assert_true(end - at >= grain || at == 0);
+        at = end;
+        number++;
+    }
+    assert_in_range(number, 1, 64);
+}
+
+static void pieces_depend_on_the_problem_alone(void **state)
+{
+    (void)state;
+    static pieces one, four;
+    static const int64_t counts[] = {1, 63, 64, 65, 127, 128, 1000, 4096, 4097, 65537, LENGTH};
+    static const int64_t grains[] = {0, 1, 64, 100, 1000, 50000, 1000000};
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) check_pieces(counts[c], grains[g], &one, &four);
+    }
+    memset(&one, 0xff, sizeof one);
+    prn_parallel_range(4, 0, 1, note_piece, &one);
+    assert_true(one.end_of[0] == -1);
+}
+
+typedef struct sums {
+    const float *values;
+    double partial[64];
+} sums;
+
+static void sum_piece(void *argument, int64_t task)
+{
+    sums *sums = argument;
+    double sum = 0;
+    for (int64_t i = task * 1000; i < (task + 1) * 1000; i++) sum += (double)sums->values[i];
+    sums->partial[task] = sum;
+}
+
+static double sum_of(const float *values, int threads)
+{
+    sums sums = {.values = values};
+    prn_parallel_tasks(threads, 64, sum_piece, &sums);
+    double total = 0;
+    for (int i = 0; i < 64; i++) total += sums.partial[i];
+    return total;
+}
+
+static void *sum_many(void *argument)
+{
+    const float *values = argument;
+    double first = sum_of(values, 1);
+    for (int i = 0; i < 50; i++) {
+        double again = sum_of(values, 1 + i % 4);
+        if (memcmp(&again, &first, sizeof first) != 0) return argument;
+    }
+    return NULL;
+}
+
+static void several_callers_each_have_a_team(void **state)
+{
+    (void)state;
+    static float values[64000];
+    for (int i = 0; i < 64000; i++) values[i] = 1.0f / (float)(i + 1);
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, sum_many, values), 0);
+    for (int i = 0; i < 3; i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_null(result);
+    }
+}
+
+static void nest(void *argument, int64_t task)
+{
+    int *runs = argument;
+    prn_parallel_tasks(4, 10, count_task, runs + 10 * task);
+}
+
+static void a_task_may_ask_for_tasks(void **state)
+{
+    (void)state;
+    int runs[100] = {0};
+    prn_parallel_tasks(4, 10, nest, runs);
+    for (int i = 0; i < 100; i++) assert_int_equal(runs[i], 1);
+}
+
+static void team_sizes_are_restored(void **state)
+{
+    (void)state;
+    int former = prn_team_set(3);
+    int inner = prn_team_set(2);
+#ifdef PRN_HAVE_OPENMP
+    assert_int_equal(inner, 3);
+#else
+    assert_int_equal(inner, 1);
+#endif
+    prn_team_restore(inner);
+    prn_team_restore(former);
+    assert_int_equal(prn_team_set(former), former);
+    prn_team_warm(4);
+}
+
+typedef struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int here;
+    int wanted;
+} meeting;
+
+/* Returns only when `wanted` threads are in it at once. */
+static void meet(void *argument, int64_t task)
+{
+    (void)task;
+    meeting *meeting = argument;
+    pthread_mutex_lock(&meeting->lock);
+    meeting->here++;
+    pthread_cond_broadcast(&meeting->changed);
+    while (meeting->here < meeting->wanted) pthread_cond_wait(&meeting->changed, &meeting->lock);
+    pthread_mutex_unlock(&meeting->lock);
+}
+
+static void the_environment_takes_no_threads_away(void **state)
+{
+    (void)state;
+#ifdef PRN_HAVE_OPENMP
+    meeting meeting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 4};
+    prn_parallel_tasks(4, 4, meet, &meeting);
+    assert_int_equal(meeting.here, 4);
+#else
+    skip();
+#endif
+}
+
+static void count_range(void *argument, int64_t begin, int64_t end)
+{
+    int *runs = argument;
+    for (int64_t i = begin; i < end; i++) runs[i]++;
+}
+
+static void operators_reach_the_same_pieces(void **state)
+{
+    (void)state;
+    static int runs[LENGTH];
+    const prony_context context = {.threads = 3};
+    prony_parallel_for(&context, LENGTH, 100, count_range, runs);
+    for (int i = 0; i < LENGTH; i++) assert_int_equal(runs[i], 1);
+}
+
+int main(int argc, char **argv)
+{
+    /* libgomp reads its variables before main, so the program starts itself anew under them. */
+    if (argc == 1) {
+        setenv("OMP_NUM_THREADS", "1", 1);
+        setenv("OMP_DYNAMIC", "true", 1);
+        setenv("OMP_MAX_ACTIVE_LEVELS", "0", 1);
+        execl("/proc/self/exe", argv[0], "again", (char *)NULL);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_takes_no_threads_away),
+        cmocka_unit_test(every_task_runs_once),
+        cmocka_unit_test(pieces_depend_on_the_problem_alone),
+        cmocka_unit_test(several_callers_each_have_a_team),
+        cmocka_unit_test(a_task_may_ask_for_tasks),
+        cmocka_unit_test(team_sizes_are_restored),
+        cmocka_unit_test(operators_reach_the_same_pieces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
