@@ -25,12 +25,12 @@ check-unit:
 	cmake --build build-check -j $(JOBS)
 	ctest --test-dir build-check --output-on-failure
 
-# The unit tests on reference and native kernels alone.
+# The unit tests on reference and native kernels alone, without vector instructions.
 check-plain:
 	@scripts/install_packages.sh build test
 	cmake --preset plain
 	cmake --build --preset plain -j $(JOBS)
-	ctest --preset plain -L unit
+	PRONY_MAX_ISA=scalar ctest --preset plain -L unit
 
 # Unit, fault-injection and fuzz tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 check-asan:

@@ -1,6 +1,6 @@
 /* prony_model_*: a loaded file, its registry and the data its plans share. */
 #include "base/clock.h"
-#include "engine/model.h"
+#include "engine/engine_model.h"
 
 static prony_status adopt(prony_model **out, prn_model_file *file, const prony_model_options *options, int64_t start_ns,
                           prony_error *error)

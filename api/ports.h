@@ -2,7 +2,7 @@
 #ifndef PRN_API_PORTS_H
 #define PRN_API_PORTS_H
 
-#include "engine/model.h"
+#include "engine/engine_model.h"
 
 /* Values of free dimensions known so far; symbols are borrowed. */
 typedef struct prn_dims {

@@ -1,4 +1,4 @@
-/* From program and plan to report rows: static facts only; measured ones are added by profile.c. */
+/* From program and plan to report rows: static facts only; measured ones are added by measure.c. */
 #ifndef PRN_API_REPORT_BUILD_H
 #define PRN_API_REPORT_BUILD_H
 

@@ -1,7 +1,7 @@
 /* prony_report_*: reading rows, writing forms, releasing. */
 #include "base/file.h"
 #include "base/sha256.h"
-#include "engine/model.h"
+#include "engine/engine_model.h"
 #include "profiler/report.h"
 
 #include <string.h>
