@@ -1,7 +1,7 @@
 /* The list of rewrites, the loop that asks them, and what they use to look at a program.
  *
- * Invariant: a rewrite that fires lowers the number of live nodes, or turns a node into one that it does not fire on again;
- * the bound on rounds is only for the case that somebody breaks this. */
+ * Invariant: a rewrite that fires lowers the number of live nodes, or turns a node into one that it does not fire on
+ * again; the bound on rounds is only for the case that somebody breaks this. */
 #include "engine/rewrite.h"
 
 #include "base/shape.h"
@@ -15,21 +15,11 @@ enum { MAX_ROUNDS = 16 };
 /* In this order: first less to look at, then patterns written out in primitives (their pieces must not be folded away
  * before), then what disappears into weights, last what is attached to a contraction. */
 static const prn_rewrite_fn rewrites[] = {
-    prn_rewrite_drop_identity,
-    prn_rewrite_merge_transposes,
-    prn_rewrite_transpose_as_reshape,
-    prn_rewrite_merge_reshapes,
-    prn_rewrite_match_silu,
-    prn_rewrite_match_hard_sigmoid,
-    prn_rewrite_match_hard_swish,
-    prn_rewrite_match_gelu,
-    prn_rewrite_match_layer_norm,
-    prn_rewrite_fold_layer_norm_affine,
-    prn_rewrite_match_attention,
-    prn_rewrite_widen_attention,
-    prn_rewrite_fold_batch_norm,
-    prn_rewrite_fold_scale_shift,
-    prn_rewrite_attach_activation,
+    prn_rewrite_drop_identity,          prn_rewrite_merge_transposes, prn_rewrite_transpose_as_reshape,
+    prn_rewrite_merge_reshapes,         prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
+    prn_rewrite_match_hard_swish,       prn_rewrite_match_gelu,       prn_rewrite_match_layer_norm,
+    prn_rewrite_fold_layer_norm_affine, prn_rewrite_match_attention,  prn_rewrite_widen_attention,
+    prn_rewrite_fold_batch_norm,        prn_rewrite_fold_scale_shift, prn_rewrite_attach_activation,
     prn_rewrite_attach_residual,
 };
 
@@ -102,7 +92,8 @@ static const prony_value *constant_of(const prn_rewriter *r, uint32_t value)
 {
     if (value == PRN_NO_VALUE) return NULL;
     const prn_value_def *def = r->program->values[value];
-    bool usable = def->constant && def->info.kind == PRONY_TENSOR && def->info.data && prn_shape_known(&def->info.shape);
+    bool usable =
+        def->constant && def->info.kind == PRONY_TENSOR && def->info.data && prn_shape_known(&def->info.shape);
     return usable ? &def->info : NULL;
 }
 
@@ -158,8 +149,8 @@ int prn_rewrite_scalar_operand(const prn_rewriter *r, const prn_node_def *node, 
 
 /* ---- operators' parameters ---- */
 
-bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input, int64_t *out,
-                          size_t capacity, size_t *count)
+bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input,
+                          int64_t *out, size_t capacity, size_t *count)
 {
     const prn_attr *attr = prn_attr_find(node->info.attributes, name);
     if (attr && attr->type == PRN_ATTR_INTS) {

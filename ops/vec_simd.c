@@ -65,6 +65,14 @@ MAP(sign, v_sign(x))
 
 /* ---- binary operators on vectors `a` and `b` */
 
+/* The vector that a period dividing the lanes comes to. */
+static vf repeat(const float *p, int64_t period, int64_t phase)
+{
+    vf v = {0};
+    for (int64_t i = 0; i < VEC_LANES; i++) v[i] = p[(phase + i) % period];
+    return v;
+}
+
 #define BINARY(name, expression)                                                                                       \
     VEC_INLINE vf op_##name(vf a, vf b)                                                                                \
     {                                                                                                                  \
@@ -77,22 +85,32 @@ MAP(sign, v_sign(x))
             v_store_part(y + i, op_##name(va, vb), n - i);                                                             \
         }                                                                                                              \
     }                                                                                                                  \
+    static void vc_##name(float *y, const float *a, vf b, int64_t n)                                                   \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            v_store_part(y + i, op_##name(v_load_part(a + i, n - i, 0.0f), b), n - i);                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void cv_##name(float *y, vf a, const float *b, int64_t n)                                                   \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            v_store_part(y + i, op_##name(a, v_load_part(b + i, n - i, 0.0f)), n - i);                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void vs_##name(float *y, const float *a, float b, int64_t n)                                                \
     {                                                                                                                  \
-        const vf vb = v_splat(b);                                                                                      \
-        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
-            v_store_part(y + i, op_##name(v_load_part(a + i, n - i, 0.0f), vb), n - i);                                \
-        }                                                                                                              \
+        vc_##name(y, a, v_splat(b), n);                                                                                \
     }                                                                                                                  \
     static void sv_##name(float *y, float a, const float *b, int64_t n)                                                \
     {                                                                                                                  \
-        const vf va = v_splat(a);                                                                                      \
-        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
-            v_store_part(y + i, op_##name(va, v_load_part(b + i, n - i, 0.0f)), n - i);                                \
-        }                                                                                                              \
+        cv_##name(y, v_splat(a), b, n);                                                                                \
     }                                                                                                                  \
     static void vr_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
     {                                                                                                                  \
+        if (VEC_LANES % period == 0) {                                                                                 \
+            vc_##name(y, a, repeat(b, period, phase), n);                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < n; phase = 0) {                                                                        \
             const int64_t count = n - i < period - phase ? n - i : period - phase;                                     \
             vv_##name(y + i, a + i, b + phase, count);                                                                 \
@@ -101,6 +119,10 @@ MAP(sign, v_sign(x))
     }                                                                                                                  \
     static void rv_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
     {                                                                                                                  \
+        if (VEC_LANES % period == 0) {                                                                                 \
+            cv_##name(y, repeat(a, period, phase), b, n);                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < n; phase = 0) {                                                                        \
             const int64_t count = n - i < period - phase ? n - i : period - phase;                                     \
             vv_##name(y + i, a + phase, b + i, count);                                                                 \
@@ -128,6 +150,13 @@ static void scale_shift(float *y, const float *x, const float *scale, const floa
 static void scale_shift_rows(float *y, const float *x, const float *scale, const float *shift, int64_t rows,
                              int64_t width)
 {
+    if (VEC_LANES % width == 0) {
+        const vf s = repeat(scale, width, 0), t = repeat(shift, width, 0);
+        for (int64_t i = 0, n = rows * width; i < n; i += VEC_LANES) {
+            v_store_part(y + i, v_load_part(x + i, n - i, 0.0f) * s + t, n - i);
+        }
+        return;
+    }
     for (int64_t r = 0; r < rows; r++) scale_shift(y + r * width, x + r * width, scale, shift, width);
 }
 

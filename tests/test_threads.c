@@ -152,6 +152,7 @@ static void team_sizes_are_restored(void **state)
     prn_team_warm(4);
 }
 
+#ifdef PRN_HAVE_OPENMP
 typedef struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -170,6 +171,7 @@ static void meet(void *argument, int64_t task)
     while (meeting->here < meeting->wanted) pthread_cond_wait(&meeting->changed, &meeting->lock);
     pthread_mutex_unlock(&meeting->lock);
 }
+#endif
 
 static void the_environment_takes_no_threads_away(void **state)
 {

@@ -2,8 +2,8 @@
  *               Add ── y      ──>            │
  *   s ──────────┘                     s ─────┘
  *
- * For every operator that takes post-operations. If both operands could be the Conv, the one that runs later is: the other's
- * result is there by then. */
+ * For every operator that takes post-operations. If both operands could be the Conv, the one that runs later is: the
+ * other's result is there by then. */
 #include "engine/rewrites/rewrites.h"
 
 static bool can_take(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
@@ -35,8 +35,7 @@ prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t n)
     bool can[] = {can_take(r, add, 0), can_take(r, add, 1)};
     if (!can[0] && !can[1]) return PRONY_OK;
     uint32_t taker = can[1] ? 1 : 0;
-    if (can[0] && can[1] &&
-        r->program->values[add->inputs[0]]->producer > r->program->values[add->inputs[1]]->producer)
+    if (can[0] && can[1] && r->program->values[add->inputs[0]]->producer > r->program->values[add->inputs[1]]->producer)
         taker = 0;
     prn_node_def *node = prn_rewrite_producer(r, add->inputs[taker]);
     uint32_t index;

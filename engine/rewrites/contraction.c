@@ -1,7 +1,8 @@
-/* Conv, ConvTranspose, Gemm and MatMul with constant weights, as something that has output channels: which weights and which
- * bias a channel is made from, and how a scale and a shift per channel disappear into them.
- * Invariant: new weights are computed in double from the old ones and rounded once, so that they do not depend on anything
- * but the model. */
+/* Conv, ConvTranspose, Gemm and MatMul with constant weights, as something that has output channels: which weights and
+ * which bias a channel is made from, and how a scale and a shift per channel disappear into them.
+ *
+ * Invariant: new weights are computed in double from the old ones and rounded once, so that they do not depend on
+ * anything but the model. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -62,8 +63,8 @@ static bool read_bias(const prn_rewriter *r, prn_contraction *c)
 bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contraction *out)
 {
     *out = (prn_contraction){.node = node};
-    if (node->post_ops.count || node->input_count < 2 || node->input_count > 3 || !prn_rewrite_is_f32(r, node->inputs[0]) ||
-        !prn_rewrite_is_f32(r, node->outputs[0]) ||
+    if (node->post_ops.count || node->input_count < 2 || node->input_count > 3 ||
+        !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_is_f32(r, node->outputs[0]) ||
         !prn_rewrite_constant(r, node->inputs[1], &out->weights, &out->weight_shape) ||
         prony_shape_numel(out->weight_shape) <= 0)
         return false;
@@ -128,7 +129,8 @@ prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, con
     float *weights = scale ? new_floats(prony_shape_numel(c->weight_shape)) : NULL;
     float *bias = has_bias ? new_floats(c->channels) : NULL;
     bool memory = (!scale || weights) && (!has_bias || bias);
-    bool fits = memory && (!scale || scaled_weights(c, scale, weights)) && (!has_bias || shifted_bias(c, scale, shift, bias));
+    bool fits =
+        memory && (!scale || scaled_weights(c, scale, weights)) && (!has_bias || shifted_bias(c, scale, shift, bias));
     if (!fits) {
         prn_free_aligned(weights);
         prn_free_aligned(bias);

@@ -1,8 +1,8 @@
 /*   x ── Identity ── y ──          x ──
  *
- * Whatever returns its input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the same shape,
- * Slice of everything, Pad by nothing, Transpose that keeps the order, Concat of one, Mul and Div by 1. Adding 0 is not
- * among them: it turns -0 into 0. Its layer goes to the node before it, or else to a reader. */
+ * Whatever returns its input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the same
+ * shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat of one, Mul and Div by 1. Adding 0
+ * is not among them: it turns -0 into 0. Its layer goes to the node before it, or else to a reader. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -50,8 +50,8 @@ static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
 /* Index of the input that comes out unchanged, given that type and shape agree; -1: none. */
 static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
 {
-    static const char *const by_shape[] = {"Identity", "Cast",   "CastLike", "Reshape", "Flatten",
-                                           "Squeeze",  "Unsqueeze", "Expand", "Tile",    NULL};
+    static const char *const by_shape[] = {"Identity", "Cast",      "CastLike", "Reshape", "Flatten",
+                                           "Squeeze",  "Unsqueeze", "Expand",   "Tile",    NULL};
     static const char *const of_one[] = {"Concat", "Sum", "Max", "Min", "Mean", NULL};
     if (is_any(node, by_shape)) return 0;
     if (is_any(node, of_one)) return node->input_count == 1 ? 0 : -1;

@@ -1,5 +1,5 @@
-/* The edits that rewrites are made of. Each keeps the use counts, the producers and the conservation of layers right; a failed
- * one leaves the program fit for nothing but release. */
+/* The edits that rewrites are made of. Each keeps the use counts, the producers and the conservation of layers right; a
+ * failed one leaves the program fit for nothing but release. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"

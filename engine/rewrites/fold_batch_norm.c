@@ -1,6 +1,6 @@
-/*   x ── Conv(W, b) ── BatchNormalization(γ, β, μ, σ²) ── y        x ── Conv(γ'W, γ'(b - μ) + β) ── y,  γ' = γ / √(σ² + ε)
+/*   x ── Conv(W, b) ── BatchNormalization(γ, β, μ, σ²) ── y          x ── Conv(sW, s(b - μ) + β) ── y
  *
- * The same for ConvTranspose, and for Gemm and MatMul whose output is a matrix. Statistics and weights are constants. */
+ * with s = γ / √(σ² + ε). Also after ConvTranspose, and after Gemm and MatMul whose output is a matrix. */
 #include "engine/rewrites/rewrites.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@ static bool is_inference(const prn_node_def *node)
     return prn_node_int(node, "training_mode", 0) == 0 && prn_node_int(node, "spatial", 1) == 1;
 }
 
-static bool read_statistics(const prn_rewriter *r, const prn_node_def *node, int64_t channels, const float *statistic[4])
+static bool read_statistics(const prn_rewriter *r, const prn_node_def *node, int64_t channels,
+                            const float *statistic[4])
 {
     for (uint32_t k = 0; k < 4; k++) {
         const prony_shape *shape;

@@ -17,7 +17,8 @@ static bool is_ones(const float *data, int64_t count)
 
 static bool covers_last_axis(const prony_shape *constant, const prony_shape *x)
 {
-    return constant->rank >= 1 && constant->rank <= x->rank && constant->dim[constant->rank - 1] == x->dim[x->rank - 1] &&
+    return constant->rank >= 1 && constant->rank <= x->rank &&
+           constant->dim[constant->rank - 1] == x->dim[x->rank - 1] &&
            prony_shape_numel(constant) == x->dim[x->rank - 1];
 }
 

@@ -2,8 +2,8 @@
  *   x ── Conv(W, b) ── Add(t) ── y          x ── Conv(W, b + t) ── y
  *   x ── MatMul(W) ── Add(t) ── y           x ── MatMul(W, t) ── y
  *
- * Also Sub, Div, ConvTranspose and Gemm, for a constant that is one element or one per output channel; and with a Transpose
- * between the two, which stays: a channel is a channel wherever its axis went. */
+ * Also Sub, Div, ConvTranspose and Gemm, for a constant that is one element or one per output channel; and with a
+ * Transpose between the two, which stays: a channel is a channel wherever its axis went. */
 #include "engine/rewrites/rewrites.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*   q ── MatMul(kᵀ) ── Mul(c) ── Add(mask) ── Softmax ── MatMul(v) ── y          q, k, v, mask ── Attention(c) ── y
  *
- * For stacks of matrices of rank 3 or 4 without broadcasting between q, k and v; scale and mask may be missing, and the scale
- * may be a division. Scaled and transposed operands are widen_attention's. */
+ * For stacks of matrices of rank 3 or 4 without broadcasting between q, k and v; scale and mask may be missing, and the
+ * scale may be a division. Scaled and transposed operands are widen_attention's. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -24,7 +24,8 @@ static bool plain_matmul(const prn_node_def *node)
 static bool read_scaled(const prn_rewriter *r, uint32_t value, written_attention *out, prn_pattern *pattern)
 {
     prn_product product = {.constant = 1.0};
-    if (!prn_rewrite_used_once(r, value) || !prn_rewrite_product_of_value(r, value, &product, pattern) || product.count != 1)
+    if (!prn_rewrite_used_once(r, value) || !prn_rewrite_product_of_value(r, value, &product, pattern) ||
+        product.count != 1)
         return false;
     out->scores = prn_rewrite_inner(r, product.factors[0], "MatMul");
     out->scale = product.constant;
@@ -76,7 +77,8 @@ prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t n)
     prn_node_def *softmax = prn_rewrite_inner(r, node->inputs[0], "Softmax");
     prn_pattern pattern = {{softmax}, 1};
     written_attention found;
-    if (!softmax || !over_last_axis(r, softmax) || !read_scores(r, softmax->inputs[0], &found, &pattern)) return PRONY_OK;
+    if (!softmax || !over_last_axis(r, softmax) || !read_scores(r, softmax->inputs[0], &found, &pattern))
+        return PRONY_OK;
     uint32_t inputs[] = {found.scores->inputs[0], found.scores->inputs[1], node->inputs[1], found.mask};
     if (!shapes_fit(r, inputs[0], inputs[1], inputs[2])) return PRONY_OK;
     prn_attention attention = {.scale = found.scale, .rank = r->program->values[inputs[0]]->info.shape.rank};

@@ -1,10 +1,12 @@
 /*   x ──┬── Div(√2) ── Erf ── Add(1) ──┐
- *       │                              Mul ── Mul(1/2) ── y            x ── Gelu ── y
+ *       │                              Mul ── Mul(1/2) ── y           x ── Gelu ── y
  *       └──────────────────────────────┘
  *
- *   x ──┬── 0.044715 x³ + x ── Mul(√(2/π)) ── Tanh ── Add(1) ──┐
- *       │                                                      Mul ── Mul(1/2) ── y      x ── Gelu(tanh) ── y
+ *   x ──┬── x + 0.044715 x³ ── Mul(√(2/π)) ── Tanh ── Add(1) ──┐
+ *       │                                                      Mul ── Mul(1/2) ── y
  *       └──────────────────────────────────────────────────────┘
+ *
+ *   x ── Gelu(tanh) ── y
  *
  * In every order of factors and summands, with Div or Mul by constants, cubes by Pow or by products. */
 #include "engine/rewrites/rewrites.h"
@@ -15,7 +17,8 @@ static const double sqrt_half = 0.70710678118654752440;
 static const double sqrt_2_over_pi = 0.79788456080286535588;
 
 /* value = constant * x^power, through nodes that only this pattern reads. */
-static bool is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double constant, int power, prn_pattern *pattern)
+static bool is_power(const prn_rewriter *r, uint32_t value, uint32_t x, double constant, int power,
+                     prn_pattern *pattern)
 {
     prn_product product = {.constant = 1.0};
     if (!prn_rewrite_product_of_value(r, value, &product, pattern) || !prn_rewrite_near(product.constant, constant))

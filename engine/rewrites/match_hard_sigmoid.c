@@ -9,15 +9,16 @@ bool prn_rewrite_shifted_clip(const prn_rewriter *r, uint32_t value, prn_shifted
 {
     float low;
     prn_node_def *clip = prn_rewrite_inner(r, value, "Clip");
-    if (!clip || !prn_rewrite_clip_bounds(r, clip, &low, &out->top) || low != 0.0f || !(out->top > 0.0f) || isinf(out->top))
+    if (!clip || !prn_rewrite_clip_bounds(r, clip, &low, &out->top) || low != 0.0f || !(out->top > 0.0f) ||
+        isinf(out->top))
         return false;
     prn_node_def *add = prn_rewrite_inner(r, clip->inputs[0], "Add");
     if (!add) return false;
     int constant = prn_rewrite_scalar_operand(r, add, &out->shift);
     if (constant < 0) return false;
     out->x = add->inputs[1 - constant];
-    return prn_rewrite_is_f32(r, out->x) && prn_rewrite_same_shape(r, out->x, value) && prn_pattern_add(pattern, clip) &&
-           prn_pattern_add(pattern, add);
+    return prn_rewrite_is_f32(r, out->x) && prn_rewrite_same_shape(r, out->x, value) &&
+           prn_pattern_add(pattern, clip) && prn_pattern_add(pattern, add);
 }
 
 prony_status prn_rewrite_match_hard_sigmoid(prn_rewriter *r, uint32_t n)

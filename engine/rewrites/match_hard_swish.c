@@ -16,10 +16,11 @@ static bool is_gate(const prn_rewriter *r, uint32_t factor, uint32_t x, double c
     if (sigmoid)
         return sigmoid->inputs[0] == x && prn_rewrite_near(constant, 1.0) &&
                prn_rewrite_near(prn_node_float(sigmoid, "alpha", (double)0.2f), 1.0 / 6.0) &&
-               prn_rewrite_near(prn_node_float(sigmoid, "beta", (double)0.5f), 0.5) && prn_pattern_add(pattern, sigmoid);
+               prn_rewrite_near(prn_node_float(sigmoid, "beta", (double)0.5f), 0.5) &&
+               prn_pattern_add(pattern, sigmoid);
     prn_shifted_clip clip;
-    return prn_rewrite_near(constant, 1.0 / 6.0) && prn_rewrite_shifted_clip(r, factor, &clip, pattern) && clip.x == x &&
-           prn_rewrite_near(clip.shift, 3.0) && prn_rewrite_near((double)clip.top, 6.0);
+    return prn_rewrite_near(constant, 1.0 / 6.0) && prn_rewrite_shifted_clip(r, factor, &clip, pattern) &&
+           clip.x == x && prn_rewrite_near(clip.shift, 3.0) && prn_rewrite_near((double)clip.top, 6.0);
 }
 
 prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t n)

@@ -1,7 +1,9 @@
 /*   x ──┬── ReduceMean ──┐
  *       │                Sub ──┬── Pow(2) ── ReduceMean ── Add(ε) ── Sqrt ──┐
- *       └────────────────┘     │                                            Div ── y      x ── LayerNormalization(1) ── y
+ *       └────────────────┘     │                                            Div ── y
  *                              └────────────────────────────────────────────┘
+ *
+ *   x ── LayerNormalization(1) ── y
  *
  * Over the last axis; also with Mul by itself for the square. Scale and bias are fold_layer_norm_affine's. */
 #include "engine/rewrites/rewrites.h"
@@ -39,7 +41,8 @@ static bool is_spread(const prn_rewriter *r, uint32_t value, uint32_t deviation,
     prn_node_def *root = prn_rewrite_inner(r, value, "Sqrt");
     prn_node_def *add = root ? prn_rewrite_inner(r, root->inputs[0], "Add") : NULL;
     int constant = add ? prn_rewrite_scalar_operand(r, add, epsilon) : -1;
-    if (constant < 0 || *epsilon < 0.0 || !prn_pattern_add(pattern, root) || !prn_pattern_add(pattern, add)) return false;
+    if (constant < 0 || *epsilon < 0.0 || !prn_pattern_add(pattern, root) || !prn_pattern_add(pattern, add))
+        return false;
     prn_node_def *variance = mean_of(r, add->inputs[1 - constant], pattern);
     return variance && prn_rewrite_same_shape(r, variance->outputs[0], value) &&
            is_square(r, variance->inputs[0], deviation, pattern);
@@ -68,7 +71,8 @@ prony_status prn_rewrite_match_layer_norm(prn_rewriter *r, uint32_t n)
         return PRONY_OK;
     uint32_t inputs[] = {sub->inputs[0], PRN_NO_VALUE};
     prn_node_def *mean = mean_of(r, sub->inputs[1], &pattern);
-    if (!mean || mean->inputs[0] != inputs[0] || !prn_rewrite_same_shape(r, inputs[0], node->outputs[0])) return PRONY_OK;
+    if (!mean || mean->inputs[0] != inputs[0] || !prn_rewrite_same_shape(r, inputs[0], node->outputs[0]))
+        return PRONY_OK;
     const prony_shape *shape = &r->program->values[inputs[0]]->info.shape;
     PRN_TRY(add_ones(r, node, shape->dim[shape->rank - 1], &inputs[1]));
     const prn_attr attributes[] = {{.name = "axis", .type = PRN_ATTR_INT, .i = -1},

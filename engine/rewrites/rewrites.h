@@ -1,8 +1,9 @@
 /* What the rewrites share: how they look at a program, and the only ways in which they edit it.
  *
- * A rewrite is asked about one live, static node at a time, in order of execution, as the *last* node of its pattern; it
- * looks backwards. If the pattern is there it edits the program and the next question follows. An intermediate value that
- * would vanish must have no other reader (`uses` is 1), and each node that vanishes is absorbed by one that stays.
+ * A rewrite is asked about one live, static node at a time, in order of execution, as the *last* node of its pattern;
+ * it looks backwards. If the pattern is there it edits the program and the next question follows. An intermediate value
+ * that would vanish must have no other reader (`uses` is 1), and each node that vanishes is absorbed by one that stays.
+ *
  * Invariant: `uses` and every value's producer are right whenever a rewrite is asked.
  */
 #ifndef PRN_ENGINE_REWRITES_REWRITES_H
@@ -20,8 +21,8 @@ typedef struct prn_rewriter {
 
 /* ---- looking ---- */
 
-/* Whether a built-in operator of that name, ours or ai.onnx's, serves this live, static node. A user's operator of the same
- * name is not what a pattern means. */
+/* Whether a built-in operator of that name, ours or ai.onnx's, serves this live, static node. A user's operator of the
+ * same name is not what a pattern means. */
 bool prn_node_is(const prn_node_def *node, const char *name);
 /* Input i, or PRN_NO_VALUE. */
 uint32_t prn_node_input(const prn_node_def *node, uint32_t i);
@@ -45,17 +46,17 @@ bool prn_rewrite_near(double value, double wanted);
 
 int64_t prn_node_int(const prn_node_def *node, const char *name, int64_t absent);
 double prn_node_float(const prn_node_def *node, const char *name, double absent);
-/* A list of integers that is an attribute in older opsets and constant input `input` in newer ones. false: not there, or
- * longer than `capacity`. */
-bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input, int64_t *out,
-                          size_t capacity, size_t *count);
+/* A list of integers that is an attribute in older opsets and constant input `input` in newer ones. false: not there,
+ * or longer than `capacity`. */
+bool prn_rewrite_int_list(const prn_rewriter *r, const prn_node_def *node, const char *name, uint32_t input,
+                          int64_t *out, size_t capacity, size_t *count);
 /* Permutation of a Transpose node. */
 void prn_rewrite_permutation(const prn_rewriter *r, const prn_node_def *node, int64_t *perm);
 /* Bounds of a Clip node, infinite where it has none; false if they are computed at run time. */
 bool prn_rewrite_clip_bounds(const prn_rewriter *r, const prn_node_def *node, float *low, float *high);
 
-/* A product of nodes: constants of one element multiplied together, everything else as a list of factors. Goes through Mul,
- * and Div by a constant, as long as nobody else reads what it goes through. */
+/* A product of nodes: constants of one element multiplied together, everything else as a list of factors. Goes through
+ * Mul, and Div by a constant, as long as nobody else reads what it goes through. */
 enum { PRN_MAX_FACTORS = 4, PRN_MAX_PATTERN = 16 };
 typedef struct prn_pattern {
     prn_node_def *nodes[PRN_MAX_PATTERN]; /* what vanishes */
@@ -88,13 +89,14 @@ PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *
                                                  uint32_t count);
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
-/* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order, and
- * absorbs it. */
+/* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order,
+ * and absorbs it. */
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
-/* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in domain
- * "prony" first, then in ai.onnx up to `opset`. Attribute values (ints) must outlive the program; the array need not. */
+/* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in
+ * domain "prony" first, then in ai.onnx up to `opset`. Attribute values (ints) must outlive the program; the array need
+ * not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
                                              uint32_t input_count, const prn_pattern *pattern);
@@ -102,10 +104,11 @@ bool prn_rewrite_has(const char *op, int64_t opset);
 /* All readers of `from` read `to` instead. */
 void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 /* Takes `data` (64-byte aligned, from prn_alloc_aligned) over, also on failure. */
-PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info, void *data,
-                                                   uint32_t *out);
+PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info,
+                                                   void *data, uint32_t *out);
 /* A Reshape node's shape input. */
-PRN_MUST_USE prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const prony_shape *shape, uint32_t *out);
+PRN_MUST_USE prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const prony_shape *shape,
+                                                uint32_t *out);
 /* `node` becomes a Reshape of `input` to the shape its output has. */
 PRN_MUST_USE prony_status prn_rewrite_become_reshape(prn_rewriter *r, prn_node_def *node, uint32_t input,
                                                      const prn_pattern *pattern);
@@ -118,15 +121,15 @@ typedef struct prn_contraction {
     int64_t channels;
     const float *weights;
     const prony_shape *weight_shape;
-    const float *bias; /* NULL: none */
-    int64_t bias_step; /* 0: one element for all channels */
+    const float *bias;             /* NULL: none */
+    int64_t bias_step;             /* 0: one element for all channels */
     int64_t block, inner, modulus; /* weight e belongs to channel e / block * modulus + e / inner % modulus */
 } prn_contraction;
 
 /* false: another operator, not constant, or with post-operations already. */
 bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contraction *out);
-/* The node computes scale[c] * old + shift[c]; NULL: all ones, all zeros. *done is false, and nothing changed, if a weight
- * would leave the range of float32. */
+/* The node computes scale[c] * old + shift[c]; NULL: all ones, all zeros. *done is false, and nothing changed, if a
+ * weight would leave the range of float32. */
 PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *contraction, const double *scale,
                                                const double *shift, bool *done);
 

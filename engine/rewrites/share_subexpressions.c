@@ -2,8 +2,8 @@
  *   x ──┤                          x ── Sub ──┤
  *       └── Sub ── b ──                    └── b ──
  *
- * Two nodes of the same operator, attributes and inputs make the same values: the first makes them for both and absorbs the
- * second. The model's arithmetic stays counted as the model has it. */
+ * Two nodes of the same operator, attributes and inputs make the same values: the first makes them for both and absorbs
+ * the second. The model's arithmetic stays counted as the model has it. */
 #include "engine/rewrites/rewrites.h"
 
 #include <string.h>

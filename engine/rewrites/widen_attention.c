@@ -11,8 +11,8 @@
 
 static const char *const perm_names[4] = {"q_perm", "k_perm", "v_perm", "y_perm"};
 
-prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_attention *attention, const uint32_t *inputs,
-                                 uint32_t input_count, const prn_pattern *pattern)
+prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_attention *attention,
+                                 const uint32_t *inputs, uint32_t input_count, const prn_pattern *pattern)
 {
     size_t count = (size_t)attention->rank;
     prn_attr attributes[5] = {{.name = "scale", .type = PRN_ATTR_FLOAT, .f = (float)attention->scale}};

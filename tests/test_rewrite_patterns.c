@@ -1,0 +1,189 @@
+/* Rewrites that recognise an operator written out in primitives, and those that share what is computed twice. Each
+ * fires on every form it knows and on nothing that only looks like it. */
+#include "rewrite_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Constants by name: k3 k6 kone khalf ktwo sixth root (√2) root_half cube (0.044715) tanh_factor (√(2/π)) eps. */
+static model_builder *pattern_model(const rc_step *steps)
+{
+    rc_seed(3);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,3,8");
+    rc_scalar(m, "k3", 3.0f);
+    rc_scalar(m, "k6", 6.0f);
+    rc_scalar(m, "zero", 0.0f);
+    rc_scalar(m, "kone", 1.0f);
+    rc_scalar(m, "khalf", 0.5f);
+    rc_scalar(m, "ktwo", 2.0f);
+    rc_scalar(m, "sixth", 1.0f / 6.0f);
+    rc_scalar(m, "root", 1.41421356f);
+    rc_scalar(m, "root_half", 0.70710678f);
+    rc_scalar(m, "cube", 0.044715f);
+    rc_scalar(m, "tanh_factor", 0.79788456f);
+    rc_scalar(m, "eps", 1e-5f);
+    rc_weights(m, "gamma", "8");
+    rc_weights(m, "beta", "1,1,8");
+    rc_steps(m, steps);
+    rc_output(m, "y");
+    return m;
+}
+
+#define EXPECT_STEPS(wanted, ...) rc_expect(pattern_model((const rc_step[]){__VA_ARGS__, {0}}), wanted)
+
+static void match_gated(void **state)
+{
+    (void)state;
+    EXPECT_STEPS("SiLU", {"Sigmoid", "x", "s", 0}, {"Mul", "s x", "y", 0});
+    EXPECT_STEPS("Sigmoid Mul", {"Sigmoid", "x", "s", 0}, {"Mul", "s s", "y", 0});
+    EXPECT_STEPS("Sigmoid Exp Mul", {"Sigmoid", "x", "s", 0}, {"Exp", "x", "e", 0}, {"Mul", "s e", "y", 0});
+    EXPECT_STEPS("Sigmoid Mul Mul", {"Sigmoid", "x", "s", 0}, {"Mul", "s x", "p", 0}, {"Mul", "p s", "y", 0});
+    EXPECT_STEPS("HardSigmoid", {"Add", "x k3", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Div", "c k6", "y", 0});
+    EXPECT_STEPS("HardSigmoid", {"Add", "k3 x", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Mul", "sixth c", "y", 0});
+    EXPECT_STEPS("Add Clip Div", {"Add", "x k3", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Div", "c k3", "y", 0});
+    EXPECT_STEPS("Add Clip Div", {"Add", "x k3", "a", 0}, {"Clip", "a kone k6", "c", 0}, {"Div", "c k6", "y", 0});
+    EXPECT_STEPS("HardSwish", {"HardSigmoid", "x", "s", "alpha=0.16666667 beta=0.5"}, {"Mul", "x s", "y", 0});
+    EXPECT_STEPS("HardSigmoid Mul", {"HardSigmoid", "x", "s", "alpha=0.2 beta=0.5"}, {"Mul", "x s", "y", 0});
+    EXPECT_STEPS("HardSwish", {"Add", "x k3", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Mul", "x c", "p", 0},
+                 {"Div", "p k6", "y", 0});
+    EXPECT_STEPS("HardSwish", {"Add", "x k3", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Mul", "c sixth", "p", 0},
+                 {"Mul", "p x", "y", 0});
+    EXPECT_STEPS("Add Clip Mul Mul", {"Add", "x k3", "a", 0}, {"Clip", "a zero k6", "c", 0}, {"Mul", "x c", "p", 0},
+                 {"Mul", "p khalf", "y", 0});
+}
+
+static void match_gelu(void **state)
+{
+    (void)state;
+    EXPECT_STEPS("Gelu", {"Div", "x root", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "e kone", "a", 0},
+                 {"Mul", "x a", "p", 0}, {"Mul", "p khalf", "y", 0});
+    EXPECT_STEPS("Gelu", {"Mul", "x root_half", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "kone e", "a", 0},
+                 {"Mul", "khalf x", "h", 0}, {"Mul", "h a", "y", 0});
+    EXPECT_STEPS("Gelu", {"Div", "x root", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "e kone", "a", 0},
+                 {"Div", "a ktwo", "h", 0}, {"Mul", "h x", "y", 0});
+    EXPECT_STEPS("Div Erf Add Mul Mul", {"Div", "x ktwo", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "e kone", "a", 0},
+                 {"Mul", "x a", "p", 0}, {"Mul", "p khalf", "y", 0});
+    EXPECT_STEPS("Div Erf Add Mul Mul", {"Div", "x root", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "e kone", "a", 0},
+                 {"Mul", "x a", "p", 0}, {"Mul", "p sixth", "y", 0});
+    EXPECT_STEPS("Div Erf Add Mul Mul Add", {"Div", "x root", "d", 0}, {"Erf", "d", "e", 0}, {"Add", "e kone", "a", 0},
+                 {"Mul", "x a", "p", 0}, {"Mul", "p khalf", "g", 0}, {"Add", "g e", "y", 0});
+    EXPECT_STEPS("Gelu", {"Pow", "x k3", "c", 0}, {"Mul", "c cube", "d", 0}, {"Add", "x d", "a", 0},
+                 {"Mul", "a tanh_factor", "u", 0}, {"Tanh", "u", "t", 0}, {"Add", "t kone", "g", 0},
+                 {"Mul", "x g", "p", 0}, {"Mul", "p khalf", "y", 0});
+    EXPECT_STEPS("Gelu", {"Mul", "x x", "q", 0}, {"Mul", "q cube", "d", 0}, {"Add", "d kone", "a", 0},
+                 {"Mul", "x tanh_factor", "v", 0}, {"Mul", "v a", "u", 0}, {"Tanh", "u", "t", 0},
+                 {"Add", "t kone", "g", 0}, {"Mul", "x khalf", "h", 0}, {"Mul", "h g", "y", 0});
+}
+
+static void match_layer_norm(void **state)
+{
+    (void)state;
+    EXPECT_STEPS("LayerNormalization", {"ReduceMean", "x", "m", "axes=[-1]"}, {"Sub", "x m", "d", 0},
+                 {"Pow", "d ktwo", "q", 0}, {"ReduceMean", "q", "v", "axes=[2]"}, {"Add", "v eps", "a", 0},
+                 {"Sqrt", "a", "s", 0}, {"Div", "d s", "n", 0}, {"Mul", "n gamma", "g", 0}, {"Add", "beta g", "y", 0});
+    EXPECT_STEPS("LayerNormalization", {"ReduceMean", "x", "m", "axes=[-1]"}, {"Sub", "x m", "d", 0},
+                 {"Mul", "d d", "q", 0}, {"ReduceMean", "q", "v", "axes=[-1]"}, {"Add", "eps v", "a", 0},
+                 {"Sqrt", "a", "s", 0}, {"Div", "d s", "y", 0});
+    /* Two equal deviations become one. */
+    EXPECT_STEPS("LayerNormalization", {"ReduceMean", "x", "m", "axes=[-1]"}, {"Sub", "x m", "d", 0},
+                 {"Sub", "x m", "d2", 0}, {"Mul", "d d", "q", 0}, {"ReduceMean", "q", "v", "axes=[-1]"},
+                 {"Add", "eps v", "a", 0}, {"Sqrt", "a", "s", 0}, {"Div", "d2 s", "y", 0});
+    /* Another axis; another power. */
+    EXPECT_STEPS("ReduceMean Sub Mul ReduceMean Add Sqrt Div", {"ReduceMean", "x", "m", "axes=[1]"},
+                 {"Sub", "x m", "d", 0}, {"Mul", "d d", "q", 0}, {"ReduceMean", "q", "v", "axes=[1]"},
+                 {"Add", "eps v", "a", 0}, {"Sqrt", "a", "s", 0}, {"Div", "d s", "y", 0});
+    EXPECT_STEPS("ReduceMean Sub Abs Pow ReduceMean Add Sqrt Div", {"ReduceMean", "x", "m", "axes=[-1]"},
+                 {"Sub", "x m", "d", 0}, {"Abs", "d", "b", 0}, {"Pow", "b k3", "q", 0},
+                 {"ReduceMean", "q", "v", "axes=[-1]"}, {"Add", "eps v", "a", 0}, {"Sqrt", "a", "s", 0},
+                 {"Div", "d s", "y", 0});
+    /* The scale was set already. */
+    EXPECT_STEPS("LayerNormalization Mul", {"LayerNormalization", "x gamma", "n", "axis=-1"},
+                 {"Mul", "n gamma", "y", 0});
+    EXPECT_STEPS("LayerNormalization", {"LayerNormalization", "x gamma", "n", "axis=-1"}, {"Add", "n beta", "y", 0});
+}
+
+/* x [2, 5, 12] as three heads of 4 for q, k and v; opset 17 with a mask [2, 1, 1, 5]. */
+static model_builder *attention_model(const rc_step *steps)
+{
+    static const int64_t split[] = {2, 5, 3, 4}, joined[] = {2, 5, 12};
+    rc_seed(5);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,5,12");
+    mb_input(m, "mask", PRONY_FLOAT32, "2,1,1,5");
+    rc_ints(m, "split", "4", split);
+    rc_ints(m, "joined", "3", joined);
+    rc_scalar(m, "half", 0.5f);
+    rc_scalar(m, "two", 2.0f);
+    for (const char *name = "qkv"; *name; name++) {
+        char weight[] = {'w', *name, 0}, from[] = {'x', ' ', 'w', *name, 0}, flat[] = {'f', *name, 0};
+        char reshape[] = {'f', *name, ' ', 's', 'p', 'l', 'i', 't', 0}, to[] = {*name, 0};
+        rc_weights_in(m, weight, "12,12", -0.3f, 0.3f);
+        mb_node(m, "MatMul", from, flat, "");
+        mb_node(m, "Reshape", reshape, to, "");
+    }
+    rc_steps(m, steps);
+    rc_output(m, "y");
+    return m;
+}
+
+#define EXPECT_ATTENTION(wanted, ...)                                                                                  \
+    rc_expect(attention_model((const rc_step[]){__VA_ARGS__, {0}}),                                                    \
+              "MatMul Reshape MatMul Reshape MatMul Reshape " wanted)
+#define HEADS                                                                                                          \
+    {"Transpose", "q", "qt", "perm=[0,2,1,3]"}, {"Transpose", "k", "kt", "perm=[0,2,3,1]"},                            \
+    {                                                                                                                  \
+        "Transpose", "v", "vt", "perm=[0,2,1,3]"                                                                       \
+    }
+#define JOIN                                                                                                           \
+    {"Transpose", "o", "ot", "perm=[0,2,1,3]"},                                                                        \
+    {                                                                                                                  \
+        "Reshape", "ot joined", "y", 0                                                                                 \
+    }
+
+static void match_attention(void **state)
+{
+    (void)state;
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Div", "s two", "c", 0},
+                     {"Add", "c mask", "a", 0}, {"Softmax", "a", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "mask s", "a", 0},
+                     {"Softmax", "a", "p", "axis=3"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    /* Scales before the product, on either side of a Transpose. */
+    EXPECT_ATTENTION("Attention Reshape", {"Mul", "q half", "qs", 0}, {"Transpose", "qs", "qt", "perm=[0,2,1,3]"},
+                     {"Transpose", "k", "ku", "perm=[0,2,1,3]"}, {"Transpose", "ku", "kv", "perm=[0,1,3,2]"},
+                     {"Div", "kv two", "kt", 0}, {"Transpose", "v", "vt", "perm=[0,2,1,3]"},
+                     {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    /* The scale of v is not one of the scores'. */
+    EXPECT_ATTENTION("Transpose Mul Attention Reshape", {"Transpose", "q", "qt", "perm=[0,2,1,3]"},
+                     {"Transpose", "k", "kt", "perm=[0,2,3,1]"}, {"Transpose", "v", "vu", "perm=[0,2,1,3]"},
+                     {"Mul", "vu half", "vt", 0}, {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
+                     {"MatMul", "p vt", "o", 0}, JOIN);
+    /* The probabilities have another reader; the Softmax is over another axis. */
+    EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Softmax MatMul ReduceMean Add", HEADS,
+                     {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
+                     {"ReduceMean", "p", "m", "axes=[-1]"}, {"Add", "o m", "y", 0});
+    EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Softmax MatMul Transpose Reshape", HEADS,
+                     {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=2"}, {"MatMul", "p vt", "o", 0}, JOIN);
+}
+
+static void share_subexpressions(void **state)
+{
+    (void)state;
+    EXPECT_STEPS("Exp Add", {"Exp", "x", "a", 0}, {"Exp", "x", "b", 0}, {"Add", "a b", "y", 0});
+    EXPECT_STEPS("LeakyRelu LeakyRelu Add", {"LeakyRelu", "x", "a", "alpha=0.1"}, {"LeakyRelu", "x", "b", "alpha=0.2"},
+                 {"Add", "a b", "y", 0});
+    EXPECT_STEPS("Sub Sub Mul", {"Sub", "x k3", "a", 0}, {"Sub", "k3 x", "b", 0}, {"Mul", "a b", "y", 0});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
+        cmocka_unit_test(match_attention), cmocka_unit_test(share_subexpressions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
