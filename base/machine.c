@@ -2,6 +2,7 @@
  * count of all heap calls comes from hooks that a program may link; here is only the place where they register. */
 #define _GNU_SOURCE
 #include "base/machine.h"
+#include "base/team.h"
 #include "base/cgroup.h"
 #include "base/cpu_mask.h"
 #include "base/text_file.h"
@@ -183,7 +184,10 @@ prony_status prn_affinity_set(const char *list, prony_error *error)
     if (!prn_cpu_mask_set(&wanted) || !prn_cpu_mask_get(&got))
         return prn_fail(error, PRONY_OUT_OF_RANGE, "affinity '%s': none of these processors may be used here", list);
     int missing = prn_cpu_mask_missing(&wanted, &got);
-    if (missing < 0) return PRONY_OK;
+    if (missing < 0) {
+        prn_team_dismiss(); /* the next workers inherit this mask */
+        return PRONY_OK;
+    }
     if (restorable) (void)prn_cpu_mask_set(&former);
     return prn_fail(error, PRONY_OUT_OF_RANGE, "affinity '%s': processor %d may not be used here", list, missing);
 }

@@ -1,52 +1,16 @@
-/* Intra-op threads over OpenMP, or a plain loop where the build has none. Tasks are claimed from an atomic counter, so
- * a late or missing team member costs balance, never results. Regions always ask for the caller's full budget: libgomp
- * rebuilds a team that changes size, and members that find no task return at once.
- * Settings that OMP_* variables give a thread are put right before each region; OMP_THREAD_LIMIT alone cannot be
- * overruled at run time, and then tasks are claimed by fewer threads. */
+/* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the libraries
+ * that are built on it. */
 #include "base/parallel.h"
-
-#include <stdbool.h>
+#include "base/team.h"
 
 #ifdef PRN_HAVE_OPENMP
 #include <omp.h>
-#endif
-
-typedef struct job {
-    void (*fn)(void *argument, int64_t task);
-    void *argument;
-    int64_t tasks;
-    int64_t next;
-} job;
-
-#ifdef PRN_HAVE_OPENMP
-static void claim_tasks(job *job)
-{
-    for (;;) {
-        int64_t task = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
-        if (task >= job->tasks) return;
-        job->fn(job->argument, task);
-    }
-}
-
-static void overrule_environment(void)
-{
-    if (omp_get_dynamic()) omp_set_dynamic(0);
-    if (omp_get_max_active_levels() < 1) omp_set_max_active_levels(1);
-}
-
-static bool run_in_team(int threads, job *job)
-{
-    if (threads <= 1 || job->tasks <= 1 || omp_in_parallel()) return false;
-    overrule_environment();
-#pragma omp parallel num_threads(threads)
-    claim_tasks(job);
-    return true;
-}
 
 int prn_team_set(int threads)
 {
     int former = omp_get_max_threads();
-    overrule_environment();
+    if (omp_get_dynamic()) omp_set_dynamic(0);
+    if (omp_get_max_active_levels() < 1) omp_set_max_active_levels(1);
     if (former != threads) omp_set_num_threads(threads);
     return former;
 }
@@ -56,13 +20,6 @@ void prn_team_restore(int former)
     if (omp_get_max_threads() != former) omp_set_num_threads(former);
 }
 #else
-static bool run_in_team(int threads, job *job)
-{
-    (void)threads;
-    (void)job;
-    return false;
-}
-
 int prn_team_set(int threads)
 {
     (void)threads;
@@ -77,9 +34,7 @@ void prn_team_restore(int former)
 
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
-    job job = {fn, argument, tasks, 0};
-    if (run_in_team(threads, &job)) return;
-    for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+    prn_team_run(threads, tasks, fn, argument);
 }
 
 enum { MOST_PIECES = 64, PIECE_MULTIPLE = 64 };

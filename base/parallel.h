@@ -1,12 +1,12 @@
-/* Intra-op threads. parallel.c is the only file that knows OpenMP. */
+/* Intra-op threads. Work is cut here, team.h runs it; parallel.c is the only file that knows OpenMP. */
 #ifndef PRN_BASE_PARALLEL_H
 #define PRN_BASE_PARALLEL_H
 
 #include <stdint.h>
 
 /* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's team. Which
- * thread takes which task is not defined; what a task does must depend on its number alone. One thread or one task opens
- * no parallel region. fn must not fail; a status goes through `argument`. */
+ * thread takes which task is not defined; what a task does must depend on its number alone. One thread or one task is a
+ * plain loop. fn must not fail; a status goes through `argument`. */
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 /* Cuts [0, count) into pieces of a length that depends on count and grain alone (at most 64 pieces, each a multiple of
@@ -14,8 +14,8 @@ void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, i
 void prn_parallel_range(int threads, int64_t count, int64_t grain, void (*fn)(void *argument, int64_t begin, int64_t end),
                         void *argument);
 
-/* Sets the calling thread's OpenMP team size for a library that forks by itself (oneDNN) and returns the former one, to
- * be handed back to prn_team_restore. */
+/* Sets the calling thread's OpenMP team size, for libraries that fork by themselves (oneDNN and OpenBLAS are kept at 1), and
+ * returns the former one, to be handed back to prn_team_restore. */
 int prn_team_set(int threads);
 void prn_team_restore(int former);
 

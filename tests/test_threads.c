@@ -1,10 +1,12 @@
 /* The thread layer: every task once, the same pieces for every thread count, OMP_* variables without effect, callers on
  * several threads at once. Runs under ThreadSanitizer as well. */
 #include "base/parallel.h"
+#include "base/team.h"
 #include "prony.h"
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +138,28 @@ static void a_task_may_ask_for_tasks(void **state)
     for (int i = 0; i < 100; i++) assert_int_equal(runs[i], 1);
 }
 
+static void add_one(void *argument, int64_t task)
+{
+    (void)task;
+    atomic_fetch_add((atomic_int *)argument, 1);
+}
+
+/* Many short jobs in a row, of changing width, with teams that come and go: what the gate between caller and workers has to
+ * stand. */
+static void short_jobs_in_a_row_lose_nothing(void **state)
+{
+    (void)state;
+    atomic_int sum = 0;
+    int expected = 0;
+    for (int round = 0; round < 3000; round++) {
+        int tasks = 2 + round % 7;
+        prn_team_run(1 + round % 4, tasks, add_one, &sum);
+        expected += tasks;
+        assert_int_equal(atomic_load(&sum), expected);
+        if (round % 500 == 499) prn_team_dismiss();
+    }
+}
+
 static void team_sizes_are_restored(void **state)
 {
     (void)state;
@@ -152,7 +176,6 @@ static void team_sizes_are_restored(void **state)
     prn_team_warm(4);
 }
 
-#ifdef PRN_HAVE_OPENMP
 typedef struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -171,18 +194,13 @@ static void meet(void *argument, int64_t task)
     while (meeting->here < meeting->wanted) pthread_cond_wait(&meeting->changed, &meeting->lock);
     pthread_mutex_unlock(&meeting->lock);
 }
-#endif
 
 static void the_environment_takes_no_threads_away(void **state)
 {
     (void)state;
-#ifdef PRN_HAVE_OPENMP
     meeting meeting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 4};
     prn_parallel_tasks(4, 4, meet, &meeting);
     assert_int_equal(meeting.here, 4);
-#else
-    skip();
-#endif
 }
 
 static void count_range(void *argument, int64_t begin, int64_t end)
@@ -216,6 +234,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pieces_depend_on_the_problem_alone),
         cmocka_unit_test(several_callers_each_have_a_team),
         cmocka_unit_test(a_task_may_ask_for_tasks),
+        cmocka_unit_test(short_jobs_in_a_row_lose_nothing),
         cmocka_unit_test(team_sizes_are_restored),
         cmocka_unit_test(operators_reach_the_same_pieces),
     };

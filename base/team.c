@@ -1,0 +1,253 @@
+/* One word, the gate, orders everything between caller and workers:
+ *
+ *     63 … 32   epoch: number of the job
+ *     31        open: workers may still enter this job
+ *     15 … 0    workers inside
+ *
+ * The caller writes the job, opens the gate under a new epoch, works, closes the gate and waits until nobody is inside. A
+ * worker enters by adding one while the gate is open, so the job (on the caller's stack) outlives every worker in it.
+ * Sleeping is by mutex and condition, only after a short spin. A team is freed by whoever leaves it last. */
+#include "base/team.h"
+#include "base/alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define GATE_OPEN (UINT64_C(1) << 31)
+#define GATE_INSIDE UINT64_C(0xffff)
+
+/* Spins of about 30 to 60 ns each before sleeping: longer than the gap between two operators, far shorter than what
+ * another process on the core would notice. */
+enum { SPINS = 1000, MOST_WORKERS = 1023 };
+
+typedef struct job {
+    void (*fn)(void *argument, int64_t task);
+    void *argument;
+    int64_t tasks;
+    int workers; /* those with a lower index may take part */
+    _Atomic int64_t next;
+} job;
+
+typedef struct team {
+    _Atomic uint64_t gate;
+    _Atomic(job *) job;
+    _Atomic int sleepers;
+    _Atomic bool caller_waits, quit;
+    _Atomic int references; /* caller and workers */
+    int workers;
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle;
+} team;
+
+typedef struct worker {
+    team *team;
+    int index;
+} worker;
+
+static _Thread_local team *own_team;
+static _Thread_local bool inside_task;
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static bool exit_key_made;
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static void claim_tasks(job *job)
+{
+    for (;;) {
+        int64_t task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (task >= job->tasks) return;
+        job->fn(job->argument, task);
+    }
+}
+
+static void team_drop(team *t)
+{
+    if (atomic_fetch_sub(&t->references, 1) != 1) return;
+    pthread_cond_destroy(&t->work);
+    pthread_cond_destroy(&t->idle);
+    pthread_mutex_destroy(&t->lock);
+    prn_free(t);
+}
+
+/* ---- workers ---- */
+
+static bool nothing_new(team *t, uint32_t seen)
+{
+    return (uint32_t)(atomic_load(&t->gate) >> 32) == seen && !atomic_load(&t->quit);
+}
+
+static void await_job(team *t, uint32_t seen)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (!nothing_new(t, seen)) return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&t->lock);
+    atomic_fetch_add(&t->sleepers, 1);
+    while (nothing_new(t, seen)) pthread_cond_wait(&t->work, &t->lock);
+    atomic_fetch_sub(&t->sleepers, 1);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool enter(team *t, uint64_t *gate)
+{
+    uint64_t g = *gate;
+    uint32_t epoch = (uint32_t)(g >> 32);
+    while ((g & GATE_OPEN) && (uint32_t)(g >> 32) == epoch)
+        if (atomic_compare_exchange_weak(&t->gate, &g, g + 1)) return true;
+    return false;
+}
+
+static void leave(team *t)
+{
+    uint64_t before = atomic_fetch_sub(&t->gate, 1);
+    if ((before & GATE_INSIDE) != 1 || !atomic_load(&t->caller_waits)) return;
+    pthread_mutex_lock(&t->lock);
+    pthread_cond_signal(&t->idle);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void *work(void *argument)
+{
+    worker self = *(worker *)argument;
+    team *t = self.team;
+    uint32_t seen = 0;
+    prn_free(argument);
+    inside_task = true;
+    for (;;) {
+        await_job(t, seen);
+        if (atomic_load(&t->quit)) break;
+        uint64_t gate = atomic_load(&t->gate);
+        seen = (uint32_t)(gate >> 32);
+        if (!enter(t, &gate)) continue;
+        job *job = atomic_load(&t->job);
+        if (self.index < job->workers) claim_tasks(job);
+        leave(t);
+    }
+    team_drop(t);
+    return NULL;
+}
+
+/* ---- the caller ---- */
+
+static void dismiss(void *argument)
+{
+    team *t = argument;
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->quit, true);
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->lock);
+    team_drop(t);
+}
+
+static void make_exit_key(void)
+{
+    exit_key_made = pthread_key_create(&exit_key, dismiss) == 0;
+}
+
+static team *get_team(void)
+{
+    if (own_team) return own_team;
+    pthread_once(&exit_key_once, make_exit_key);
+    team *t = exit_key_made ? prn_calloc(1, sizeof *t) : NULL;
+    if (!t) return NULL;
+    if (pthread_mutex_init(&t->lock, NULL) != 0) {
+        prn_free(t);
+        return NULL;
+    }
+    pthread_cond_init(&t->work, NULL);
+    pthread_cond_init(&t->idle, NULL);
+    atomic_init(&t->references, 1);
+    if (pthread_setspecific(exit_key, t) != 0) {
+        team_drop(t);
+        return NULL;
+    }
+    return own_team = t;
+}
+
+static void hire(team *t, int workers)
+{
+    pthread_attr_t attributes;
+    if (t->workers >= workers || pthread_attr_init(&attributes) != 0) return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    while (t->workers < workers) {
+        pthread_t thread;
+        worker *w = prn_alloc(sizeof *w);
+        if (!w) break;
+        *w = (worker){t, t->workers};
+        atomic_fetch_add(&t->references, 1);
+        if (pthread_create(&thread, &attributes, work, w) != 0) {
+            atomic_fetch_sub(&t->references, 1);
+            prn_free(w);
+            break;
+        }
+        t->workers++;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static void open_gate(team *t, job *job)
+{
+    uint64_t epoch = (atomic_load(&t->gate) >> 32) + 1;
+    if ((uint32_t)epoch == 0) epoch = 1; /* 0 is what a new worker has seen */
+    atomic_store(&t->job, job);
+    atomic_store(&t->gate, epoch << 32 | GATE_OPEN);
+    if (atomic_load(&t->sleepers) == 0) return;
+    pthread_mutex_lock(&t->lock);
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool anyone_inside(team *t)
+{
+    return (atomic_load(&t->gate) & GATE_INSIDE) != 0;
+}
+
+static void close_gate(team *t)
+{
+    atomic_fetch_and(&t->gate, ~GATE_OPEN);
+    for (int i = 0; i < SPINS; i++) {
+        if (!anyone_inside(t)) return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->caller_waits, true);
+    while (anyone_inside(t)) pthread_cond_wait(&t->idle, &t->lock);
+    atomic_store(&t->caller_waits, false);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
+{
+    job job = {.fn = fn, .argument = argument, .tasks = tasks};
+    int workers = threads - 1 > MOST_WORKERS ? MOST_WORKERS : threads - 1;
+    team *t = workers > 0 && tasks > 1 && !inside_task ? get_team() : NULL;
+    if (!t) {
+        for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+        return;
+    }
+    hire(t, workers);
+    job.workers = workers;
+    inside_task = true;
+    open_gate(t, &job);
+    claim_tasks(&job);
+    close_gate(t);
+    inside_task = false;
+}
+
+void prn_team_dismiss(void)
+{
+    team *t = own_team;
+    if (!t) return;
+    own_team = NULL;
+    pthread_setspecific(exit_key, NULL);
+    dismiss(t);
+}
