@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 BUILD ?= build
 
 .PHONY: demo build check check-unit check-asan check-tsan check-plain check-models install clean
+MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
 demo: build
@@ -49,8 +50,8 @@ check-tsan:
 # Outputs against ONNX Runtime and counts against published tables, over exported models; large downloads.
 check-models: build
 	@scripts/install_packages.sh build models
-	python3 tests/check_models.py
-	python3 tests/check_tables.py
+	/usr/bin/python3 tests/check_tables.py --prony $(BUILD)/prony --work $(BUILD)/models
+	/usr/bin/python3 tests/check_models.py --prony $(BUILD)/prony --work $(BUILD)/models
 
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)

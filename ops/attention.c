@@ -288,8 +288,8 @@ static prony_status native_run(const prony_context *context)
     native_job job;
     PRN_TRY(make_job(context, &job));
     const int64_t items = job.at.batch * job.at.heads;
-    job.packed_k = context->scratch;
-    job.packed_v = job.packed_k + items * job.k_floats;
+    job.packed_k = job.packed_v = context->scratch;
+    if (context->scratch) job.packed_v += items * job.k_floats; /* NULL: there is nothing to pack */
     prn_parallel_tasks(context->threads, items, pack_head, &job);
     prn_parallel_tasks(context->threads, items * job.blocks, attend_block, &job);
     return PRONY_OK;

@@ -200,7 +200,7 @@ static double bfloat_to(uint16_t half)
 }
 
 /* X(dtype, C type) where a cast is the conversion. */
-#define PLAIN_TYPES(X)                                                                                                 \
+#define SMALL_TYPES(X)                                                                                                 \
     X(PRONY_FLOAT32, float)                                                                                            \
     X(PRONY_FLOAT64, double)                                                                                           \
     X(PRONY_INT8, int8_t)                                                                                              \
@@ -209,9 +209,12 @@ static double bfloat_to(uint16_t half)
     X(PRONY_UINT16, uint16_t)                                                                                          \
     X(PRONY_INT32, int32_t)                                                                                            \
     X(PRONY_UINT32, uint32_t)                                                                                          \
-    X(PRONY_INT64, int64_t)                                                                                            \
-    X(PRONY_UINT64, uint64_t)                                                                                          \
     X(PRONY_BOOL, uint8_t)
+
+#define PLAIN_TYPES(X)                                                                                                 \
+    SMALL_TYPES(X)                                                                                                     \
+    X(PRONY_INT64, int64_t)                                                                                            \
+    X(PRONY_UINT64, uint64_t)
 
 double op_case_get(const prony_value *value, int64_t index)
 {
@@ -230,14 +233,31 @@ double op_case_get(const prony_value *value, int64_t index)
     }
 }
 
+/* The largest 64-bit integers are no doubles: a case that means them writes 2^63 or 2^64, which end here. */
+static int64_t to_int64(double x)
+{
+    return x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
+}
+
+static uint64_t to_uint64(double x)
+{
+    return x >= 0x1p64 ? UINT64_MAX : x < 0 ? (uint64_t)to_int64(x) : (uint64_t)x;
+}
+
 static void set_element(prony_value *value, int64_t index, double x)
 {
     switch (value->dtype) {
+    case PRONY_INT64:
+        ((int64_t *)value->data)[index] = to_int64(x);
+        return;
+    case PRONY_UINT64:
+        ((uint64_t *)value->data)[index] = to_uint64(x);
+        return;
 #define SET(dtype, type)                                                                                               \
     case dtype:                                                                                                        \
         ((type *)value->data)[index] = (type)x;                                                                        \
         break;
-        PLAIN_TYPES(SET)
+        SMALL_TYPES(SET)
 #undef SET
     case PRONY_FLOAT16:
         ((uint16_t *)value->data)[index] = half_from(x);
