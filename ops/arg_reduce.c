@@ -1,5 +1,5 @@
-/* Walks along one axis: ArgMax, ArgMin, CumSum. The tensor is seen as [outer, length, inner]; each line along `length`
- * is done by one task. Owns nothing. */
+/* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
+ * `length` is done by one task. Owns nothing. */
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -7,8 +7,8 @@
 typedef struct line_job {
     const prony_value *x, *y;
     int64_t length, inner;
-    bool smallest, last;     /* ArgMin; the last of equals */
-    bool exclusive, reverse; /* CumSum */
+    bool smallest, last;              /* ArgMin; the last of equals */
+    bool product, exclusive, reverse; /* CumProd instead of CumSum */
 } line_job;
 
 static int64_t line_start(const line_job *job, int64_t line)
@@ -114,7 +114,7 @@ static prony_status cost_arg(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, inputs - prn_output_elements(context), 1, 0);
 }
 
-/* ---- CumSum */
+/* ---- CumSum, CumProd */
 
 typedef struct cumsum_params {
     int64_t exclusive, reverse;
@@ -127,17 +127,19 @@ static void sum_line(const line_job *job, int64_t line)
 {
     const prony_dtype dtype = job->x->dtype;
     const int64_t start = line_start(job, line);
-    double real = 0.0;
-    uint64_t whole = 0;
+    double real = job->product ? 1.0 : 0.0;
+    uint64_t whole = job->product;
     for (int64_t k = 0; k < job->length; k++) {
         const int64_t at = start + (job->reverse ? job->length - 1 - k : k) * job->inner;
         if (prn_dtype_is_float(dtype)) {
             const double before = real;
-            real += prn_get_f64(job->x->data, dtype, at);
+            const double x = prn_get_f64(job->x->data, dtype, at);
+            real = job->product ? real * x : real + x;
             prn_put_f64(job->y->data, dtype, at, job->exclusive ? before : real);
         } else {
             const uint64_t before = whole;
-            whole += (uint64_t)prn_get_i64(job->x->data, dtype, at);
+            const uint64_t x = (uint64_t)prn_get_i64(job->x->data, dtype, at);
+            whole = job->product ? whole * x : whole + x;
             prn_put_i64(job->y->data, dtype, at, (int64_t)(job->exclusive ? before : whole));
         }
     }
@@ -159,11 +161,12 @@ static prony_status cumsum_axis(const prony_context *context, int64_t *axis, boo
     return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)given, rank);
 }
 
-static prony_status run_cumsum(const prony_context *context)
+static prony_status run_lines(const prony_context *context, bool product)
 {
     const cumsum_params *params = context->params;
     line_job job = {.x = context->inputs[0],
                     .y = context->outputs[0],
+                    .product = product,
                     .exclusive = params->exclusive != 0,
                     .reverse = params->reverse != 0};
     int64_t axis;
@@ -172,6 +175,16 @@ static prony_status run_cumsum(const prony_context *context)
     const int64_t lines = set_lines(&job, (int)axis);
     prn_parallel_items(context->threads, lines, 4 * (int64_t)prn_value_bytes(job.x), sum_lines, &job);
     return PRONY_OK;
+}
+
+static prony_status run_cumsum(const prony_context *context)
+{
+    return run_lines(context, false);
+}
+
+static prony_status run_cumprod(const prony_context *context)
+{
+    return run_lines(context, true);
 }
 
 static prony_status infer_cumsum(const prony_context *context)
@@ -183,7 +196,7 @@ static prony_status infer_cumsum(const prony_context *context)
     return prn_infer_same(context);
 }
 
-/* One addition per element; where the axis is known, none for the first of each line. */
+/* One addition or multiplication per element; where the axis is known, none for the first of each line. */
 static prony_status cost_cumsum(const prony_context *context, prony_cost *cost)
 {
     int64_t axis = 0;
@@ -204,6 +217,9 @@ static const prn_kernel argmin_kernels[] = {{.name = "argmin_reference", .backen
 static const prn_kernel cumsum_kernels[] = {
     {.name = "cumsum_reference", .backend = "reference", .run = run_cumsum, .inplace = 1}, {0}};
 
+static const prn_kernel cumprod_kernels[] = {
+    {.name = "cumprod_reference", .backend = "reference", .run = run_cumprod, .inplace = 1}, {0}};
+
 #define ARG_DESCRIPTOR(symbol, op_name)                                                                                \
     const prn_op prn_op_##symbol = {                                                                                   \
         .name = op_name,                                                                                               \
@@ -223,19 +239,22 @@ static const prn_kernel cumsum_kernels[] = {
 ARG_DESCRIPTOR(argmax, "ArgMax")
 ARG_DESCRIPTOR(argmin, "ArgMin")
 
-const prn_op prn_op_cumsum = {
-    .name = "CumSum",
-    .domain = "",
-    .since_opset = 11,
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .min_outputs = 1,
-    .max_outputs = 1,
-    .non_weight_inputs = 2,
-    .params = cumsum_attributes,
-    .params_bytes = sizeof(cumsum_params),
-    .infer = infer_cumsum,
-    .cost = cost_cumsum,
-    .cost_text = "n - lines",
-    .kernels = cumsum_kernels,
-};
+#define CUMULATIVE_DESCRIPTOR(symbol, op_name, opset)                                                                  \
+    const prn_op prn_op_##symbol = {                                                                                   \
+        .name = op_name,                                                                                               \
+        .domain = "",                                                                                                  \
+        .since_opset = opset,                                                                                          \
+        .min_inputs = 2,                                                                                               \
+        .max_inputs = 2,                                                                                               \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = 1,                                                                                              \
+        .non_weight_inputs = 2,                                                                                        \
+        .params = cumsum_attributes,                                                                                   \
+        .params_bytes = sizeof(cumsum_params),                                                                         \
+        .infer = infer_cumsum,                                                                                         \
+        .cost = cost_cumsum,                                                                                           \
+        .cost_text = "n - lines",                                                                                      \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+CUMULATIVE_DESCRIPTOR(cumsum, "CumSum", 11)
+CUMULATIVE_DESCRIPTOR(cumprod, "CumProd", 26)

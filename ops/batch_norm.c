@@ -1,5 +1,6 @@
-/* BatchNormalization in inference: y = x a + b with a = scale / sqrt(var + epsilon) and b = bias - mean a, per channel.
- * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. */
+/* BatchNormalization: y = x a + b with a = scale / sqrt(var + epsilon) and b = bias - mean a, per channel.
+ * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. When training,
+ * mean and variance are the batch's own, and the running ones follow them; only the reference does that. */
 #include "ops/broadcast.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
@@ -39,37 +40,108 @@ static int64_t run_length(const prony_context *context)
     return shape->rank < 2 ? prony_shape_numel(shape) : prn_shape_count(shape, 2, shape->rank);
 }
 
+/* Said by an attribute; before opset 14, by asking for the statistics. */
+static bool is_training(const prony_context *context)
+{
+    if (context->node->opset >= 14) return ((const batch_norm_params *)context->params)->training_mode != 0;
+    for (size_t k = 1; k < 5; k++) {
+        if (prn_output(context, k)) return true;
+    }
+    return false;
+}
+
+static double statistic(const prony_context *context, size_t input, int64_t i)
+{
+    return prn_get_f64(context->inputs[input]->data, context->inputs[input]->dtype, i);
+}
+
+static void coefficients_for(const prony_context *context, int64_t i, double mean, double variance, double *a,
+                             double *b)
+{
+    *a = statistic(context, 1, i) / sqrt(variance + (double)((const batch_norm_params *)context->params)->epsilon);
+    *b = statistic(context, 2, i) - mean * *a;
+}
+
 static void coefficients(const prony_context *context, int64_t i, double *a, double *b)
 {
-    double value[5];
-    for (size_t k = 1; k < 5; k++) value[k] = prn_get_f64(context->inputs[k]->data, context->inputs[k]->dtype, i);
-    *a = value[1] / sqrt(value[4] + (double)((const batch_norm_params *)context->params)->epsilon);
-    *b = value[2] - value[3] * *a;
+    coefficients_for(context, i, statistic(context, 3, i), statistic(context, 4, i), a, b);
 }
 
 /* ---- reference */
 
+static void scale_run(const prony_context *context, int64_t run, double a, double b)
+{
+    const prony_value *x = context->inputs[0], *y = prn_output(context, 0);
+    const int64_t length = run_length(context);
+    for (int64_t i = run * length; y && i < (run + 1) * length; i++)
+        prn_put_f64(y->data, y->dtype, i, prn_get_f64(x->data, x->dtype, i) * a + b);
+}
+
 static void reference_runs(void *argument, int64_t begin, int64_t end)
 {
     const prony_context *context = argument;
-    const prony_value *x = context->inputs[0], *y = context->outputs[0];
-    const int64_t count = statistics(context), length = run_length(context);
+    const int64_t count = statistics(context);
     for (int64_t run = begin; run < end; run++) {
         double a, b;
         coefficients(context, run % count, &a, &b);
+        scale_run(context, run, a, b);
+    }
+}
+
+/* Mean and population variance of one channel over the batch, by two passes. */
+static void measure(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance)
+{
+    const prony_value *x = context->inputs[0];
+    const int64_t count = statistics(context), length = run_length(context);
+    const double elements = (double)(runs / count * length);
+    double sum = 0.0, squares = 0.0;
+    for (int64_t run = channel; run < runs; run += count) {
+        for (int64_t i = run * length; i < (run + 1) * length; i++) sum += prn_get_f64(x->data, x->dtype, i);
+    }
+    *mean = sum / elements;
+    for (int64_t run = channel; run < runs; run += count) {
         for (int64_t i = run * length; i < (run + 1) * length; i++) {
-            prn_put_f64(y->data, y->dtype, i, prn_get_f64(x->data, x->dtype, i) * a + b);
+            const double deviation = prn_get_f64(x->data, x->dtype, i) - *mean;
+            squares += deviation * deviation;
         }
+    }
+    *variance = squares / elements;
+}
+
+static void put_statistic(const prony_context *context, size_t output, int64_t i, double value)
+{
+    const prony_value *out = prn_output(context, output);
+    if (out) prn_put_f64(out->data, out->dtype, i, value);
+}
+
+static void training_channels(void *argument, int64_t begin, int64_t end)
+{
+    const prony_context *context = argument;
+    const double momentum = (double)((const batch_norm_params *)context->params)->momentum;
+    const int64_t count = statistics(context), length = run_length(context);
+    const int64_t runs = length ? prony_shape_numel(&context->inputs[0]->shape) / length : 0;
+    for (int64_t channel = begin; channel < end; channel++) {
+        double mean, variance, a, b;
+        measure(context, channel, runs, &mean, &variance);
+        coefficients_for(context, channel, mean, variance, &a, &b);
+        for (int64_t run = channel; run < runs; run += count) scale_run(context, run, a, b);
+        put_statistic(context, 1, channel, statistic(context, 3, channel) * momentum + mean * (1.0 - momentum));
+        put_statistic(context, 2, channel, statistic(context, 4, channel) * momentum + variance * (1.0 - momentum));
+        put_statistic(context, 3, channel, mean);
+        put_statistic(context, 4, channel, variance);
     }
 }
 
 static prony_status run_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
-    const int64_t length = run_length(context);
-    if (length == 0) return PRONY_OK;
-    prn_parallel_items(context->threads, prony_shape_numel(&x->shape) / length, 2 * (int64_t)prn_value_bytes(x),
-                       reference_runs, (void *)context);
+    const int64_t length = run_length(context), bytes = 2 * (int64_t)prn_value_bytes(x);
+    if (is_training(context)) {
+        prn_parallel_items(context->threads, statistics(context), 2 * bytes, training_channels, (void *)context);
+    } else if (length > 0) {
+        prn_parallel_items(context->threads, prony_shape_numel(&x->shape) / length, bytes, reference_runs,
+                           (void *)context);
+    }
     return PRONY_OK;
 }
 
@@ -145,16 +217,10 @@ static prony_status run_native(const prony_context *context)
 
 static bool usable_native(const prony_context *context)
 {
-    return context->inputs[0]->shape.rank >= 2 && !per_element(context);
+    return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !is_training(context);
 }
 
 /* ---- inference and cost */
-
-static prony_status check(const prony_context *context)
-{
-    if (!((const batch_norm_params *)context->params)->training_mode) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "training_mode 1");
-}
 
 static prony_status infer(const prony_context *context)
 {
@@ -169,9 +235,10 @@ static prony_status infer(const prony_context *context)
                           prn_value_text(value, text), (long long)statistics(context));
     }
     for (size_t k = 1; k < context->output_count; k++) {
-        if (prn_output(context, k)) {
-            return prony_fail(context, PRONY_UNSUPPORTED, "output %zu, which only training has", k);
-        }
+        if (prn_output(context, k) && (!is_training(context) || (k > 2 && context->node->opset >= 14)))
+            return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is asked for, which this form does not have",
+                              k);
+        prn_set_output(context, k, context->inputs[3]->dtype, &context->inputs[3]->shape);
     }
     return prn_infer_same(context);
 }
@@ -182,6 +249,10 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     prn_cost_fact(cost, "channels", channels);
     prn_cost_fact(cost, "batch_spatial", channels ? n / channels : 0);
     prn_cost_fact(cost, "affine", 1);
+    if (is_training(context)) {
+        PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)n, 4, 0));        /* sum; sub, square, sum */
+        PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)channels, 8, 2)); /* 2 divisions, 2 running statistics */
+    }
     return prn_cost_map(context, cost, 2, 0, 1);
 }
 
@@ -200,7 +271,7 @@ static const prn_kernel kernels[] = {
 const prn_op prn_op_batch_norm = {
     .name = "BatchNormalization",
     .domain = "",
-    .since_opset = 7,
+    .since_opset = 1,
     .min_inputs = 5,
     .max_inputs = 5,
     .min_outputs = 1,
@@ -208,9 +279,8 @@ const prn_op prn_op_batch_norm = {
     .non_weight_inputs = 8 | 16,
     .params = attributes,
     .params_bytes = sizeof(batch_norm_params),
-    .check = check,
     .infer = infer,
     .cost = cost,
-    .cost_text = "2 n; madds n",
+    .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C",
     .kernels = kernels,
 };

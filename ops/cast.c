@@ -1,32 +1,68 @@
-/* Cast and CastLike among the number types. The conversion itself is number.c's; elements are independent, so any cut
- * among threads gives the same result. */
+/* Cast and CastLike among all types but the complex ones. The conversion itself is narrow_types.c's and, for text,
+ * cast_text.c's; elements are independent, so any cut among threads gives the same result. */
 #include "base/parallel.h"
-#include "ops/number.h"
+#include "ops/cast_text.h"
+#include "ops/copy_nd.h"
 #include "ops/op.h"
 
+#include <string.h>
+
 typedef struct cast_params {
-    int64_t to;
+    int64_t to, saturate;
+    const char *round_mode;
 } cast_params;
 
-static const prn_param cast_attributes[] = {PRN_INT_REQUIRED(cast_params, to), {0}};
+static const prn_param cast_attributes[] = {PRN_INT_REQUIRED(cast_params, to),
+                                            PRN_INT(cast_params, saturate, 1),
+                                            PRN_STRING(cast_params, round_mode, "up"),
+                                            {0}};
+static const prn_param cast_like_attributes[] = {
+    PRN_INT(cast_params, saturate, 1), PRN_STRING(cast_params, round_mode, "up"), {0}};
 
-static prony_status infer_to(const prony_context *context, prony_dtype to)
+static const char *const round_modes[] = {
+    [PRN_E8M0_UP] = "up", [PRN_E8M0_DOWN] = "down", [PRN_E8M0_NEAREST] = "nearest"};
+
+static bool read_rule(const prony_context *context, prn_cast_rule *rule)
 {
-    const prony_value *in = context->inputs[0];
-    if (!prn_dtype_is_number(in->dtype) || !prn_dtype_is_number(to)) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "conversion of %s to %s", prony_dtype_name(in->dtype),
-                          prony_dtype_name(to));
+    const cast_params *params = context->params;
+    rule->saturate = params->saturate != 0;
+    for (size_t i = 0; i < sizeof round_modes / sizeof *round_modes; i++) {
+        rule->rounding = (prn_e8m0_rounding)i;
+        if (strcmp(params->round_mode, round_modes[i]) == 0) return true;
     }
-    prn_set_output(context, 0, to, &in->shape);
-    return PRONY_OK;
+    return false;
+}
+
+static prony_status check_rule(const prony_context *context)
+{
+    prn_cast_rule rule;
+    if (read_rule(context, &rule)) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'round_mode' is '%s', wanted up, down or nearest",
+                      ((const cast_params *)context->params)->round_mode);
 }
 
 static prony_status check_cast(const prony_context *context)
 {
     const cast_params *params = context->params;
-    if (params->to > PRONY_UNDEFINED && params->to < PRONY_DTYPE_COUNT) return PRONY_OK;
+    if (params->to > PRONY_UNDEFINED && params->to < PRONY_DTYPE_COUNT) return check_rule(context);
     return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is %lld, which is no element type",
                       (long long)params->to);
+}
+
+static bool is_castable(prony_dtype type)
+{
+    return type == PRONY_STRING || prn_dtype_is_castable(type);
+}
+
+static prony_status infer_to(const prony_context *context, prony_dtype to)
+{
+    const prony_value *in = context->inputs[0];
+    if (!is_castable(in->dtype) || !is_castable(to)) {
+        return prony_fail(context, PRONY_UNSUPPORTED, "conversion of %s to %s is not supported",
+                          prony_dtype_name(in->dtype), prony_dtype_name(to));
+    }
+    prn_set_output(context, 0, to, &in->shape);
+    return PRONY_OK;
 }
 
 static prony_status infer_cast(const prony_context *context)
@@ -39,22 +75,67 @@ static prony_status infer_cast_like(const prony_context *context)
     return infer_to(context, context->inputs[1]->dtype);
 }
 
-static void convert_range(void *argument, int64_t begin, int64_t end)
+/* ---- text */
+
+static prony_status write_text(const prony_context *context, const prony_value *in, const prony_value *out)
 {
-    const prony_context *context = argument;
-    const prony_value *in = context->inputs[0], *out = context->outputs[0];
-    prn_convert((char *)out->data + prony_dtype_bytes(out->dtype, begin), out->dtype,
-                (const char *)in->data + prony_dtype_bytes(in->dtype, begin), in->dtype, end - begin);
+    const int64_t count = prony_shape_numel(&in->shape);
+    prony_string *strings = out->data;
+    char text[PRN_NUMBER_TEXT_BYTES], *room = NULL;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < count; i++) bytes += prn_number_to_text(text, in->data, in->dtype, i);
+    if (bytes > 0) PRN_TRY(context->host->text_take(context, bytes, &room));
+    for (int64_t i = 0; i < count; i++) {
+        const size_t size = prn_number_to_text(text, in->data, in->dtype, i);
+        memcpy(room, text, size);
+        strings[i] = (prony_string){room, size};
+        room += size;
+    }
+    return PRONY_OK;
+}
+
+static prony_status read_text(const prony_context *context, const prony_value *in, const prony_value *out,
+                              const prn_cast_rule *rule)
+{
+    const prony_string *strings = in->data;
+    for (int64_t i = 0; i < prony_shape_numel(&in->shape); i++) {
+        if (prn_text_to_number(&strings[i], out->data, out->dtype, i, rule)) continue;
+        const int shown = strings[i].size < 40 ? (int)strings[i].size : 40;
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, '%.*s', is no %s", (long long)i, shown,
+                          strings[i].data, prony_dtype_name(out->dtype));
+    }
+    return PRONY_OK;
+}
+
+/* ---- running */
+
+typedef struct cast_job {
+    const prony_value *in, *out;
+    prn_cast_rule rule;
+} cast_job;
+
+static void cast_range(void *argument, int64_t begin, int64_t end)
+{
+    const cast_job *job = argument;
+    prn_cast(job->out->data, job->out->dtype, begin, job->in->data, job->in->dtype, begin, end - begin, &job->rule);
 }
 
 static prony_status run_cast(const prony_context *context)
 {
-    prn_parallel_range(context->threads, prony_shape_numel(&context->outputs[0]->shape), 16384, convert_range,
-                       (void *)context);
+    cast_job job = {.in = context->inputs[0], .out = context->outputs[0]};
+    const int64_t count = prony_shape_numel(&job.in->shape);
+    read_rule(context, &job.rule);
+    if (job.in->dtype == job.out->dtype) {
+        prn_copy_bytes(context->threads, job.in->data, job.out->data, prony_dtype_bytes(job.in->dtype, count));
+        return PRONY_OK;
+    }
+    if (job.out->dtype == PRONY_STRING) return write_text(context, job.in, job.out);
+    if (job.in->dtype == PRONY_STRING) return read_text(context, job.in, job.out, &job.rule);
+    prn_parallel_range(context->threads, count, 16384, cast_range, &job);
     return PRONY_OK;
 }
 
-/* Equally large means equally wide elements, which prn_convert takes in place. */
+/* Equally large means equally wide elements, which prn_cast takes in place; or strings, which are copied. */
 static const prn_kernel cast_kernels[] = {
     {.name = "cast_reference", .backend = "reference", .run = run_cast, .inplace = 1}, {0}};
 
@@ -84,6 +165,9 @@ const prn_op prn_op_cast_like = {
     .min_outputs = 1,
     .max_outputs = 1,
     .non_weight_inputs = 2,
+    .params = cast_like_attributes,
+    .params_bytes = sizeof(cast_params),
+    .check = check_rule,
     .infer = infer_cast_like,
     .cost = prn_cost_none,
     .cost_text = "0",

@@ -361,7 +361,7 @@ static prony_status eye_infer(const prony_context *context)
     if (dtype == PRN_ABSENT) dtype = context->inputs[0]->dtype;
     PRN_TRY(prn_check_rank(context, 0, 2, 2));
     if (dtype <= 0 || dtype >= PRONY_DTYPE_COUNT || !prn_dtype_is_number((prony_dtype)dtype)) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "element type %lld", (long long)dtype);
+        return prony_fail(context, PRONY_UNSUPPORTED, "element type %lld is not supported", (long long)dtype);
     }
     prn_set_output(context, 0, (prony_dtype)dtype, &context->inputs[0]->shape);
     return PRONY_OK;

@@ -6,8 +6,11 @@
 #include "ops/conv.h"
 
 #include "base/shape.h"
+#include "ops/conv_direct.h"
 #include "ops/conv_native.h"
 #include "ops/dnnl.h"
+#include "ops/number.h"
+#include "ops/widen.h"
 
 /* ---- problem */
 
@@ -46,7 +49,7 @@ static prony_status read_operands(const prony_context *context, prn_conv *conv)
     char text[PRN_SHAPE_TEXT_BYTES];
     for (size_t i = 0; i < 2; i++) {
         if (!prn_input(context, i)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
-        PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
+        PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_TYPES_FLOAT : PRN_TYPE(context->inputs[0]->dtype)));
         PRN_TRY(prn_check_rank(context, i, 3, 2 + PRN_WINDOW_AXES));
     }
     conv->x = context->inputs[0];
@@ -77,7 +80,7 @@ static prony_status check_bias(const prony_context *context, const prn_conv *con
 {
     if (!conv->bias) return PRONY_OK;
     char text[PRN_SHAPE_TEXT_BYTES];
-    PRN_TRY(prn_check_type(context, 2, PRN_TYPE_F32));
+    PRN_TRY(prn_check_type(context, 2, PRN_TYPE(conv->x->dtype)));
     if (conv->bias->shape.rank == 1 && conv->bias->shape.dim[0] == conv->out_channels) return PRONY_OK;
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "the bias has shape %s, [%lld] is needed",
                       prn_shape_text(&conv->bias->shape, text), (long long)conv->out_channels);
@@ -132,7 +135,7 @@ prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv)
 {
     prony_shape shape = prn_window_output_shape(&conv->window, conv->batch, conv->out_channels);
     if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
-    prn_set_output(context, 0, PRONY_FLOAT32, &shape);
+    prn_set_output(context, 0, conv->x->dtype, &shape);
     return PRONY_OK;
 }
 
@@ -178,46 +181,58 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 /* ---- reference */
 
-/* The sum for output channel k of image n at output position `at`. */
-static float reference_sum(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES])
+/* Stores the sum for output channel k of image n at output position `at` as element `place`. */
+#define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
+    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
+                           int64_t place)                                                                              \
+    {                                                                                                                  \
+        const prn_window *window = &conv->window;                                                                      \
+        const storage *weights = (const storage *)conv->weights->data + k * conv->group_in * conv->kernel_volume;      \
+        int64_t channel = n * conv->in_channels + k / conv->group_out * conv->group_in;                                \
+        const storage *x = (const storage *)conv->x->data + channel * conv->in_spatial;                                \
+        int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];                                 \
+        for (int a = 0; a < PRN_WINDOW_AXES; a++) {                                                                    \
+            start[a] = at[a] * window->stride[a] - window->pad_begin[a];                                               \
+            prn_window_clip(window, a, start[a], &first[a], &last[a]);                                                 \
+        }                                                                                                              \
+        work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
+        for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
+            for (int64_t i = first[0]; i < last[0]; i++) {                                                             \
+                for (int64_t j = first[1]; j < last[1]; j++) {                                                         \
+                    int64_t row =                                                                                      \
+                        (start[0] + i * window->dilation[0]) * window->in[1] + start[1] + j * window->dilation[1];     \
+                    const storage *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];                   \
+                    for (int64_t t = first[2]; t < last[2]; t++)                                                       \
+                        sum += load(x[row * window->in[2] + start[2] + t * window->dilation[2]]) * load(taps[t]);      \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        ((storage *)conv->y->data)[place] = store(sum);                                                                \
+    }
+PRN_FLOAT_TYPES(DEFINE_SUM, )
+
+void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_conv_sum_fn sum)
 {
-    const prn_window *window = &conv->window;
-    const float *weights = (const float *)conv->weights->data + k * conv->group_in * conv->kernel_volume;
-    int64_t channel = n * conv->in_channels + k / conv->group_out * conv->group_in;
-    const float *x = (const float *)conv->x->data + channel * conv->in_spatial;
-    int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];
-    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
-        start[a] = at[a] * window->stride[a] - window->pad_begin[a];
-        prn_window_clip(window, a, start[a], &first[a], &last[a]);
-    }
-    float sum = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {
-        for (int64_t i = first[0]; i < last[0]; i++) {
-            for (int64_t j = first[1]; j < last[1]; j++) {
-                int64_t row = (start[0] + i * window->dilation[0]) * window->in[1] + start[1] + j * window->dilation[1];
-                const float *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];
-                for (int64_t t = first[2]; t < last[2]; t++)
-                    sum += x[row * window->in[2] + start[2] + t * window->dilation[2]] * taps[t];
-            }
+    const int64_t *out = conv->window.out;
+    for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
+        for (int64_t p = 0; p < conv->out_spatial; p++) {
+            const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
+            sum(conv, plane / conv->out_channels, plane % conv->out_channels, at, plane * conv->out_spatial + p);
         }
+        if (!context->post_ops) continue;
+        prn_post_ops_apply_f32(context, (float *)conv->y->data + plane * conv->out_spatial, plane * conv->out_spatial,
+                               conv->out_spatial);
     }
-    return sum;
 }
 
 static prony_status run_reference(const prony_context *context)
 {
+    static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+        PRN_FLOAT_TYPES(SUM_ROW, )};
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    float *y = context->outputs[0]->data;
-    const int64_t *out = conv.window.out;
-    for (int64_t plane = 0; plane < conv.batch * conv.out_channels; plane++) {
-        for (int64_t p = 0; p < conv.out_spatial; p++) {
-            const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
-            y[plane * conv.out_spatial + p] =
-                reference_sum(&conv, plane / conv.out_channels, plane % conv.out_channels, at);
-        }
-        prn_post_ops_apply_f32(context, y + plane * conv.out_spatial, plane * conv.out_spatial, conv.out_spatial);
-    }
+    prn_conv_reference(context, &conv, sums[conv.x->dtype]);
     return PRONY_OK;
 }
 
@@ -225,8 +240,25 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
+#define NATIVE                                                                                                         \
+    {                                                                                                                  \
+        .name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,       \
+        .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true                               \
+    }
+static const prn_kernel native = NATIVE;
+PRN_WIDENED(half, &native)
+
 static const prn_kernel kernels[] = {
 #ifdef PRN_HAVE_DNNL
+    {.name = "conv_f32_direct",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = prn_conv_direct_usable,
+     .layouts = prn_conv_direct_layouts,
+     .prepare = prn_conv_direct_prepare,
+     .run = prn_conv_direct_run,
+     .inplace = ~UINT32_C(7),
+     .post_ops = true},
     {.name = "conv_f32_dnnl",
      .backend = "dnnl",
      .types = PRN_TYPE_F32,
@@ -239,14 +271,9 @@ static const prn_kernel kernels[] = {
      .inplace = ~UINT32_C(7),
      .post_ops = true},
 #endif
-    {.name = "conv_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_conv_native_usable,
-     .prepare = prn_conv_native_prepare,
-     .run = prn_conv_native_run,
-     .post_ops = true},
-    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference, .post_ops = true},
+    NATIVE,
+    PRN_WIDENED_ROW(half, "conv_half_native"),
+    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
     {0}};
 
 const prn_op prn_op_conv = {.name = "Conv",

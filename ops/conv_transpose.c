@@ -10,6 +10,8 @@
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "ops/conv_native.h"
+#include "ops/number.h"
+#include "ops/widen.h"
 
 /* ---- shapes and cost */
 
@@ -151,39 +153,39 @@ static int64_t joined(const prn_window *window, int axis, int64_t at, int64_t t)
     return i < window->in[axis] ? i : -1;
 }
 
-static float reference_sum(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES])
-{
-    const prn_window *window = &conv->window;
-    int64_t group = k / conv->group_out;
-    float sum = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    for (int64_t t = 0; t < conv->kernel_volume; t++) {
-        int64_t z = joined(window, 0, at[0], t / (window->kernel[1] * window->kernel[2]));
-        int64_t y = joined(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);
-        int64_t x = joined(window, 2, at[2], t % window->kernel[2]);
-        if (z < 0 || y < 0 || x < 0) continue;
-        int64_t position = (z * window->in[1] + y) * window->in[2] + x;
-        for (int64_t c = group * conv->group_in; c < (group + 1) * conv->group_in; c++) {
-            float input = ((const float *)conv->x->data)[(n * conv->in_channels + c) * conv->in_spatial + position];
-            int64_t weight = (c * conv->group_out + k % conv->group_out) * conv->kernel_volume + t;
-            sum += input * ((const float *)conv->weights->data)[weight];
-        }
+/* Stores the sum for output channel k of image n at output position `at` as element `place`. */
+#define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
+    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
+                           int64_t place)                                                                              \
+    {                                                                                                                  \
+        const prn_window *window = &conv->window;                                                                      \
+        const storage *inputs = conv->x->data, *weights = conv->weights->data;                                         \
+        int64_t group = k / conv->group_out;                                                                           \
+        work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
+        for (int64_t t = 0; t < conv->kernel_volume; t++) {                                                            \
+            int64_t z = joined(window, 0, at[0], t / (window->kernel[1] * window->kernel[2]));                         \
+            int64_t y = joined(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);                           \
+            int64_t x = joined(window, 2, at[2], t % window->kernel[2]);                                               \
+            if (z < 0 || y < 0 || x < 0) continue;                                                                     \
+            int64_t position = (z * window->in[1] + y) * window->in[2] + x;                                            \
+            for (int64_t c = group * conv->group_in; c < (group + 1) * conv->group_in; c++) {                          \
+                int64_t input = (n * conv->in_channels + c) * conv->in_spatial + position;                             \
+                int64_t weight = (c * conv->group_out + k % conv->group_out) * conv->kernel_volume + t;                \
+                sum += load(inputs[input]) * load(weights[weight]);                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        ((storage *)conv->y->data)[place] = store(sum);                                                                \
     }
-    return sum;
-}
+PRN_FLOAT_TYPES(DEFINE_SUM, )
 
 static prony_status run_reference(const prony_context *context)
 {
+    static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+        PRN_FLOAT_TYPES(SUM_ROW, )};
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
-    float *y = context->outputs[0]->data;
-    const int64_t *out = conv.window.out;
-    for (int64_t plane = 0; plane < conv.batch * conv.out_channels; plane++) {
-        for (int64_t p = 0; p < conv.out_spatial; p++) {
-            const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
-            y[plane * conv.out_spatial + p] =
-                reference_sum(&conv, plane / conv.out_channels, plane % conv.out_channels, at);
-        }
-    }
+    prn_conv_reference(context, &conv, sums[conv.x->dtype]);
     return PRONY_OK;
 }
 
@@ -195,14 +197,18 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INTS(prn_conv_params, output_shape),
                                    {0}};
 
+#define NATIVE                                                                                                         \
+    {                                                                                                                  \
+        .name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,       \
+        .prepare = prepare_native, .run = run_native                                                                   \
+    }
+static const prn_kernel native = NATIVE;
+PRN_WIDENED(half, &native)
+
 static const prn_kernel kernels[] = {
-    {.name = "convtranspose_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .prepare = prepare_native,
-     .run = run_native},
-    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference},
+    NATIVE,
+    PRN_WIDENED_ROW(half, "convtranspose_half_native"),
+    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
 const prn_op prn_op_conv_transpose = {.name = "ConvTranspose",

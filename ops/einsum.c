@@ -6,6 +6,7 @@
  * walks the whole space. Invariant: nothing is kept between calls but the equation, which is parsed each time. */
 #include "base/parallel.h"
 #include "ops/product.h"
+#include "ops/widen.h"
 
 #include <string.h>
 
@@ -317,20 +318,20 @@ typedef struct reference_job {
     const space *s;
 } reference_job;
 
-/* The sum for the output element at which the operands start. */
-#define SUM(name, type, sum_type)                                                                                      \
+/* The sum, of type P, for the output element at which the operands start. */
+#define SUM(P, DTYPE, name, storage, work, load, store)                                                                \
     static void sum_##name(const space *s, const int64_t *start, void *y, int64_t at)                                  \
     {                                                                                                                  \
         int64_t index[MAX_AXES] = {0}, offset[MAX_OPERANDS];                                                           \
         memcpy(offset, start, sizeof offset);                                                                          \
-        sum_type sum = 0;                                                                                              \
+        P sum = 0;                                                                                                     \
         for (bool more = true; more;) {                                                                                \
-            sum_type product = (sum_type)((const type *)s->data[0])[offset[0]];                                        \
-            for (int i = 1; i < s->operands; i++) product *= (sum_type)((const type *)s->data[i])[offset[i]];          \
+            P product = (P)load(((const storage *)s->data[0])[offset[0]]);                                             \
+            for (int i = 1; i < s->operands; i++) product *= (P)load(((const storage *)s->data[i])[offset[i]]);        \
             sum += product;                                                                                            \
             more = advance(s, index, offset);                                                                          \
         }                                                                                                              \
-        ((type *)y)[at] = (type)sum;                                                                                   \
+        ((storage *)y)[at] = store((work)sum);                                                                         \
     }
 
 /* Next point of the summed axes; false after the last. */
@@ -345,28 +346,18 @@ static bool advance(const space *s, int64_t *index, int64_t *offset)
     return false;
 }
 
-SUM(f32, float, double)
-SUM(f64, double, double)
-SUM(i32, int32_t, uint32_t)
-SUM(i64, int64_t, uint64_t)
-SUM(u32, uint32_t, uint32_t)
-SUM(u64, uint64_t, uint64_t)
+PRN_FLOAT_TYPES(SUM, double)
+PRN_INTEGER_TYPES(SUM, uint64_t)
 
 static void (*sum_of(prony_dtype dtype))(const space *, const int64_t *, void *, int64_t)
 {
     switch (dtype) {
-    case PRONY_FLOAT64:
-        return sum_f64;
-    case PRONY_INT32:
-        return sum_i32;
-    case PRONY_INT64:
-        return sum_i64;
-    case PRONY_UINT32:
-        return sum_u32;
-    case PRONY_UINT64:
-        return sum_u64;
+#define SUM_CASE(P, DTYPE, name, storage, work, load, store)                                                           \
+    case PRONY_##DTYPE:                                                                                                \
+        return sum_##name;
+        PRN_NUMBER_TYPES(SUM_CASE, )
     default:
-        return sum_f32;
+        return NULL;
     }
 }
 
@@ -406,13 +397,17 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {
     {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(einsum_params, equation), .required = true}, {0}};
 
+#define NATIVE                                                                                                         \
+    {                                                                                                                  \
+        .name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,              \
+        .prepare = native_prepare, .run = native_run                                                                   \
+    }
+static const prn_kernel native = NATIVE;
+PRN_WIDENED(half, &native)
+
 static const prn_kernel kernels[] = {
-    {.name = "einsum_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .prepare = native_prepare,
-     .run = native_run},
+    NATIVE,
+    PRN_WIDENED_ROW(half, "einsum_half_native"),
     {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = run_reference},
     {0}};
 

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "ops/blas.h"
 #include "ops/product.h"
+#include "ops/widen.h"
 
 /* What both operators know of themselves from shapes; data pointers are whatever the context has. */
 typedef prony_status (*describe_fn)(const prony_context *context, prn_product *out);
@@ -102,60 +103,20 @@ static prony_status gemm_infer(const prony_context *context)
 /* ---- MatMul -------------------------------------------------------------------------------------------------------
  */
 
-/* Operands with the vector cases made matrices; `batch` is the broadcast shape of the leading dimensions. */
-typedef struct matmul_shapes {
-    prony_shape a, b, batch;
-    bool a_vector, b_vector;
-} matmul_shapes;
-
-static prony_shape leading(const prony_shape *shape)
-{
-    prony_shape out = *shape;
-    out.rank -= 2;
-    return out;
-}
-
-static prony_status matmul_shapes_of(const prony_context *context, matmul_shapes *out)
-{
-    out->a = context->inputs[0]->shape;
-    out->b = context->inputs[1]->shape;
-    out->a_vector = out->a.rank == 1;
-    out->b_vector = out->b.rank == 1;
-    if (out->a_vector) out->a = prn_shape_make(2, (const int64_t[]){1, out->a.dim[0]});
-    if (out->b_vector) out->b = prn_shape_make(2, (const int64_t[]){out->b.dim[0], 1});
-    if (out->a.dim[out->a.rank - 1] != out->b.dim[out->b.rank - 2])
-        return refuse(context, "the inner dimensions differ");
-    const prony_shape a = leading(&out->a), b = leading(&out->b);
-    if (!prn_shape_broadcast(&out->batch, &a, &b)) return refuse(context, "the leading dimensions do not broadcast");
-    return PRONY_OK;
-}
-
 static prony_status matmul_describe(const prony_context *context, prn_product *out)
 {
-    matmul_shapes s;
-    PRN_TRY(matmul_shapes_of(context, &s));
-    const int64_t m = s.a.dim[s.a.rank - 2], k = s.a.dim[s.a.rank - 1], n = s.b.dim[s.b.rank - 1];
-    *out = prn_product_make(context->inputs[0]->dtype, m, n, k);
-    out->a = context->inputs[0]->data;
-    out->b = context->inputs[1]->data;
+    const prony_value *b = context->inputs[1];
+    prony_shape y;
+    PRN_TRY(prn_product_matmul(context, context->inputs[0], b, out, &y));
     out->c = context->outputs[0]->data;
-    out->a_row = k;
-    out->b_row = n;
-    out->a_col = out->b_col = 1;
-    int64_t a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
-    const prony_shape a = leading(&s.a), b = leading(&s.b);
-    prn_shape_broadcast_strides(&a, &s.batch, a_step);
-    prn_shape_broadcast_strides(&b, &s.batch, b_step);
-    prn_shape_strides(&s.batch, c_step);
-    for (int d = 0; d < s.batch.rank; d++)
-        prn_product_batch(out, s.batch.dim[d], a_step[d] * m * k, b_step[d] * k * n, c_step[d] * m * n);
     prn_product_fold(out);
+
     const prony_value *bias = added_input(context);
     if (!bias) return PRONY_OK;
-    if (bias->shape.rank != 1 || bias->shape.dim[0] != n || s.b_vector) {
+    if (bias->shape.rank != 1 || bias->shape.dim[0] != out->n || b->shape.rank == 1) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "bias is %s, wanted [%lld]", prn_value_text(bias, text),
-                          (long long)n);
+                          (long long)out->n);
     }
     out->bias = bias->data;
     out->bias_col = 1;
@@ -164,16 +125,11 @@ static prony_status matmul_describe(const prony_context *context, prn_product *o
 
 static prony_status matmul_infer(const prony_context *context)
 {
-    PRN_TRY(check_types(context));
-    PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
-    PRN_TRY(prn_check_rank(context, 1, 1, PRONY_MAX_RANK));
-    matmul_shapes s;
-    PRN_TRY(matmul_shapes_of(context, &s));
-    prony_shape y = s.batch;
-    if (!s.a_vector) y.dim[y.rank++] = s.a.dim[s.a.rank - 2];
-    if (!s.b_vector) y.dim[y.rank++] = s.b.dim[s.b.rank - 1];
-    PRN_TRY(set_output(context, context->inputs[0]->dtype, &y));
     prn_product product;
+    prony_shape y;
+    PRN_TRY(check_types(context));
+    PRN_TRY(prn_product_matmul(context, context->inputs[0], context->inputs[1], &product, &y));
+    prn_set_output(context, 0, context->inputs[0]->dtype, &y);
     return matmul_describe(context, &product); /* for what it checks */
 }
 
@@ -267,8 +223,16 @@ BLAS_KERNELS(matmul)
 #define BLAS_ROW(op)
 #endif
 
-static const prn_kernel gemm_kernels[] = {NATIVE_ROW(gemm), BLAS_ROW(gemm) REFERENCE_ROW(gemm), {0}};
-static const prn_kernel matmul_kernels[] = {NATIVE_ROW(matmul), BLAS_ROW(matmul) REFERENCE_ROW(matmul), {0}};
+static const prn_kernel gemm_native = NATIVE_ROW(gemm), matmul_native = NATIVE_ROW(matmul);
+PRN_WIDENED(gemm_half, &gemm_native)
+PRN_WIDENED(matmul_half, &matmul_native)
+
+static const prn_kernel gemm_kernels[] = {
+    NATIVE_ROW(gemm), PRN_WIDENED_ROW(gemm_half, "gemm_half_native"), BLAS_ROW(gemm) REFERENCE_ROW(gemm), {0}};
+static const prn_kernel matmul_kernels[] = {NATIVE_ROW(matmul),
+                                            PRN_WIDENED_ROW(matmul_half, "matmul_half_native"),
+                                            BLAS_ROW(matmul) REFERENCE_ROW(matmul),
+                                            {0}};
 
 const prn_op prn_op_gemm = {.name = "Gemm",
                             .domain = "",

@@ -1,6 +1,7 @@
 /* Normalisation along one axis without a mean: LpNormalization, and RMSNormalization over trailing axes.
  * The reference sees [outer, length, inner] and works in double. Owns nothing.
  * Invariant: a row is one task. */
+#include "ops/affine.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -15,6 +16,7 @@ typedef struct lp_job {
     int64_t outer, length, inner;
     int64_t p; /* 0: root of the mean square */
     float epsilon;
+    prn_affine wide_scale;
 } lp_job;
 
 static int64_t axis_of(const prony_context *context)
@@ -28,14 +30,16 @@ static lp_job job_of(const prony_context *context, bool rms)
     const lp_params *params = context->params;
     const prony_shape *shape = &context->inputs[0]->shape;
     const int first = (int)axis_of(context), last = rms ? shape->rank : first + 1;
-    return (lp_job){.x = context->inputs[0],
-                    .y = context->outputs[0],
-                    .scale = rms ? prn_input(context, 1) : NULL,
-                    .outer = prn_shape_count(shape, 0, first),
-                    .length = prn_shape_count(shape, first, last),
-                    .inner = prn_shape_count(shape, last, shape->rank),
-                    .p = rms ? 0 : params->p,
-                    .epsilon = params->epsilon};
+    lp_job job = {.x = context->inputs[0],
+                  .y = context->outputs[0],
+                  .scale = rms ? prn_input(context, 1) : NULL,
+                  .outer = prn_shape_count(shape, 0, first),
+                  .length = prn_shape_count(shape, first, last),
+                  .inner = prn_shape_count(shape, last, shape->rank),
+                  .p = rms ? 0 : params->p,
+                  .epsilon = params->epsilon};
+    if (rms && prn_affine_make(context, 1, first, &job.wide_scale) != PRONY_OK) job.scale = NULL;
+    return job;
 }
 
 static void reference_row(const lp_job *job, int64_t first)
@@ -51,7 +55,7 @@ static void reference_row(const lp_job *job, int64_t first)
     for (int64_t i = 0; i < job->length; i++) {
         const int64_t at = first + i * job->inner;
         double value = sum == 0.0 ? 0.0 : prn_get_f64(job->x->data, dtype, at) / sum;
-        if (job->scale) value *= prn_get_f64(job->scale->data, job->scale->dtype, i);
+        if (job->scale) value *= prn_affine_get(&job->wide_scale, at);
         prn_put_f64(job->y->data, dtype, at, value);
     }
 }
@@ -100,7 +104,7 @@ static prony_status native_rms(const prony_context *context)
 static bool all_f32(const prony_context *context)
 {
     const prony_value *scale = prn_input(context, 1);
-    return !scale || scale->dtype == PRONY_FLOAT32;
+    return !scale || (scale->dtype == PRONY_FLOAT32 && job_of(context, true).wide_scale.vector);
 }
 
 static prony_status infer_axis(const prony_context *context)
@@ -122,12 +126,8 @@ static prony_status infer_rms(const prony_context *context)
 {
     PRN_TRY(infer_axis(context));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPES_FLOAT));
-    const prony_value *scale = prn_input(context, 1);
-    const int64_t length = job_of(context, true).length;
-    char text[PRN_SHAPE_TEXT_BYTES];
-    if (!scale || prony_shape_numel(&scale->shape) == length) return PRONY_OK;
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "scale is %s, wanted %lld elements", prn_value_text(scale, text),
-                      (long long)length);
+    prn_affine scale;
+    return prn_affine_make(context, 1, (int)axis_of(context), &scale);
 }
 
 static uint64_t row_facts(const prony_context *context, prony_cost *cost, const lp_job *job)

@@ -2,6 +2,7 @@
  * All three take the mean and variance of `length` consecutive elements, `rows` times, and differ in which scale and
  * bias an element meets: number (element / run) mod period of the vectors. Owns nothing. Invariant: a row is normalised
  * by one task, so sums have one order. */
+#include "ops/affine.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -14,6 +15,8 @@ typedef struct row_norm {
     int64_t rows, length;
     int64_t run, period;
     float epsilon;
+    bool spread; /* scale or bias is no vector of a row: they are read as these broadcast */
+    prn_affine wide_scale, wide_bias;
 } row_norm;
 
 typedef struct norm_params {
@@ -38,6 +41,12 @@ static void reference_row(const row_norm *norm, int64_t row)
     for (int64_t i = 0; i < norm->length; i++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         double value = (prn_get_f64(norm->x->data, dtype, first + i) - mean) * inverse;
+        if (norm->spread) {
+            if (norm->scale) value *= prn_affine_get(&norm->wide_scale, first + i);
+            if (norm->bias) value += prn_affine_get(&norm->wide_bias, first + i);
+            prn_put_f64(norm->y->data, dtype, first + i, value);
+            continue;
+        }
         if (norm->scale) value *= prn_get_f64(norm->scale->data, norm->scale->dtype, at);
         if (norm->bias) value += prn_get_f64(norm->bias->data, norm->bias->dtype, at);
         prn_put_f64(norm->y->data, dtype, first + i, value);
@@ -123,10 +132,18 @@ static row_norm layer_norm_of(const prony_context *context)
                      .run = 1,
                      .epsilon = ((const norm_params *)context->params)->epsilon};
     norm.period = norm.length;
+    if (prn_affine_make(context, 1, axis, &norm.wide_scale) == PRONY_OK &&
+        prn_affine_make(context, 2, axis, &norm.wide_bias) == PRONY_OK)
+        norm.spread = (norm.scale && !norm.wide_scale.vector) || (norm.bias && !norm.wide_bias.vector);
     return norm;
 }
 
-/* The affine vectors have the normalised axes' extents, as exporters write them. */
+/* Mean and inverse deviation come in the type that stash_type names. */
+static prony_dtype stash_type(const prony_context *context)
+{
+    return (prony_dtype)((const norm_params *)context->params)->stash_type;
+}
+
 static prony_status check_affine(const prony_context *context, size_t input, int64_t wanted)
 {
     const prony_value *value = prn_input(context, input);
@@ -146,14 +163,19 @@ static prony_status infer_layer_norm(const prony_context *context)
         return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d",
                           (long long)((const norm_params *)context->params)->axis, x->shape.rank);
     }
-    const int64_t length = prn_shape_count(&x->shape, (int)axis, x->shape.rank);
-    PRN_TRY(check_affine(context, 1, length));
-    PRN_TRY(check_affine(context, 2, length));
+    prn_affine scale, bias;
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_type(context, 2, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_affine_make(context, 1, (int)axis, &scale));
+    PRN_TRY(prn_affine_make(context, 2, (int)axis, &bias));
+    const int64_t stash = ((const norm_params *)context->params)->stash_type;
+    if (stash < 0 || stash >= PRONY_DTYPE_COUNT || !(PRN_TYPES_FLOAT & PRN_TYPE(stash)))
+        return prony_fail(context, PRONY_INVALID_MODEL, "stash_type %lld is no float type", (long long)stash);
     prony_shape reduced = x->shape;
     for (int d = (int)axis; d < reduced.rank; d++) reduced.dim[d] = 1;
     prn_set_output(context, 0, x->dtype, &x->shape);
-    prn_set_output(context, 1, PRONY_FLOAT32, &reduced);
-    prn_set_output(context, 2, PRONY_FLOAT32, &reduced);
+    prn_set_output(context, 1, stash_type(context), &reduced);
+    prn_set_output(context, 2, stash_type(context), &reduced);
     return PRONY_OK;
 }
 
@@ -181,6 +203,11 @@ static prony_status run_layer_norm(const prony_context *context)
 {
     row_norm norm = layer_norm_of(context);
     return run_rows(context, &norm, reference_rows);
+}
+
+static bool usable_layer_norm(const prony_context *context)
+{
+    return all_f32(context) && stash_type(context) == PRONY_FLOAT32 && !layer_norm_of(context).spread;
 }
 
 static prony_status native_layer_norm(const prony_context *context)
@@ -286,21 +313,21 @@ static const prn_param group_norm_attributes[] = {
         .cost_text = "5 n + 2 r, + n with scale, + n with bias; madds n if both; special n + 3 r",                     \
         .kernels = row##_kernels,                                                                                      \
     };
-#define KERNELS(row)                                                                                                   \
+#define KERNELS(row, usable_row)                                                                                       \
     static const prn_kernel row##_kernels[] = {                                                                        \
         {.name = #row "_f32_native",                                                                                   \
          .backend = "native",                                                                                          \
          .types = PRN_TYPE_F32,                                                                                        \
-         .usable = all_f32,                                                                                            \
+         .usable = usable_row,                                                                                         \
          .run = native_##row,                                                                                          \
          .inplace = 1},                                                                                                \
         {.name = #row "_reference", .backend = "reference", .run = run_##row, .inplace = 1},                           \
         {0}};
 
-KERNELS(layer_norm)
-KERNELS(instance_norm)
-KERNELS(group_norm)
-DESCRIPTOR(layer_norm, "LayerNormalization", "", 17, layer_norm, 2, 3)
+KERNELS(layer_norm, usable_layer_norm)
+KERNELS(instance_norm, all_f32)
+KERNELS(group_norm, all_f32)
+DESCRIPTOR(layer_norm, "LayerNormalization", "", 1, layer_norm, 2, 3) /* ONNX Runtime writes it below opset 17 too */
 DESCRIPTOR(prony_layer_norm, "LayerNormalization", "prony", 1, layer_norm, 2, 3)
 DESCRIPTOR(instance_norm, "InstanceNormalization", "", 6, instance_norm, 3, 1)
 DESCRIPTOR(group_norm, "GroupNormalization", "", 18, group_norm, 3, 1)

@@ -69,6 +69,10 @@ static void param_default(const prn_param *param, char *field)
     }
 }
 
+/* What an empty list points at, so that copying none of it needs no exception. */
+static const int64_t no_ints[1];
+static const float no_floats[1];
+
 static void param_set(const prn_param *param, const prn_attr *attr, char *field)
 {
     switch (param->type) {
@@ -82,10 +86,10 @@ static void param_set(const prn_param *param, const prn_attr *attr, char *field)
         *(const char **)(void *)field = attr->s.data;
         break;
     case PRN_PARAM_INTS:
-        *(prn_ints *)(void *)field = (prn_ints){attr->ints, attr->count, true};
+        *(prn_ints *)(void *)field = (prn_ints){attr->count ? attr->ints : no_ints, attr->count, true};
         break;
     case PRN_PARAM_FLOATS:
-        *(prn_floats *)(void *)field = (prn_floats){attr->floats, attr->count, true};
+        *(prn_floats *)(void *)field = (prn_floats){attr->count ? attr->floats : no_floats, attr->count, true};
         break;
     case PRN_PARAM_TENSOR:
         *(const prony_value **)(void *)field = attr->tensor;

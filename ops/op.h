@@ -15,7 +15,7 @@
 /* ---- attributes ------------------------------------------------------------------------------------------------- */
 
 typedef struct prn_ints {
-    const int64_t *v;
+    const int64_t *v; /* not NULL where present */
     size_t count;
     bool present;
 } prn_ints;
@@ -101,7 +101,9 @@ typedef struct prn_host {
     prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
                            prony_status (*build)(const prony_context *context, void *argument, void *packed),
                            void *argument, const void **out);
-    /* Infers a subgraph for the given inputs; fills type and shape of `outputs` (rank -1: depends on data). */
+    /* Infers a subgraph for inputs of the given types; fills type and shape of `outputs` (dtype PRONY_UNDEFINED, rank -1: open
+     * until it runs), and data where an output is constant. At bind time each call with other types than before binds anew
+     * (types from the last call are what runs); at run time it says what was bound. */
     prony_status (*subgraph_infer)(const prony_context *context, const struct prn_graph *graph,
                                    const prony_value *const *inputs, size_t input_count, prony_value *outputs,
                                    size_t output_count);
@@ -115,6 +117,28 @@ typedef struct prn_host {
     /* Gives outputs[index] bytes of the arena's dynamic region for the type and shape that it now holds. For outputs whose
      * shape infer left unknown even with all data present. */
     prony_status (*output_alloc)(const prony_context *context, size_t index);
+    /* How many inputs (or outputs) a subgraph has, and what it declares of number `index`, if there is one of that number
+     * (dtype PRONY_UNDEFINED, rank -1, dim -1: undeclared). */
+    prony_status (*subgraph_port)(const prony_context *context, const struct prn_graph *graph, bool output, size_t index,
+                                  size_t *count, prony_value *declared);
+
+    /* ---- values of the operator's own while it runs. They live in the arena's dynamic region, are never written to once
+     * they are filled, and may be held several times over. What an operator does not hand on it drops; after a failed run
+     * the engine releases everything. */
+
+    /* Elements for the type and shape that *value holds. */
+    prony_status (*value_take)(const prony_context *context, prony_value *value);
+    /* Room for `count` items, zeroed, of the sequence or optional *value. */
+    prony_status (*items_take)(const prony_context *context, prony_value *value, size_t count);
+    /* *out holds what `from` has: the same bytes where they are the dynamic region's already, else a copy. */
+    prony_status (*value_keep)(const prony_context *context, const prony_value *from, prony_value *out);
+    void (*value_drop)(const prony_context *context, prony_value *value);
+    /* Output `index` becomes *value, which is the operator's own and no longer is afterwards. */
+    prony_status (*output_set)(const prony_context *context, size_t index, prony_value *value);
+    /* Bytes for the text of string elements; they stay until the run's outputs are gone. */
+    prony_status (*text_take)(const prony_context *context, size_t bytes, char **text);
+    /* How many trips one Loop may make. */
+    int64_t (*trip_limit)(const prony_context *context);
 } prn_host;
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------ */
@@ -162,7 +186,9 @@ enum {
     PRN_OP_RANDOM = 4,        /* never evaluated at bind time */
     PRN_OP_INT_WEIGHTS = 8,   /* its constant integer inputs of rank >= 1 are weights */
     PRN_OP_DATA_SHAPE = 16,   /* output shape depends on run-time data even when all inputs are given by shape */
-    PRN_OP_SHAPE_ONLY = 32    /* the result depends on input 0's shape, not on its data (Shape, Size) */
+    PRN_OP_SHAPE_ONLY = 32,   /* the result depends on input 0's shape, not on its data (Shape, Size) */
+    PRN_OP_OPEN = 64          /* takes sequences and optionals too, and infer also sees inputs of which nothing is known yet
+                                 (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
 };
 
 typedef struct prn_op {

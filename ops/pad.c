@@ -36,7 +36,7 @@ static prony_status pad_check(const prony_context *context)
 {
     const pad_params *params = context->params;
     if (pad_mode_of(context) == PAD_UNKNOWN) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s' in opset %lld", params->mode,
+        return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s' is not supported in opset %lld", params->mode,
                           (long long)context->node->opset);
     }
     if (context->node->opset < 11 && !params->pads.present) {
@@ -104,7 +104,7 @@ static prony_status pad_infer(const prony_context *context)
     pad_plan plan;
     bool known;
     PRN_TRY(prn_check_movable(context, 0));
-    if (in->dtype == PRONY_STRING) return prony_fail(context, PRONY_UNSUPPORTED, "input 0 holds strings");
+    if (in->dtype == PRONY_STRING) return prony_fail(context, PRONY_UNSUPPORTED, "tensors of strings are not supported");
     if (value && (value->dtype != in->dtype || prony_shape_numel(&value->shape) != 1)) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "constant_value is %s, wanted one %s",
@@ -239,7 +239,7 @@ static prony_status pad_constant(const prony_context *context, pad_work *work)
     } else if (work->in->dtype == PRONY_FLOAT64) {
         memcpy(work->constant, &wide, sizeof wide);
     } else if (value != 0.0f) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "value %g for %s", wide, prony_dtype_name(work->in->dtype));
+        return prony_fail(context, PRONY_UNSUPPORTED, "a value of %g for %s is not supported", wide, prony_dtype_name(work->in->dtype));
     }
     return PRONY_OK;
 }

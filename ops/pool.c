@@ -1,20 +1,21 @@
-/* MaxPool and AveragePool; their global forms are in pool_global.c.
+/* MaxPool, AveragePool and LpPool; their global forms are in pool_global.c.
  *
  * The native kernel runs in whatever layout its input has: a tensor is [outer][D, H, W][lanes] with lanes 1 (plain), 8
  * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: each
  * output combines its window's elements in row-major order, whatever the layout and the number of threads. */
-#include "ops/window.h"
+#include "ops/pool.h"
 
 #include "base/parallel.h"
-#include "base/shape.h"
+#include "ops/copy_nd.h"
+#include "ops/number.h"
+#include "ops/window.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 typedef struct pool_params {
     prn_window_params window;
-    int64_t count_include_pad, storage_order;
+    int64_t count_include_pad, storage_order, p;
 } pool_params;
 
 /* ---- shapes and cost */
@@ -26,6 +27,12 @@ static prony_status check(const prony_context *context)
         return prony_fail(context, PRONY_INVALID_MODEL, "storage_order is %lld; it must be 0 or 1",
                           (long long)params->storage_order);
     return prn_window_check(context, &params->window);
+}
+
+static prony_status check_lp(const prony_context *context)
+{
+    PRN_TRY(check(context));
+    return prn_pool_check_p(context, ((const pool_params *)context->params)->p);
 }
 
 static prony_status read_window(const prony_context *context, prn_window *window)
@@ -53,8 +60,7 @@ static prony_status infer_types(const prony_context *context, uint32_t types)
     return PRONY_OK;
 }
 
-#define MAX_TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
-#define AVERAGE_TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64))
+#define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 
 static prony_status infer_max(const prony_context *context)
 {
@@ -63,7 +69,7 @@ static prony_status infer_max(const prony_context *context)
 
 static prony_status infer_average(const prony_context *context)
 {
-    return infer_types(context, AVERAGE_TYPES);
+    return infer_types(context, PRN_TYPES_FLOAT);
 }
 
 static prony_status cost_window(const prony_context *context, prony_cost *cost, bool average)
@@ -89,6 +95,15 @@ static prony_status cost_average(const prony_context *context, prony_cost *cost)
     return cost_window(context, cost, true);
 }
 
+static prony_status cost_lp(const prony_context *context, prony_cost *cost)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    prn_cost_fact(cost, "kernel_volume", prn_window_volume(window.kernel));
+    return prn_pool_cost_lp(context, cost, (uint64_t)prn_window_volume(window.kernel),
+                            ((const pool_params *)context->params)->p);
+}
+
 /* ---- windows */
 
 /* Input positions first, last along each axis, for one output position. */
@@ -104,25 +119,12 @@ static void find_reach(const prn_window *window, const int64_t at[PRN_WINDOW_AXE
     }
 }
 
-/* What an average along one axis counts: the taps inside the input, or inside the padded input. */
-static int64_t counted(const prn_window *window, int axis, int64_t at, bool padding)
-{
-    int64_t start = at * window->stride[axis] - window->pad_begin[axis], first, last;
-    if (!padding) {
-        prn_window_clip(window, axis, start, &first, &last);
-        return last - first;
-    }
-    int64_t room = window->in[axis] + window->pad_end[axis] - start;
-    last = (room + window->dilation[axis] - 1) / window->dilation[axis];
-    return last < window->kernel[axis] ? last : window->kernel[axis];
-}
-
 /* Every output position sees at least one input, so that lanes of zeros stay zeros. */
 static bool all_windows_meet_input(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         for (int64_t o = 0; o < window->out[a]; o++) {
-            if (counted(window, a, o, false) == 0) return false;
+            if (prn_window_taps(window, a, o, false) == 0) return false;
         }
     }
     return true;
@@ -165,9 +167,10 @@ static inline void combine_row(float *y, const float *x, int64_t stride, int64_t
 
 static void divide_row(const job *job, int64_t z, int64_t row, float *y)
 {
-    int64_t depth_rows = counted(&job->window, 0, z, job->padding) * counted(&job->window, 1, row, job->padding);
+    int64_t depth_rows =
+        prn_window_taps(&job->window, 0, z, job->padding) * prn_window_taps(&job->window, 1, row, job->padding);
     for (int64_t i = 0; i < job->window.out[2]; i++) {
-        float count = (float)(depth_rows * counted(&job->window, 2, i, job->padding));
+        float count = (float)(depth_rows * prn_window_taps(&job->window, 2, i, job->padding));
         for (int64_t l = 0; l < job->lanes; l++) y[i * job->lanes + l] /= count;
     }
 }
@@ -254,11 +257,21 @@ static void any_layout(const prony_context *context, prn_layout *in, prn_layout 
 
 /* ---- reference */
 
+/* One output element after another: [begin, end) of them. */
+typedef struct plain_job {
+    prn_window window;
+    const prony_value *x;
+    prony_value *y;
+    int64_t *indices;
+    int64_t in_plane, out_plane, p; /* p: 0 is an average */
+    bool column_major, padding;
+} plain_job;
+
 /* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
-#define DEFINE_LARGEST(name, type)                                                                                     \
-    static int64_t name(const void *data, const prn_window *window, const reach *reach)                                \
+#define DEFINE_LARGEST(P, DTYPE, name, storage, work, load, store)                                                     \
+    static int64_t largest_##name(const void *data, const prn_window *window, const reach *reach)                      \
     {                                                                                                                  \
-        const type *x = data;                                                                                          \
+        const storage *x = data;                                                                                       \
         int64_t best = -1;                                                                                             \
         for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
             for (int64_t j = reach->first[1]; j < reach->last[1]; j++) {                                               \
@@ -266,33 +279,27 @@ static void any_layout(const prony_context *context, prn_layout *in, prn_layout 
                     int64_t z = reach->start[0] + i * window->dilation[0];                                             \
                     int64_t row = reach->start[1] + j * window->dilation[1];                                           \
                     int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
-                    if (best < 0 || x[p] > x[best]) best = p;                                                          \
+                    if (best < 0 || load(x[p]) > load(x[best])) best = p;                                              \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
         return best;                                                                                                   \
     }
-DEFINE_LARGEST(largest_f32, float)
-DEFINE_LARGEST(largest_f64, double)
-DEFINE_LARGEST(largest_i8, int8_t)
-DEFINE_LARGEST(largest_u8, uint8_t)
+#define MAX_LIST(X, P)                                                                                                 \
+    PRN_FLOAT_TYPES(X, P)                                                                                              \
+    X(P, INT8, i8, int8_t, int64_t, prn_as_is, prn_as_is)                                                              \
+    X(P, UINT8, u8, uint8_t, int64_t, prn_as_is, prn_as_is)
+MAX_LIST(DEFINE_LARGEST, )
 
-/* The element that stands for a window without inputs. */
-static void store_lowest(prony_dtype dtype, void *y, int64_t index)
+static int64_t largest(const prony_value *x, int64_t first, const prn_window *window, const reach *reach)
 {
-    switch (dtype) {
-    case PRONY_FLOAT32:
-        ((float *)y)[index] = -INFINITY;
-        break;
-    case PRONY_FLOAT64:
-        ((double *)y)[index] = -(double)INFINITY;
-        break;
-    case PRONY_INT8:
-        ((int8_t *)y)[index] = INT8_MIN;
-        break;
+    switch (x->dtype) {
+#define LARGEST_CASE(P, DTYPE, name, storage, work, load, store)                                                       \
+    case PRONY_##DTYPE:                                                                                                \
+        return largest_##name((const storage *)x->data + first, window, reach);
+        MAX_LIST(LARGEST_CASE, )
     default:
-        ((uint8_t *)y)[index] = 0;
-        break;
+        return -1;
     }
 }
 
@@ -304,76 +311,99 @@ static int64_t stored_index(const prn_window *window, int64_t p, bool column_maj
     return z + (y + x * window->in[1]) * window->in[0];
 }
 
-static prony_status run_max_reference(const prony_context *context)
+/* Where the window of output element p of a plane stands. */
+static void place_window(const plain_job *job, int64_t p, int64_t at[PRN_WINDOW_AXES], reach *reach)
 {
-    const prony_value *x = context->inputs[0];
-    prony_value *y = context->outputs[0], *indices = prn_output(context, 1);
-    prn_window window;
-    PRN_TRY(read_window(context, &window));
-    int64_t (*largest)(const void *, const prn_window *, const reach *) = x->dtype == PRONY_FLOAT32   ? largest_f32
-                                                                          : x->dtype == PRONY_FLOAT64 ? largest_f64
-                                                                          : x->dtype == PRONY_INT8    ? largest_i8
-                                                                                                      : largest_u8;
-    size_t size = prony_dtype_bytes(x->dtype, 1);
-    bool column_major = ((const pool_params *)context->params)->storage_order == 1;
-    int64_t in_plane = prn_window_volume(window.in), out_plane = prn_window_volume(window.out);
-    int64_t planes = x->shape.dim[0] * x->shape.dim[1], *wanted = indices ? indices->data : NULL;
-    for (int64_t i = 0; i < planes * out_plane; i++) {
-        int64_t plane = i / out_plane, p = i % out_plane;
-        const int64_t at[PRN_WINDOW_AXES] = {p / (window.out[1] * window.out[2]), p / window.out[2] % window.out[1],
-                                             p % window.out[2]};
+    const int64_t *out = job->window.out;
+    at[0] = p / (out[1] * out[2]);
+    at[1] = p / out[2] % out[1];
+    at[2] = p % out[2];
+    find_reach(&job->window, at, reach);
+}
+
+/* A window that lies in the padding gives the lowest value of the type. */
+static void find_maxima(void *argument, int64_t begin, int64_t end)
+{
+    const plain_job *job = argument;
+    const size_t size = prony_dtype_bytes(job->x->dtype, 1);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[PRN_WINDOW_AXES], first = i / job->out_plane * job->in_plane;
         reach reach;
-        find_reach(&window, at, &reach);
-        int64_t best = largest((const char *)x->data + (size_t)(plane * in_plane) * size, &window, &reach);
+        place_window(job, i % job->out_plane, at, &reach);
+        int64_t best = largest(job->x, first, &job->window, &reach);
         if (best < 0)
-            store_lowest(x->dtype, y->data, i);
+            prn_put_f64(job->y->data, job->y->dtype, i, -(double)INFINITY);
         else
-            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)(plane * in_plane + best) * size,
+            memcpy((char *)job->y->data + (size_t)i * size, (const char *)job->x->data + (size_t)(first + best) * size,
                    size);
-        if (wanted) wanted[i] = plane * in_plane + stored_index(&window, best < 0 ? 0 : best, column_major);
+        if (job->indices) job->indices[i] = first + stored_index(&job->window, best < 0 ? 0 : best, job->column_major);
     }
+}
+
+/* Sum over the window of x, or of |x|^p. */
+static double window_sum(const plain_job *job, int64_t plane, const reach *reach)
+{
+    const prn_window *window = &job->window;
+    double sum = 0;
+    for (int64_t a = reach->first[0]; a < reach->last[0]; a++) {
+        for (int64_t b = reach->first[1]; b < reach->last[1]; b++) {
+            int64_t row =
+                (reach->start[0] + a * window->dilation[0]) * window->in[1] + reach->start[1] + b * window->dilation[1];
+            int64_t first = plane + row * window->in[2] + reach->start[2];
+            for (int64_t c = reach->first[2]; c < reach->last[2]; c++) {
+                double x = prn_get_f64(job->x->data, job->x->dtype, first + c * window->dilation[2]);
+                sum += job->p == 0 ? x : prn_pool_power(x, job->p);
+            }
+        }
+    }
+    return sum;
+}
+
+static void sum_windows(void *argument, int64_t begin, int64_t end)
+{
+    const plain_job *job = argument;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[PRN_WINDOW_AXES], count = 1;
+        reach reach;
+        place_window(job, i % job->out_plane, at, &reach);
+        double sum = window_sum(job, i / job->out_plane * job->in_plane, &reach);
+        for (int a = 0; a < PRN_WINDOW_AXES; a++) count *= prn_window_taps(&job->window, a, at[a], job->padding);
+        prn_put_f64(job->y->data, job->y->dtype, i, job->p == 0 ? sum / (double)count : prn_pool_root(sum, job->p));
+    }
+}
+
+static prony_status run_plain(const prony_context *context, int64_t p,
+                              void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    const pool_params *params = context->params;
+    const prony_value *indices = prn_output(context, 1);
+    plain_job job = {.x = context->inputs[0],
+                     .y = context->outputs[0],
+                     .indices = indices ? indices->data : NULL,
+                     .p = p,
+                     .column_major = params->storage_order == 1,
+                     .padding = params->count_include_pad != 0};
+    PRN_TRY(read_window(context, &job.window));
+    job.in_plane = prn_window_volume(job.window.in);
+    job.out_plane = prn_window_volume(job.window.out);
+    const int64_t count = job.x->shape.dim[0] * job.x->shape.dim[1] * job.out_plane;
+    prn_parallel_items(context->threads, count, 8 * count * prn_window_volume(job.window.kernel), fn, &job);
     return PRONY_OK;
 }
 
-static double element(const prony_value *value, int64_t index)
+static prony_status run_max_reference(const prony_context *context)
 {
-    return value->dtype == PRONY_FLOAT32 ? (double)((const float *)value->data)[index]
-                                         : ((const double *)value->data)[index];
+    return run_plain(context, 0, find_maxima);
 }
 
 static prony_status run_average_reference(const prony_context *context)
 {
-    const prony_value *x = context->inputs[0];
-    prony_value *y = context->outputs[0];
-    prn_window window;
-    PRN_TRY(read_window(context, &window));
-    bool padding = ((const pool_params *)context->params)->count_include_pad != 0;
-    int64_t in_plane = prn_window_volume(window.in), out_plane = prn_window_volume(window.out);
-    for (int64_t i = 0; i < x->shape.dim[0] * x->shape.dim[1] * out_plane; i++) {
-        int64_t p = i % out_plane;
-        const int64_t at[PRN_WINDOW_AXES] = {p / (window.out[1] * window.out[2]), p / window.out[2] % window.out[1],
-                                             p % window.out[2]};
-        reach reach;
-        find_reach(&window, at, &reach);
-        double sum = 0;
-        for (int64_t a = reach.first[0]; a < reach.last[0]; a++) {
-            for (int64_t b = reach.first[1]; b < reach.last[1]; b++) {
-                for (int64_t c = reach.first[2]; c < reach.last[2]; c++) {
-                    int64_t row = (reach.start[0] + a * window.dilation[0]) * window.in[1] + reach.start[1] +
-                                  b * window.dilation[1];
-                    sum += element(x, i / out_plane * in_plane + row * window.in[2] + reach.start[2] +
-                                          c * window.dilation[2]);
-                }
-            }
-        }
-        int64_t count = 1;
-        for (int a = 0; a < PRN_WINDOW_AXES; a++) count *= counted(&window, a, at[a], padding);
-        if (y->dtype == PRONY_FLOAT32)
-            ((float *)y->data)[i] = (float)(sum / (double)count);
-        else
-            ((double *)y->data)[i] = sum / (double)count;
-    }
-    return PRONY_OK;
+    return run_plain(context, 0, sum_windows);
+}
+
+static prony_status run_lp_reference(const prony_context *context)
+{
+    return run_plain(context, ((const pool_params *)context->params)->p, sum_windows);
 }
 
 /* ---- descriptors */
@@ -383,6 +413,10 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(pool_params),
                                    PRN_INT(pool_params, count_include_pad, 0),
                                    PRN_INT(pool_params, storage_order, 0),
                                    {0}};
+static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
+                                      PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                      PRN_INT(pool_params, p, 2),
+                                      {0}};
 
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native",
@@ -401,8 +435,11 @@ static const prn_kernel average_kernels[] = {
      .usable = native_usable,
      .layouts = any_layout,
      .run = run_average_native},
-    {.name = "averagepool_ref", .backend = "reference", .types = AVERAGE_TYPES, .run = run_average_reference},
+    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
     {0}};
+
+static const prn_kernel lp_kernels[] = {
+    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
 
 const prn_op prn_op_max_pool = {.name = "MaxPool",
                                 .domain = "",
@@ -433,3 +470,18 @@ const prn_op prn_op_average_pool = {.name = "AveragePool",
                                     .cost = cost_average,
                                     .cost_text = "n K, n of them divisions",
                                     .kernels = average_kernels};
+
+const prn_op prn_op_lp_pool = {.name = "LpPool",
+                               .domain = "",
+                               .since_opset = 2,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .params = lp_params,
+                               .params_bytes = sizeof(pool_params),
+                               .check = check_lp,
+                               .infer = infer_average,
+                               .cost = cost_lp,
+                               .cost_text = PRN_POOL_LP_COST_TEXT,
+                               .kernels = lp_kernels};

@@ -1,25 +1,24 @@
-/* GlobalAveragePool and GlobalMaxPool: each channel of each image to one element.
+/* GlobalAveragePool, GlobalMaxPool and GlobalLpPool: each channel of each image to one element.
  *
  * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 8 or 16, so that element i of the run
  * belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order at
  * the end. NHWC keeps one result per channel. Nothing is kept between runs. Invariant: the order in which a result is
  * combined depends on shape and layout alone. */
-#include "ops/op.h"
+#include "ops/pool.h"
 
 #include "base/parallel.h"
-#include "base/shape.h"
+#include "ops/copy_nd.h"
+#include "ops/number.h"
 
 #include <math.h>
 
 enum { PARTIALS = 32 };
 
-#define TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64))
-
 /* ---- shapes and cost */
 
 static prony_status infer(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, TYPES));
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 3, PRONY_MAX_RANK));
     prony_shape shape = context->inputs[0]->shape;
     for (int i = 2; i < shape.rank; i++) {
@@ -50,6 +49,23 @@ static prony_status cost_average(const prony_context *context, prony_cost *cost)
     PRN_TRY(add_facts(context, cost));
     PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[0]->shape), 1, 0));
     return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 0, 1);
+}
+
+typedef struct lp_params {
+    int64_t p;
+} lp_params;
+
+static prony_status check_lp(const prony_context *context)
+{
+    return prn_pool_check_p(context, ((const lp_params *)context->params)->p);
+}
+
+static prony_status cost_lp(const prony_context *context, prony_cost *cost)
+{
+    const int64_t in = prony_shape_numel(&context->inputs[0]->shape),
+                  out = prony_shape_numel(&context->outputs[0]->shape);
+    PRN_TRY(add_facts(context, cost));
+    return prn_pool_cost_lp(context, cost, out > 0 ? (uint64_t)(in / out) : 0, ((const lp_params *)context->params)->p);
 }
 
 /* ---- native */
@@ -153,43 +169,56 @@ static void any_layout(const prony_context *context, prn_layout *in, prn_layout 
 
 /* ---- reference */
 
-static double get(const prony_value *value, int64_t index)
+typedef enum plain_kind { PLAIN_MAX, PLAIN_AVERAGE, PLAIN_LP } plain_kind;
+
+typedef struct plain_job {
+    const prony_value *x;
+    prony_value *y;
+    int64_t spatial, p;
+    plain_kind kind;
+} plain_job;
+
+static void pool_planes(void *argument, int64_t begin, int64_t end)
 {
-    return value->dtype == PRONY_FLOAT32 ? (double)((const float *)value->data)[index]
-                                         : ((const double *)value->data)[index];
+    const plain_job *job = argument;
+    for (int64_t plane = begin; plane < end; plane++) {
+        double result = job->kind == PLAIN_MAX ? -(double)INFINITY : 0.0;
+        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial; i++) {
+            const double x = prn_get_f64(job->x->data, job->x->dtype, i);
+            if (job->kind == PLAIN_MAX)
+                result = x > result || x != x ? x : result;
+            else
+                result += job->kind == PLAIN_AVERAGE ? x : prn_pool_power(x, job->p);
+        }
+        if (job->kind == PLAIN_AVERAGE) result /= (double)job->spatial;
+        if (job->kind == PLAIN_LP) result = prn_pool_root(result, job->p);
+        prn_put_f64(job->y->data, job->y->dtype, plane, result);
+    }
 }
 
-static void put(prony_value *value, int64_t index, double result)
-{
-    if (value->dtype == PRONY_FLOAT32)
-        ((float *)value->data)[index] = (float)result;
-    else
-        ((double *)value->data)[index] = result;
-}
-
-static prony_status run_reference(const prony_context *context, bool average)
+static prony_status run_plain(const prony_context *context, plain_kind kind, int64_t p)
 {
     const prony_value *x = context->inputs[0];
-    int64_t planes = x->shape.dim[0] * x->shape.dim[1], spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
-    for (int64_t plane = 0; plane < planes; plane++) {
-        double result = get(x, plane * spatial);
-        for (int64_t p = 1; p < spatial; p++) {
-            double value = get(x, plane * spatial + p);
-            result = average ? result + value : (value > result ? value : result);
-        }
-        put(context->outputs[0], plane, average ? result / (double)spatial : result);
-    }
+    plain_job job = {.x = x, .y = context->outputs[0], .p = p, .kind = kind};
+    job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
+    prn_parallel_items(context->threads, x->shape.dim[0] * x->shape.dim[1], (int64_t)prn_value_bytes(x), pool_planes,
+                       &job);
     return PRONY_OK;
 }
 
 static prony_status run_average_reference(const prony_context *context)
 {
-    return run_reference(context, true);
+    return run_plain(context, PLAIN_AVERAGE, 0);
 }
 
 static prony_status run_max_reference(const prony_context *context)
 {
-    return run_reference(context, false);
+    return run_plain(context, PLAIN_MAX, 0);
+}
+
+static prony_status run_lp_reference(const prony_context *context)
+{
+    return run_plain(context, PLAIN_LP, ((const lp_params *)context->params)->p);
 }
 
 /* ---- descriptors */
@@ -201,7 +230,7 @@ static const prn_kernel average_kernels[] = {
      .usable = native_usable,
      .layouts = any_layout,
      .run = run_average_native},
-    {.name = "globalaveragepool_ref", .backend = "reference", .types = TYPES, .run = run_average_reference},
+    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
     {0}};
 
 static const prn_kernel max_kernels[] = {
@@ -211,8 +240,12 @@ static const prn_kernel max_kernels[] = {
      .usable = native_usable,
      .layouts = any_layout,
      .run = run_max_native},
-    {.name = "globalmaxpool_ref", .backend = "reference", .types = TYPES, .run = run_max_reference},
+    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_max_reference},
     {0}};
+
+static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
+static const prn_kernel lp_kernels[] = {
+    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
 
 const prn_op prn_op_global_average_pool = {.name = "GlobalAveragePool",
                                            .domain = "",
@@ -237,3 +270,18 @@ const prn_op prn_op_global_max_pool = {.name = "GlobalMaxPool",
                                        .cost = cost_max,
                                        .cost_text = "input elements - n",
                                        .kernels = max_kernels};
+
+const prn_op prn_op_global_lp_pool = {.name = "GlobalLpPool",
+                                      .domain = "",
+                                      .since_opset = 2,
+                                      .min_inputs = 1,
+                                      .max_inputs = 1,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .params = lp_attributes,
+                                      .params_bytes = sizeof(lp_params),
+                                      .check = check_lp,
+                                      .infer = infer,
+                                      .cost = cost_lp,
+                                      .cost_text = PRN_POOL_LP_COST_TEXT,
+                                      .kernels = lp_kernels};

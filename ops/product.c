@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/gemm_kernel.h"
+#include "ops/number.h"
 
 prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
@@ -46,6 +47,57 @@ void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, i
         *b += at * product->b_step[d];
         *c += at * product->c_step[d];
     }
+}
+
+static prony_status refuse(const prony_context *context, const char *what, const prony_value *a, const prony_value *b)
+{
+    char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s: A is %s, B is %s", what, prn_value_text(a, left),
+                      prn_value_text(b, right));
+}
+
+/* The dimensions in front of the matrix. */
+static prony_shape leading(const prony_shape *shape)
+{
+    prony_shape out = *shape;
+    out.rank -= 2;
+    return out;
+}
+
+prony_status prn_product_matmul(const prony_context *context, const prony_value *a, const prony_value *b,
+                                prn_product *out, prony_shape *y)
+{
+    prony_shape left = a->shape, right = b->shape;
+    const bool row = left.rank == 1, column = right.rank == 1;
+    if (left.rank < 1 || right.rank < 1) return refuse(context, "a product of scalars", a, b);
+    if (row) left = prn_shape_make(2, (const int64_t[]){1, left.dim[0]});
+    if (column) right = prn_shape_make(2, (const int64_t[]){right.dim[0], 1});
+    const int64_t m = left.dim[left.rank - 2], k = left.dim[left.rank - 1], n = right.dim[right.rank - 1];
+    if (right.dim[right.rank - 2] != k) return refuse(context, "the inner dimensions differ", a, b);
+    const prony_shape a_batch = leading(&left), b_batch = leading(&right);
+    prony_shape batch;
+    if (!prn_shape_broadcast(&batch, &a_batch, &b_batch))
+        return refuse(context, "the leading dimensions do not broadcast", a, b);
+    *y = batch;
+    if (!row) y->dim[y->rank++] = m;
+    if (!column) y->dim[y->rank++] = n;
+    if (!prn_product_countable(&a->shape) || !prn_product_countable(&b->shape) || !prn_product_countable(y)) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the product %s is too large", prn_shape_text(y, text));
+    }
+    *out = prn_product_make(a->dtype, m, n, k);
+    out->a = a->data;
+    out->b = b->data;
+    out->a_row = k;
+    out->b_row = n;
+    out->a_col = out->b_col = 1;
+    int64_t a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
+    prn_shape_broadcast_strides(&a_batch, &batch, a_step);
+    prn_shape_broadcast_strides(&b_batch, &batch, b_step);
+    prn_shape_strides(&batch, c_step);
+    for (int d = 0; d < batch.rank; d++)
+        prn_product_batch(out, batch.dim[d], a_step[d] * m * k, b_step[d] * k * n, c_step[d] * m * n);
+    return PRONY_OK;
 }
 
 bool prn_product_countable(const prony_shape *shape)
@@ -134,34 +186,31 @@ typedef struct reference_job {
     const prn_product *product;
 } reference_job;
 
-/* X(dtype, name, type, sum type, scale type): products wrap around in unsigned sums; alpha and beta are applied in the
- * scale type. */
-#define EACH_TYPE(X)                                                                                                   \
-    X(PRONY_FLOAT32, f32, float, double, double)                                                                       \
-    X(PRONY_FLOAT64, f64, double, double, double)                                                                      \
-    X(PRONY_INT32, i32, int32_t, uint32_t, int64_t)                                                                    \
-    X(PRONY_INT64, i64, int64_t, uint64_t, int64_t)                                                                    \
-    X(PRONY_UINT32, u32, uint32_t, uint32_t, uint64_t)                                                                 \
-    X(PRONY_UINT64, u64, uint64_t, uint64_t, uint64_t)
+/* P is the type that sums are formed in: products of integers wrap around. With alpha or beta they are scaled in
+ * double, and saturate. */
+#define EACH_TYPE(X) PRN_FLOAT_TYPES(X, double) PRN_INTEGER_TYPES(X, uint64_t)
+
+/* A sum of type P as a double; unsigned sums stand for signed numbers where `work` is signed. */
+#define SCALED(P, work, sum) ((P)0.5 != 0 ? (double)(sum) : (double)(work)(sum))
 
 /* One row of one item. */
-#define ROW(dtype, name, type, sum_type, scale_type)                                                                   \
+#define ROW(P, DTYPE, name, storage, work, load, store)                                                                \
     static void row_##name(const prn_product *p, int64_t a, int64_t b, int64_t c, int64_t i)                           \
     {                                                                                                                  \
-        const type *x = (const type *)p->a + a + i * p->a_row, *y = (const type *)p->b + b;                            \
-        const type *bias = p->bias;                                                                                    \
+        const storage *x = (const storage *)p->a + a + i * p->a_row, *y = (const storage *)p->b + b;                   \
+        storage *to = (storage *)p->c + c + i * p->c_row;                                                              \
         const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
-            sum_type sum = 0;                                                                                          \
+            P sum = 0, added = 0;                                                                                      \
             for (int64_t k = 0; k < p->k; k++)                                                                         \
-                sum += (sum_type)x[k * p->a_col] * (sum_type)y[k * p->b_row + j * p->b_col];                           \
-            const type added = bias ? bias[i * p->bias_row + j * p->bias_col] : (type)0;                               \
+                sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                             \
+            if (p->bias) added = (P)load(((const storage *)p->bias)[i * p->bias_row + j * p->bias_col]);               \
             if (scaled) {                                                                                              \
-                sum = (sum_type)((scale_type)p->alpha * (scale_type)sum + (scale_type)p->beta * (scale_type)added);    \
+                const double left = SCALED(P, work, sum), right = SCALED(P, work, added);                              \
+                prn_put_f64(to, p->dtype, j, (double)p->alpha *left + (double)p->beta * right);                        \
             } else {                                                                                                   \
-                sum += (sum_type)added;                                                                                \
+                to[j] = store((work)(sum + added));                                                                    \
             }                                                                                                          \
-            ((type *)p->c)[c + i * p->c_row + j] = (type)sum;                                                          \
         }                                                                                                              \
     }
 EACH_TYPE(ROW)
@@ -175,8 +224,8 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
         prn_product_offsets(p, row / p->m, &a, &b, &c);
         const int64_t i = row % p->m;
         switch (p->dtype) {
-#define CASE(dtype, name, type, sum_type, scale_type)                                                                  \
-    case dtype:                                                                                                        \
+#define CASE(P, DTYPE, name, storage, work, load, store)                                                               \
+    case PRONY_##DTYPE:                                                                                                \
         row_##name(p, a, b, c, i);                                                                                     \
         break;
             EACH_TYPE(CASE)

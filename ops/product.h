@@ -6,11 +6,10 @@
 #ifndef PRN_OPS_PRODUCT_H
 #define PRN_OPS_PRODUCT_H
 
+#include "ops/number.h"
 #include "ops/op.h"
 
-#define PRN_PRODUCT_TYPES                                                                                              \
-    (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64) | PRN_TYPE(PRONY_UINT32) | \
-     PRN_TYPE(PRONY_UINT64))
+#define PRN_PRODUCT_TYPES PRN_TYPES_NUMBER
 
 typedef struct prn_product {
     prony_dtype dtype;
@@ -33,6 +32,10 @@ void prn_product_batch(prn_product *product, int64_t extent, int64_t a_step, int
 /* Makes one taller product of the innermost batch dimensions for which B is the same while the items of A and C follow
  * each other as rows do. */
 void prn_product_fold(prn_product *product);
+/* NumPy's matmul of two tensors, rank 1 taken as a row or a column: strides, batch and data of A and B, not folded; the
+ * shape of the result in *y. Checks the shapes and that counts fit 63 bits; types are the caller's. */
+prony_status prn_product_matmul(const prony_context *context, const prony_value *a, const prony_value *b,
+                                prn_product *out, prony_shape *y);
 /* Element offsets of an item. */
 void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, int64_t *b, int64_t *c);
 
@@ -40,7 +43,7 @@ void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, i
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out);
 prony_status prn_product_native_run(const prony_context *context, const prn_product *product);
 
-/* Plain C, every type of PRN_PRODUCT_TYPES; float32 sums are formed in double. */
+/* Plain C, every type of PRN_PRODUCT_TYPES; sums of floats are formed in double. */
 prony_status prn_product_reference_run(const prony_context *context, const prn_product *product);
 
 /* Whether the strides of such a tensor, empty or not, fit 63 bits. */

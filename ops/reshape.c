@@ -1,5 +1,5 @@
-/* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity and
- * Dropout at inference. The engine lets the result be a view; the kernel copies where it cannot.
+/* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity. The
+ * engine lets the result be a view; the kernel copies where it cannot.
  * Invariant: output 0 has exactly input 0's elements in input 0's order. */
 #include "ops/copy_nd.h"
 
@@ -251,10 +251,18 @@ const prn_op prn_op_unsqueeze = {.name = "Unsqueeze",
 
 /* ---- Identity */
 
+/* Of a sequence or optional it is the engine's business: the output holds what the input holds. */
 static prony_status identity_infer(const prony_context *context)
 {
-    PRN_TRY(prn_check_movable(context, 0));
-    return prn_infer_same(context);
+    const prony_value *in = context->inputs[0];
+    prony_value *out = prn_output(context, 0);
+    if (in->kind == PRONY_TENSOR && in->dtype != PRONY_UNDEFINED) PRN_TRY(prn_check_movable(context, 0));
+    if (out) {
+        out->kind = in->kind;
+        out->dtype = in->dtype;
+        out->shape = in->shape;
+    }
+    return PRONY_OK;
 }
 
 static const prn_kernel identity_kernels[] = {
@@ -269,100 +277,8 @@ const prn_op prn_op_identity = {.name = "Identity",
                                 .max_inputs = 1,
                                 .min_outputs = 1,
                                 .max_outputs = 1,
-                                .flags = PRN_OP_VIEW,
+                                .flags = PRN_OP_VIEW | PRN_OP_OPEN,
                                 .infer = identity_infer,
                                 .cost = prn_cost_none,
                                 .cost_text = "0",
                                 .kernels = identity_kernels};
-
-/* ---- Dropout */
-
-typedef struct dropout_params {
-    float ratio;
-} dropout_params;
-
-static const prn_param dropout_attributes[] = {PRN_FLOAT(dropout_params, ratio, 0.5f), {0}};
-
-/* Training with a ratio other than zero would need random numbers; as far as the inputs are known it is refused. */
-static prony_status dropout_refuse_training(const prony_context *context)
-{
-    const prony_value *ratio = prn_input(context, 1), *training = prn_input(context, 2);
-    if (!training || !training->data || !*(const uint8_t *)training->data) return PRONY_OK;
-    static const uint8_t zeros[sizeof(double)];
-    size_t bytes = ratio ? prn_value_bytes(ratio) : 0;
-    if (ratio && ratio->data && bytes <= sizeof zeros && memcmp(ratio->data, zeros, bytes) == 0) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "training mode with a ratio other than 0");
-}
-
-static prony_status dropout_infer(const prony_context *context)
-{
-    const prony_value *in = context->inputs[0], *training = prn_input(context, 2);
-    PRN_TRY(prn_check_movable(context, 0));
-    PRN_TRY(prn_check_type(context, 2, PRN_TYPE(PRONY_BOOL)));
-    if (training && prony_shape_numel(&training->shape) != 1) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "training_mode is no scalar");
-    }
-    PRN_TRY(dropout_refuse_training(context));
-    prn_set_output(context, 0, in->dtype, &in->shape);
-    /* Up to opset 9 the mask had the input's type. */
-    prn_set_output(context, 1, context->node->opset < 10 ? in->dtype : PRONY_BOOL, &in->shape);
-    return PRONY_OK;
-}
-
-static prony_status dropout_check(const prony_context *context)
-{
-    if (context->node->opset >= 10 || !prn_output(context, 1)) return PRONY_OK;
-    return prn_check_type(context, 0, PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64));
-}
-
-static prony_status dropout_run(const prony_context *context)
-{
-    prony_value *mask = prn_output(context, 1);
-    PRN_TRY(dropout_refuse_training(context));
-    PRN_TRY(run_view(context));
-    if (!mask) return PRONY_OK;
-    int64_t count = prony_shape_numel(&mask->shape);
-    for (int64_t i = 0; i < count; i++) {
-        if (mask->dtype == PRONY_FLOAT32) {
-            ((float *)mask->data)[i] = 1.0f;
-        } else if (mask->dtype == PRONY_FLOAT64) {
-            ((double *)mask->data)[i] = 1.0;
-        } else {
-            ((uint8_t *)mask->data)[i] = 1;
-        }
-    }
-    return PRONY_OK;
-}
-
-static bool dropout_single(const prony_context *context)
-{
-    return !prn_output(context, 1);
-}
-
-static const prn_kernel dropout_kernels[] = {
-    {.name = "dropout_view",
-     .backend = "native",
-     .usable = dropout_single,
-     .layouts = layouts_same,
-     .run = dropout_run,
-     .inplace = 1},
-    {.name = "dropout_reference", .backend = "reference", .run = dropout_run, .inplace = 1},
-    {0},
-};
-
-const prn_op prn_op_dropout = {.name = "Dropout",
-                               .domain = "",
-                               .since_opset = 7,
-                               .min_inputs = 1,
-                               .max_inputs = 3,
-                               .min_outputs = 1,
-                               .max_outputs = 2,
-                               .flags = PRN_OP_VIEW,
-                               .non_weight_inputs = 6,
-                               .params = dropout_attributes,
-                               .params_bytes = sizeof(dropout_params),
-                               .check = dropout_check,
-                               .infer = dropout_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0 (inference)",
-                               .kernels = dropout_kernels};

@@ -3,6 +3,7 @@
  * Invariant: a tap's index always lies within its axis. */
 #include "ops/resize.h"
 
+#include "base/alloc.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 
@@ -75,10 +76,10 @@ static prony_status resize_check(const prony_context *context)
     };
     for (size_t i = 0; i < (old ? 1 : sizeof choices / sizeof *choices); i++) {
         if (find_name(choices[i].names, choices[i].value) < 0) {
-            return prony_fail(context, PRONY_UNSUPPORTED, "%s '%s'", choices[i].what, choices[i].value);
+            return prony_fail(context, PRONY_UNSUPPORTED, "%s '%s' is not supported", choices[i].what,
+                              choices[i].value);
         }
     }
-    if (params->antialias) return prony_fail(context, PRONY_UNSUPPORTED, "antialias");
     if (is_upsample(context) && context->node->opset < 9 && !params->scales.present) {
         return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'scales' is missing");
     }
@@ -98,6 +99,7 @@ static void read_modes(const prony_context *context, prn_resize *resize)
         resize->rounding = PRN_RESIZE_SIMPLE;
         return;
     }
+    resize->antialias = params->antialias != 0 && resize->mode != PRN_RESIZE_NEAREST;
     resize->coordinate = (prn_resize_coordinate)find_name(coordinate_names, params->coordinate_transformation_mode);
     resize->rounding = (prn_resize_rounding)find_name(rounding_names, params->nearest_mode);
 }
@@ -147,6 +149,7 @@ static prony_status apply_scale(const prony_context *context, prn_resize_axis *a
         return prony_fail(context, PRONY_OUT_OF_RANGE, "scale %g of extent %lld", (double)scale, (long long)axis->in);
     }
     axis->scale = scale;
+    axis->length = scale * (float)axis->in;
     axis->out = (int64_t)extent;
     return PRONY_OK;
 }
@@ -165,6 +168,7 @@ static prony_status apply_sizes(const prony_context *context, prn_resize *resize
             return prony_fail(context, PRONY_OUT_OF_RANGE, "sizes[%zu] is %lld", i, (long long)axis->out);
         }
         axis->scale = axis->in ? (float)axis->out / (float)axis->in : 1.0f;
+        axis->length = (float)axis->out;
         common = i == 0 ? axis->scale : (policy == 1 ? fminf(common, axis->scale) : fmaxf(common, axis->scale));
     }
     for (size_t i = 0; i < count && policy != 0; i++) {
@@ -172,6 +176,7 @@ static prony_status apply_sizes(const prony_context *context, prn_resize *resize
         float extent = roundf(common * (float)axis->in);
         if (!(extent < 0x1p62f)) return prony_fail(context, PRONY_OUT_OF_RANGE, "sizes[%zu] is too large", i);
         axis->scale = common;
+        axis->length = common * (float)axis->in;
         axis->out = (int64_t)extent;
     }
     return PRONY_OK;
@@ -265,27 +270,28 @@ static prony_status resize_cost(const prony_context *context, prony_cost *cost)
 
 /* ---- coordinates */
 
-static float source_position(const prn_resize *resize, const prn_resize_axis *axis, int64_t position)
+float prn_resize_source(const prn_resize *resize, int axis_index, int64_t position)
 {
-    float x = (float)position, in = (float)axis->in, out = (float)axis->out;
+    const prn_resize_axis *axis = &resize->axis[axis_index];
+    float x = (float)position, in = (float)axis->in;
     switch (resize->coordinate) {
     case PRN_RESIZE_HALF_PIXEL:
         return (x + 0.5f) / axis->scale - 0.5f;
     case PRN_RESIZE_HALF_PIXEL_SYMMETRIC: {
-        float adjustment = out / (axis->scale * in), center = in / 2.0f;
+        float adjustment = (float)axis->out / (axis->scale * in), center = in / 2.0f;
         return center * (1.0f - adjustment) + (x + 0.5f) / axis->scale - 0.5f;
     }
     case PRN_RESIZE_PYTORCH_HALF_PIXEL:
         return axis->out > 1 ? (x + 0.5f) / axis->scale - 0.5f : 0.0f;
     case PRN_RESIZE_ALIGN_CORNERS:
-        return axis->out > 1 ? x * (in - 1.0f) / (out - 1.0f) : 0.0f;
+        return axis->out > 1 ? x * (in - 1.0f) / (axis->length - 1.0f) : 0.0f;
     case PRN_RESIZE_ASYMMETRIC:
         return x / axis->scale;
     case PRN_RESIZE_TF_HALF_PIXEL_FOR_NN:
         return (x + 0.5f) / axis->scale;
     case PRN_RESIZE_TF_CROP_AND_RESIZE:
         if (axis->out <= 1) return 0.5f * (axis->start + axis->end) * (in - 1.0f);
-        return axis->start * (in - 1.0f) + x * (axis->end - axis->start) * (in - 1.0f) / (out - 1.0f);
+        return axis->start * (in - 1.0f) + x * (axis->end - axis->start) * (in - 1.0f) / (axis->length - 1.0f);
     }
     return x;
 }
@@ -314,39 +320,42 @@ static int64_t clamp_index(float x, int64_t extent)
     return x < (float)(extent - 1) ? (int64_t)x : extent - 1;
 }
 
-static void linear_taps(prn_resize_taps *taps, const prn_resize_axis *axis, float x)
+static void linear_taps(prn_taps *taps, const prn_resize_axis *axis, float x)
 {
     float last = (float)(axis->in - 1);
     float inside = x > 0.0f ? (x < last ? x : last) : 0.0f;
     int64_t low = clamp_index(inside, axis->in), high = low + 1 < axis->in ? low + 1 : low;
     float ratio = high > low ? inside - (float)low : 0.0f;
-    *taps = (prn_resize_taps){.count = 2, .index = {low, high}, .weight = {1.0f - ratio, ratio}};
+    *taps = (prn_taps){.count = 2, .index = {low, high}, .weight = {(double)(1.0f - ratio), (double)ratio}};
 }
 
-/* Keys' cubic convolution kernel with parameter a. */
-static void cubic_taps(const prn_resize *resize, prn_resize_taps *taps, const prn_resize_axis *axis, float x)
+static void cubic_taps(const prn_resize *resize, prn_taps *taps, const prn_resize_axis *axis, float x)
 {
-    float base = floorf(x), s = x - base, t = 1.0f - s, a = resize->cubic_a, sum = 0;
+    float base = floorf(x);
+    double sum = 0.0;
     taps->count = 4;
-    taps->weight[0] = ((a * (s + 1.0f) - 5.0f * a) * (s + 1.0f) + 8.0f * a) * (s + 1.0f) - 4.0f * a;
-    taps->weight[1] = ((a + 2.0f) * s - (a + 3.0f)) * s * s + 1.0f;
-    taps->weight[2] = ((a + 2.0f) * t - (a + 3.0f)) * t * t + 1.0f;
-    taps->weight[3] = ((a * (t + 1.0f) - 5.0f * a) * (t + 1.0f) + 8.0f * a) * (t + 1.0f) - 4.0f * a;
+    prn_taps_cubic(taps->weight, (double)(x - base), (double)resize->cubic_a);
     for (int k = 0; k < 4; k++) {
         float at = base + (float)(k - 1);
         taps->index[k] = clamp_index(at, axis->in);
-        if (resize->exclude_outside && (at < 0.0f || at > (float)(axis->in - 1))) taps->weight[k] = 0.0f;
+        if (resize->exclude_outside && (at < 0.0f || at > (float)(axis->in - 1))) taps->weight[k] = 0.0;
         sum += taps->weight[k];
     }
     for (int k = 0; k < 4 && resize->exclude_outside; k++) taps->weight[k] /= sum;
 }
 
-prn_resize_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t position)
+bool prn_resize_is_outside(const prn_resize *resize, int axis, float source)
+{
+    return resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && !resize->axis[axis].same &&
+           !(source >= 0.0f && source <= (float)(resize->axis[axis].in - 1));
+}
+
+prn_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t position, bool *outside)
 {
     const prn_resize_axis *axis = &resize->axis[axis_index];
-    prn_resize_taps taps = {.count = 1, .index = {position}, .weight = {1.0f}};
+    prn_taps taps = {.count = 1, .index = {position}, .weight = {1.0}};
     if (axis->same) return taps;
-    float x = source_position(resize, axis, position);
+    float x = prn_resize_source(resize, axis_index, position);
     if (resize->mode == PRN_RESIZE_NEAREST) {
         taps.index[0] = clamp_index(rounded(resize, axis, x), axis->in);
     } else if (resize->mode == PRN_RESIZE_LINEAR) {
@@ -354,7 +363,7 @@ prn_resize_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int
     } else {
         cubic_taps(resize, &taps, axis, x);
     }
-    taps.outside = resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && !(x >= 0.0f && x <= (float)(axis->in - 1));
+    if (outside && prn_resize_is_outside(resize, axis_index, x)) *outside = true;
     return taps;
 }
 
@@ -368,33 +377,18 @@ typedef struct resize_work {
     size_t width;
 } resize_work;
 
-static double blend(const resize_work *work, const prn_resize_taps *taps, int axis, int64_t offset)
+static void resize_element(const resize_work *work, const prn_taps *taps, int64_t element, bool outside)
 {
-    if (axis == work->resize.rank) return prn_get_f64(work->in->data, work->in->dtype, offset);
-    double sum = 0;
-    for (int k = 0; k < taps[axis].count; k++) {
-        if (taps[axis].weight[k] == 0.0f) continue;
-        sum += (double)taps[axis].weight[k] *
-               blend(work, taps, axis + 1, offset + taps[axis].index[k] * work->stride[axis]);
-    }
-    return sum;
-}
-
-static void resize_element(const resize_work *work, const prn_resize_taps *taps, int64_t element)
-{
-    bool outside = false;
     int64_t offset = 0;
-    for (int axis = 0; axis < work->resize.rank; axis++) {
-        outside = outside || taps[axis].outside;
-        offset += taps[axis].index[0] * work->stride[axis];
-    }
+    for (int axis = 0; axis < work->resize.rank; axis++) offset += taps[axis].index[0] * work->stride[axis];
     if (outside && prn_dtype_is_number(work->out->dtype)) {
         prn_put_f64(work->out->data, work->out->dtype, element, (double)work->resize.extrapolation);
     } else if (work->resize.mode == PRN_RESIZE_NEAREST) {
         memcpy((char *)work->out->data + (size_t)element * work->width,
                (const char *)work->in->data + (size_t)offset * work->width, work->width);
     } else {
-        prn_put_f64(work->out->data, work->out->dtype, element, blend(work, taps, 0, 0));
+        prn_put_f64(work->out->data, work->out->dtype, element,
+                    prn_taps_blend(work->in, taps, work->stride, work->resize.rank, 0));
     }
 }
 
@@ -402,19 +396,45 @@ static void resize_rows(void *argument, int64_t begin, int64_t end)
 {
     const resize_work *work = argument;
     const prony_shape *shape = &work->out->shape;
-    prn_resize_taps taps[PRONY_MAX_RANK];
+    prn_taps taps[PRONY_MAX_RANK];
     int last = shape->rank - 1;
     for (int64_t row = begin; row < end; row++) {
         int64_t rest = row;
+        bool row_outside = false;
         for (int axis = last - 1; axis >= 0; axis--) {
-            taps[axis] = prn_resize_taps_at(&work->resize, axis, rest % shape->dim[axis]);
+            taps[axis] = prn_resize_taps_at(&work->resize, axis, rest % shape->dim[axis], &row_outside);
             rest /= shape->dim[axis];
         }
         for (int64_t x = 0; x < shape->dim[last]; x++) {
-            taps[last] = prn_resize_taps_at(&work->resize, last, x);
-            resize_element(work, taps, row * shape->dim[last] + x);
+            bool outside = row_outside;
+            taps[last] = prn_resize_taps_at(&work->resize, last, x, &outside);
+            resize_element(work, taps, row * shape->dim[last] + x, outside);
         }
     }
+}
+
+static prony_status resize_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_resize resize;
+    bool known;
+    int64_t doubles = 0;
+    PRN_TRY(prn_resize_read(context, &resize, &known));
+    if (known && resize.antialias) PRN_TRY(prn_resize_antialias_space(context, &resize, &doubles));
+    out->scratch_bytes = (size_t)doubles * sizeof(double);
+    return PRONY_OK;
+}
+
+/* Scales that came with the data were not there when the node was prepared. */
+static prony_status run_antialias(const prony_context *context, const prn_resize *resize)
+{
+    int64_t doubles;
+    PRN_TRY(prn_resize_antialias_space(context, resize, &doubles));
+    const size_t bytes = (size_t)doubles * sizeof(double);
+    double *own = context->scratch_bytes < bytes ? prn_alloc_aligned(64, bytes) : NULL;
+    if (context->scratch_bytes < bytes && !own) return prn_no_memory(context->error);
+    prn_resize_antialias(context, resize, own ? own : context->scratch);
+    prn_free_aligned(own);
+    return PRONY_OK;
 }
 
 static prony_status resize_reference(const prony_context *context)
@@ -431,6 +451,7 @@ static prony_status resize_reference(const prony_context *context)
         memcpy(work.out->data, work.in->data, work.width);
         return PRONY_OK;
     }
+    if (work.resize.antialias) return run_antialias(context, &work.resize);
     prn_parallel_items(context->threads, prn_shape_count(shape, 0, shape->rank - 1), count * 64, resize_rows, &work);
     return PRONY_OK;
 }
@@ -447,11 +468,12 @@ static const prn_kernel resize_kernels[] = {
      .usable = prn_resize_linear_usable,
      .layouts = prn_resize_layouts,
      .run = prn_resize_linear_native},
-    {.name = "resize_reference", .backend = "reference", .run = resize_reference},
+    {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},
     {0},
 };
 
-#define RESIZE_COST "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied"
+#define RESIZE_COST                                                                                                    \
+    "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without"
 
 const prn_op prn_op_resize = {.name = "Resize",
                               .domain = "",

@@ -3,7 +3,7 @@
 #ifndef PRN_OPS_RESIZE_H
 #define PRN_OPS_RESIZE_H
 
-#include "ops/op.h"
+#include "ops/taps.h"
 
 typedef enum prn_resize_mode { PRN_RESIZE_NEAREST, PRN_RESIZE_LINEAR, PRN_RESIZE_CUBIC } prn_resize_mode;
 
@@ -29,6 +29,7 @@ typedef enum prn_resize_rounding {
 typedef struct prn_resize_axis {
     int64_t in, out;
     float scale, start, end; /* start and end of the region, as fractions of the axis */
+    float length;            /* of the scaled axis, not rounded */
     bool same;               /* every position is its own source */
 } prn_resize_axis;
 
@@ -37,7 +38,7 @@ typedef struct prn_resize {
     prn_resize_coordinate coordinate;
     prn_resize_rounding rounding;
     float cubic_a, extrapolation;
-    bool exclude_outside;
+    bool exclude_outside, antialias;
     int rank;
     prn_resize_axis axis[PRONY_MAX_RANK];
 } prn_resize;
@@ -45,15 +46,16 @@ typedef struct prn_resize {
 /* Reads attributes and inputs. *known is false while the output's shape is not given by what is there. */
 prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known);
 
-/* Input positions, clamped to the axis, and their weights. `outside`: the extrapolation value goes there instead. */
-typedef struct prn_resize_taps {
-    int count;
-    bool outside;
-    int64_t index[4];
-    float weight[4];
-} prn_resize_taps;
+/* Where output position `position` lies in the input, along one axis. */
+float prn_resize_source(const prn_resize *resize, int axis, int64_t position);
+/* Input positions, clamped to the axis, and their weights. *outside (may be NULL): the extrapolation value goes there
+ * instead. */
+prn_taps prn_resize_taps_at(const prn_resize *resize, int axis, int64_t position, bool *outside);
+bool prn_resize_is_outside(const prn_resize *resize, int axis, float source);
 
-prn_resize_taps prn_resize_taps_at(const prn_resize *resize, int axis, int64_t position);
+/* Linear and cubic with a kernel that is as wide as the axis shrinks (resize_antialias.c); working space in doubles. */
+prony_status prn_resize_antialias_space(const prony_context *context, const prn_resize *resize, int64_t *doubles);
+void prn_resize_antialias(const prony_context *context, const prn_resize *resize, double *space);
 
 /* Fast kernels (resize_native.c): nearest for every type and layout, linear on float32 over the last two axes. */
 bool prn_resize_nearest_usable(const prony_context *context);

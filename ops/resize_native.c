@@ -39,7 +39,8 @@ bool prn_resize_nearest_usable(const prony_context *context)
 bool prn_resize_linear_usable(const prony_context *context)
 {
     prn_resize resize;
-    if (!read_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.rank < 2) return false;
+    if (!read_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
+        return false;
     for (int i = 0; i < resize.rank - 2; i++) {
         if (!resize.axis[i].same) return false;
     }
@@ -86,10 +87,10 @@ static int64_t source_row(const row_work *work, int64_t row, int64_t *high, floa
     for (int i = work->rank - 1; i >= 0; i--) {
         int64_t position = row % work->dim[i];
         row /= work->dim[i];
-        prn_resize_taps taps = prn_resize_taps_at(&work->resize, work->logical[i], position);
+        prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[i], position, NULL);
         offset += taps.index[0] * work->stride[i];
         *high += taps.index[taps.count - 1] * work->stride[i];
-        if (taps.count == 2) *ratio = taps.weight[1];
+        if (taps.count == 2) *ratio = (float)taps.weight[1];
     }
     return offset;
 }
@@ -139,7 +140,7 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
         int64_t count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < count; x++) {
-            index[x] = (size_t)prn_resize_taps_at(&work->resize, column_axis(work), first + x).index[0];
+            index[x] = (size_t)prn_resize_taps_at(&work->resize, column_axis(work), first + x, NULL).index[0];
         }
         for (int64_t row = begin; row < end; row++) {
             int64_t high;
@@ -206,10 +207,10 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
         c.count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < c.count; x++) {
-            prn_resize_taps taps = prn_resize_taps_at(&work->resize, column_axis(work), first + x);
+            prn_taps taps = prn_resize_taps_at(&work->resize, column_axis(work), first + x, NULL);
             c.low[x] = taps.index[0] * lanes;
             c.high[x] = taps.index[taps.count - 1] * lanes;
-            c.ratio[x] = taps.count == 2 ? taps.weight[1] : 0.0f;
+            c.ratio[x] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;
         }
         for (int64_t row = begin; row < end; row++) {
             int64_t high;

@@ -31,7 +31,7 @@ static reduction reduction_of(const prony_context *context)
 static prony_status scatter_check(const prony_context *context)
 {
     if (reduction_of(context) != REDUCE_UNKNOWN) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "reduction '%s'",
+    return prony_fail(context, PRONY_UNSUPPORTED, "reduction '%s' is not supported",
                       ((const scatter_params *)context->params)->reduction);
 }
 

@@ -110,7 +110,7 @@ static prony_status block_check(const prony_context *context)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "blocksize is %lld", (long long)params->blocksize);
     }
     if (strcmp(params->mode, "DCR") != 0 && strcmp(params->mode, "CRD") != 0) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s'", params->mode);
+        return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s' is not supported", params->mode);
     }
     return PRONY_OK;
 }

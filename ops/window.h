@@ -72,6 +72,19 @@ static inline void prn_window_clip(const prn_window *window, int axis, int64_t s
     if (*first > *last) *first = *last;
 }
 
+/* Taps along one axis of the window at output position `at`: those inside the input, or inside the padded input. */
+static inline int64_t prn_window_taps(const prn_window *window, int axis, int64_t at, bool padding)
+{
+    const int64_t start = at * window->stride[axis] - window->pad_begin[axis], dilation = window->dilation[axis];
+    int64_t first, last;
+    if (!padding) {
+        prn_window_clip(window, axis, start, &first, &last);
+        return last - first;
+    }
+    last = (window->in[axis] + window->pad_end[axis] - start + dilation - 1) / dilation;
+    return last < window->kernel[axis] ? last : window->kernel[axis];
+}
+
 /* Output positions [first, last) of a row (the last axis) whose tap `tap` falls inside the input. */
 static inline void prn_window_outputs(const prn_window *window, int64_t tap, int64_t *first, int64_t *last)
 {

@@ -1,0 +1,128 @@
+/* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
+ * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
+ * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap row, tap, input
+ * lane. */
+#include "ops/conv_direct_simd.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(__AVX512F__)
+#define LANES 16
+#define POSITIONS_1 8
+#define POSITIONS_2 8
+#define POSITIONS_3 8
+#define POSITIONS_4 6
+#elif defined(__AVX2__)
+#define LANES 8
+#define POSITIONS_1 8
+#define POSITIONS_2 6
+#define POSITIONS_3 4
+#define POSITIONS_4 3
+#else
+#define LANES 4
+#define POSITIONS_1 8
+#define POSITIONS_2 4
+#define POSITIONS_3 3
+#define POSITIONS_4 3
+#endif
+
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+
+static inline vec splat(float x)
+{
+    return x - (vec){0};
+}
+
+/* blocks and positions are constants after inlining. */
+static inline __attribute__((always_inline)) void sum_tap(const float *x, const float *weights, int64_t step,
+                                                          const int blocks, const int positions,
+                                                          vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS])
+{
+    const float *at[PRN_DIRECT_MOST_POSITIONS];
+    UNROLL
+    for (int p = 0; p < positions; p++) {
+        at[p] = x + p * step;
+        __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
+    }
+    UNROLL
+    for (int c = 0; c < LANES; c++) {
+        /* Held in registers: whichever are fewer, inputs or weights. */
+        vec held[PRN_DIRECT_MOST_BLOCKS];
+        const float *w = weights + c * blocks * LANES;
+        if (positions < blocks) {
+            UNROLL
+            for (int p = 0; p < positions; p++) held[p] = splat(at[p][c]);
+            UNROLL
+            for (int b = 0; b < blocks; b++) {
+                const vec one = *(const vec *)(w + b * LANES);
+                UNROLL
+                for (int p = 0; p < positions; p++) sum[b][p] += held[p] * one;
+            }
+        } else {
+            UNROLL
+            for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(w + b * LANES);
+            UNROLL
+            for (int p = 0; p < positions; p++) {
+                const vec one = splat(at[p][c]);
+                UNROLL
+                for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
+            }
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
+{
+    vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
+    const int64_t y_block = t->y_block, x_tap = t->x_tap, w_tap = t->w_tap, step = t->x_step, taps = t->taps;
+    const float *from = t->start ? t->added : t->y;
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) {
+            sum[b][p] = t->start ? *(const vec *)(t->start + b * LANES) : (vec){0};
+            if (from) sum[b][p] += *(const vec *)(from + b * y_block + p * LANES);
+        }
+    }
+    for (int64_t i = 0; i < t->in_blocks; i++) {
+        for (int64_t r = 0; r < t->rows; r++) {
+            const float *x = t->x + i * t->x_block + r * t->x_row;
+            const float *weights = t->weights + i * t->w_block + r * t->w_row;
+            for (int64_t k = 0; k < taps; k++, x += x_tap, weights += w_tap)
+                sum_tap(x, weights, step, blocks, positions, sum);
+        }
+    }
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
+    }
+}
+
+#define TILE(blocks, positions)                                                                                        \
+    static void tile_##blocks##x##positions(const prn_direct_tile *t)                                                  \
+    {                                                                                                                  \
+        tile(t, blocks, positions);                                                                                    \
+    }
+#define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
+#define EACH_4(X, b) EACH_3(X, b) X(b, 4)
+#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
+#define EACH(X, b) JOIN(EACH_, POSITIONS_##b)(X, b)
+EACH(TILE, 1)
+EACH(TILE, 2)
+EACH(TILE, 3)
+EACH(TILE, 4)
+
+#define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
+const prn_direct_simd JOIN(prn_direct_simd_, PRN_SIMD) = {
+    .lanes = LANES,
+    .positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
+    .tile = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}}};
