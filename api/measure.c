@@ -119,7 +119,7 @@ static prony_status record(recording *r, prony_error *error)
     while (!r->stop_reason) {
         prony_error full = {0};
         if (grow(r, r->runs + 1, &full) != PRONY_OK) {
-            r->stop_reason = "memory for samples is used up";
+            r->stop_reason = "memory for samples is full";
             break;
         }
         uint64_t own = prn_heap_calls(), all = 0, all_after = 0;
@@ -133,14 +133,14 @@ static prony_status record(recording *r, prony_error *error)
         int64_t now = prn_now_ns();
         double seconds = (double)(now - begin) * 1e-9;
         if (r->options->runs > 0) {
-            if (r->runs >= (size_t)r->options->runs) r->stop_reason = "the runs asked for are done";
+            if (r->runs >= (size_t)r->options->runs) r->stop_reason = "runs done";
         } else if (r->runs >= next_check) {
             known = median_error(r);
             next_check = r->runs + r->runs / 8 + 1;
-            if (known <= 0.01 && seconds > 0.1) r->stop_reason = "the median is known to 1 %";
+            if (known <= 0.01 && seconds > 0.1) r->stop_reason = "median known to 1 %";
         }
         if (!r->stop_reason && r->options->runs <= 0 && seconds > r->max_seconds && r->runs >= MIN_RUNS)
-            r->stop_reason = "the time is up";
+            r->stop_reason = "time is up";
         if (r->options->progress && now - reported > 100000000) {
             r->options->progress(r->options->progress_user, (int64_t)r->runs, seconds, known);
             reported = now;
@@ -171,6 +171,23 @@ static double event_cost_ns(void)
     return (double)(prn_now_ns() - begin) / ROUNDS;
 }
 
+/* Strings and items by what they say, not by where they lie. */
+static void hash_value(prn_sha256 *hash, const prony_value *value)
+{
+    size_t bytes = prn_value_bytes(value);
+    for (size_t i = 0; i < value->count && value->items; i++) hash_value(hash, &value->items[i]);
+    if (value->kind != PRONY_TENSOR || !value->data || bytes == SIZE_MAX) return;
+    if (value->dtype != PRONY_STRING) {
+        prn_sha256_add(hash, value->data, bytes);
+        return;
+    }
+    const prony_string *strings = value->data;
+    for (int64_t i = 0; i < prony_shape_numel(&value->shape); i++) {
+        prn_sha256_add(hash, &strings[i].size, sizeof strings[i].size);
+        prn_sha256_add(hash, strings[i].data, strings[i].size);
+    }
+}
+
 static prony_status hash_outputs(prony_report *report, const prony_session *session, prony_error *error)
 {
     const prn_cached_plan *current = session->current;
@@ -178,11 +195,8 @@ static prony_status hash_outputs(prony_report *report, const prony_session *sess
     char *text = prn_pool_alloc(&report->pool, 65, 1);
     if (!text) return prn_no_memory(error);
     prn_sha256_init(&hash);
-    for (size_t k = 0; k < current->program->output_count; k++) {
-        const prony_value *value = &current->plan->values[current->plan->outputs[k]]->value;
-        size_t bytes = prn_value_bytes(value);
-        if (value->data && bytes != SIZE_MAX) prn_sha256_add(&hash, value->data, bytes);
-    }
+    for (size_t k = 0; k < current->program->output_count; k++)
+        hash_value(&hash, &current->plan->values[current->plan->outputs[k]]->value);
     prn_sha256_text(&hash, text);
     report->output_sha256 = text;
     return PRONY_OK;

@@ -41,7 +41,8 @@ static prony_status wrong_shape(const prony_port *port, const prony_value *value
 prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims, const char *file,
                              prony_error *error)
 {
-    if (value->kind != port->kind || (port->dtype != PRONY_UNDEFINED && value->dtype != port->dtype))
+    bool empty = value->kind != PRONY_TENSOR && value->count == 0; /* of no element type, perhaps */
+    if (value->kind != port->kind || (port->dtype != PRONY_UNDEFINED && value->dtype != port->dtype && !empty))
         return wrong_shape(port, value, file, error);
     if (port->kind != PRONY_TENSOR) return PRONY_OK;
     if (!prn_shape_known(&value->shape) || (port->shape.rank >= 0 && value->shape.rank != port->shape.rank))
@@ -67,12 +68,40 @@ static prony_status batch_dim(int64_t *out, const prony_port *port, const prony_
     return PRONY_OK;
 }
 
+static const prony_named_shape *given_shape(const prony_port *port, const prony_session_options *options)
+{
+    for (size_t i = 0; i < options->shape_count; i++)
+        if (strcmp(options->shapes[i].name, port->name) == 0) return &options->shapes[i];
+    return NULL;
+}
+
+prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
+                            const char *file, prony_error *error)
+{
+    const prony_named_shape *shape = given_shape(port, options);
+    if (port->kind != PRONY_TENSOR) return PRONY_OK;
+    if (shape) {
+        prony_value given = {.kind = port->kind, .dtype = port->dtype, .shape = shape->shape};
+        return prn_port_accept(port, &given, dims, file, error);
+    }
+    for (int d = 0; d < port->shape.rank; d++) {
+        const char *symbol = port->dim_names[d];
+        if (port->shape.dim[d] >= 0 || !symbol || !*symbol) continue;
+        if (d == 0 && options->batch > 0)
+            PRN_TRY(prn_dims_put(dims, symbol, options->batch, file, port->name, error));
+        for (size_t i = 0; i < options->dim_count; i++)
+            if (strcmp(options->dims[i].name, symbol) == 0)
+                PRN_TRY(prn_dims_put(dims, symbol, options->dims[i].value, file, port->name, error));
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
                             prn_dims *dims, const char *file, prony_error *error)
 {
-    for (size_t i = 0; i < options->shape_count; i++) {
-        if (strcmp(options->shapes[i].name, port->name) != 0) continue;
-        prony_value given = {.kind = port->kind, .dtype = port->dtype, .shape = options->shapes[i].shape};
+    const prony_named_shape *shape = given_shape(port, options);
+    if (shape) {
+        prony_value given = {.kind = port->kind, .dtype = port->dtype, .shape = shape->shape};
         *out = given.shape;
         return prn_port_accept(port, &given, dims, file, error);
     }
@@ -85,8 +114,6 @@ prony_status prn_port_shape(prony_shape *out, const prony_port *port, const pron
         if (d == 0 && options->batch > 0) PRN_TRY(batch_dim(&out->dim[0], port, options, file, error));
         if (out->dim[d] < 0) {
             const prony_dim *known = symbol && *symbol ? prn_dims_find(dims, symbol) : NULL;
-            for (size_t i = 0; !known && symbol && i < options->dim_count; i++)
-                if (strcmp(options->dims[i].name, symbol) == 0) known = &options->dims[i];
             out->dim[d] = known ? known->value : 1;
         }
         if (port->shape.dim[d] < 0 && symbol && *symbol)

@@ -22,7 +22,11 @@ PRN_MUST_USE prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t
 PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_value *value, prn_dims *dims,
                                           const char *file, prony_error *error);
 
-/* Shape of an input nobody gave data for: the options' shapes, batch and dims, then `dims`, then 1. */
+/* Puts what the options say of this input's free dimensions into `dims`. To be called for all inputs before the first
+ * prn_port_shape, so that what is said of one input holds for the others. */
+PRN_MUST_USE prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
+                                         const char *file, prony_error *error);
+/* Shape of an input nobody gave data for: the options' shape or batch, then `dims`, then 1. */
 PRN_MUST_USE prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
                                          prn_dims *dims, const char *file, prony_error *error);
 

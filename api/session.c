@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "engine/rewrite.h"
+#include "loaders/tensor_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +113,7 @@ void prony_session_release(prony_session *session)
     if (!session) return;
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
     for (size_t i = 0; session->inputs && i < session->input_count; i++)
-        prn_free_aligned(session->inputs[i].value.data);
+        prn_value_free_parts(&session->inputs[i].value);
     prn_free(session->inputs);
     prn_free(session->trace.events);
     prn_dims_free(&session->dims);
@@ -137,13 +138,16 @@ static prony_status unlock(prony_session *session, prony_status status)
 
 /* ---- inputs ---- */
 
+static void inputs_moved(prony_session *session)
+{
+    for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
+}
+
+/* Bytes for a tensor of numbers; kept from one run to the next. */
 static prony_status reserve(prony_session *session, prn_session_input *input, const prony_value *like,
                             prony_error *error)
 {
     size_t bytes = prn_value_bytes(like);
-    if (like->dtype == PRONY_STRING || like->kind != PRONY_TENSOR)
-        return prn_fail(error, PRONY_UNSUPPORTED, "%s: string, sequence and optional inputs are not supported yet",
-                        session->model->file->name);
     if (bytes == SIZE_MAX) return prn_fail(error, PRONY_LIMIT, "%s: an input is too large", session->model->file->name);
     if (bytes > input->capacity || !input->value.data) {
         void *data = prn_alloc_aligned(64, bytes ? bytes : 1);
@@ -151,10 +155,27 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
         prn_free_aligned(input->value.data);
         input->value.data = data;
         input->capacity = bytes;
-        for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
+        inputs_moved(session);
     }
     void *data = input->value.data;
     input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = data};
+    return PRONY_OK;
+}
+
+/* Strings, sequences and optionals: a copy of its own each time. */
+static prony_status adopt_copy(prony_session *session, prn_session_input *input, const prony_value *value,
+                               const char *name, prony_error *error)
+{
+    prony_value copy;
+    prony_status status = prn_value_copy(&copy, value, error);
+    if (status != PRONY_OK) {
+        prn_error_prefix(error, "%s: input '%s'", session->model->file->name, name);
+        return status;
+    }
+    prn_value_free_parts(&input->value);
+    input->value = copy;
+    input->capacity = 0;
+    inputs_moved(session);
     return PRONY_OK;
 }
 
@@ -175,12 +196,23 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     size_t index;
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(&index, file, name, error));
-    prony_status status = prn_port_accept(&file->graph.inputs[index], value, &own, file->name, error);
+    const prony_port *port = &file->graph.inputs[index];
+    prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
+    if (port->kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL) { /* an optional is given by what it holds, too */
+        full.items = (prony_value *)(uintptr_t)value;
+        value = &full;
+    }
+    prony_status status = prn_port_accept(port, value, &own, file->name, error);
     prn_dims_free(&own);
     PRN_TRY(status);
+    prn_session_input *input = &session->inputs[index];
+    if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING) {
+        PRN_TRY(adopt_copy(session, input, value, name, error));
+        input->set = true;
+        return PRONY_OK;
+    }
     if (!value->data && prony_shape_numel(&value->shape) != 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
-    prn_session_input *input = &session->inputs[index];
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
     if (bytes) memcpy(input->value.data, value->data, bytes);
@@ -201,11 +233,18 @@ static prony_status generate(prony_session *session, uint64_t seed, prony_error 
 {
     const prn_model_file *file = session->model->file;
     PRN_TRY(collect_dims(session, error));
+    for (size_t i = 0; i < session->input_count; i++)
+        if (!session->inputs[i].set)
+            PRN_TRY(prn_port_given(&file->graph.inputs[i], &session->options, &session->dims, file->name, error));
     for (size_t i = 0; i < session->input_count; i++) {
         const prony_port *port = &file->graph.inputs[i];
         prn_session_input *input = &session->inputs[i];
         if (input->set) continue;
         prony_value like = {.kind = port->kind, .dtype = port->dtype};
+        if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING)
+            return prn_fail(error, PRONY_UNSUPPORTED,
+                            "%s: input '%s': values are generated for tensors of numbers only; give one", file->name,
+                            port->name);
         PRN_TRY(prn_port_shape(&like.shape, port, &session->options, &session->dims, file->name, error));
         PRN_TRY(reserve(session, input, &like, error));
         prn_random_fill(&input->value, seed, port->name);
@@ -229,7 +268,8 @@ static bool fits(const prony_session *session, const prn_cached_plan *cached)
 {
     if (!cached->plan) return false;
     for (size_t i = 0; i < session->input_count; i++)
-        if (cached->inputs[i].dtype != session->inputs[i].value.dtype ||
+        if (cached->inputs[i].kind != session->inputs[i].value.kind ||
+            cached->inputs[i].dtype != session->inputs[i].value.dtype ||
             !prn_shape_equal(&cached->inputs[i].shape, &session->inputs[i].value.shape))
             return false;
     return true;
@@ -252,14 +292,27 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     for (size_t i = 0; i < session->input_count; i++) {
         cached->inputs[i] = session->inputs[i].value;
         cached->inputs[i].data = NULL;
+        cached->inputs[i].items = NULL;
+        cached->inputs[i].count = 0;
     }
-    prn_bind_options bind = {cached->inputs, session->input_count, false};
-    prn_plan_options options = {session->threads, session->options.record_memory, session->options.memory_limit_bytes};
+    uint64_t limit = session->options.memory_limit_bytes;
+    prn_bind_options bind = {.inputs = cached->inputs,
+                             .input_count = session->input_count,
+                             .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
     int64_t start = prn_now_ns();
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
     int64_t rewritten = prn_now_ns();
+    /* Bind keeps constants within the limit; the arena gets what they left. */
+    uint64_t left = limit ? limit - cached->program->folded_bytes : 0;
+    if (limit && left == 0)
+        return prn_fail(error, PRONY_LIMIT, "the constants alone take the memory limit of %llu bytes",
+                        (unsigned long long)limit);
+    prn_plan_options options = {.threads = session->threads,
+                                .record_memory = session->options.record_memory,
+                                .memory_limit_bytes = left,
+                                .max_loop_trips = session->options.max_loop_trips};
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     cached->bind_ns = bound - start;
     cached->rewrite_ns = rewritten - bound;
@@ -272,8 +325,14 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
 static void point_inputs(prony_session *session, prn_cached_plan *cached)
 {
     const prn_program *program = cached->program;
-    for (size_t i = 0; i < session->input_count; i++)
-        cached->plan->values[program->inputs[i]]->value.data = session->inputs[i].value.data;
+    for (size_t i = 0; i < session->input_count; i++) {
+        prony_value *value = &cached->plan->values[program->inputs[i]]->value;
+        const prony_value *given = &session->inputs[i].value;
+        value->data = given->data;
+        value->items = given->items;
+        value->count = given->count;
+        if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
+    }
     prn_plan_point(cached->plan, cached->plan->base);
     cached->pointed = true;
 }
@@ -297,6 +356,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
         prony_status status = make_plan(session, oldest, error);
         if (status == PRONY_OK) status = reserve_trace(session, oldest->plan, error);
         if (status != PRONY_OK) {
+            prn_error_prefix(error, "%s", session->model->file->name);
             cached_release(oldest);
             return status;
         }
@@ -321,7 +381,8 @@ static prony_status run(prony_session *session, prony_error *error)
     PRN_TRY(prn_session_plan(session, error));
     prn_cached_plan *cached = session->current;
     cached->used = ++session->runs;
-    prn_arena_run_end(cached->plan->arena); /* what the last run's outputs held in the dynamic region */
+    prn_plan_forget(cached->plan);
+    prn_arena_run_end(cached->plan->arena); /* the text of the last run's string outputs */
     prn_arena_run_begin(cached->plan->arena);
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
     prony_status status = prn_plan_run(cached->plan, session->options.no_profile ? NULL : &session->trace, error);

@@ -9,6 +9,8 @@ static prony_status input_shapes(prony_value *inputs, const prony_model *model, 
     const prn_model_file *file = model->file;
     prn_dims dims = {0};
     prony_status status = prn_ports_check_options(file, options, error);
+    for (size_t i = 0; status == PRONY_OK && i < file->graph.input_count; i++)
+        status = prn_port_given(&file->graph.inputs[i], options, &dims, file->name, error);
     for (size_t i = 0; status == PRONY_OK && i < file->graph.input_count; i++) {
         const prony_port *port = &file->graph.inputs[i];
         inputs[i] = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = prn_shape_unknown()};
@@ -32,13 +34,22 @@ prony_status prony_inspect(prony_report **out, prony_model *model, const prony_s
     prn_program *program = NULL;
     int64_t start = prn_now_ns();
     prony_status status = input_shapes(inputs, model, options, error);
-    prn_bind_options bind = {inputs, count, true};
-    if (status == PRONY_OK)
+    prn_bind_options bind = {.inputs = inputs, .input_count = count, .static_only = true};
+    if (status == PRONY_OK) {
         status = prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, error);
+        if (status != PRONY_OK) prn_error_prefix(error, "%s", model->file->name);
+    }
     int64_t bound = prn_now_ns();
     int threads = options->intra_op_threads > 0 ? options->intra_op_threads : prn_machine_auto_threads(1);
     if (status == PRONY_OK) status = prn_report_build(out, model, program, NULL, options, threads, error);
-    if (status == PRONY_OK) (*out)->phases.bind_ns = bound - start;
+    if (status == PRONY_OK) {
+        (*out)->phases.bind_ns = bound - start;
+        status = prn_report_fill_modules(*out, error);
+        if (status != PRONY_OK) {
+            prony_report_release(*out);
+            *out = NULL;
+        }
+    }
     prn_program_release(program);
     prn_free(inputs);
     return status;

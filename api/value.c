@@ -7,6 +7,13 @@ prony_status prony_value_load(prony_value **out, const char *path, prony_error *
     return prn_value_file_load(out, path, PRONY_TENSOR, error);
 }
 
+prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind, prony_error *error)
+{
+    if (!out || !path || kind < PRONY_TENSOR || kind > PRONY_OPTIONAL)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_load_kind: an argument is NULL or the kind unknown");
+    return prn_value_file_load(out, path, kind, error);
+}
+
 prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dtype dtype, const prony_shape *shape,
                                   prony_error *error)
 {

@@ -36,6 +36,9 @@ static const struct {
     [PRONY_UINT4] = {"uint4", 4, INTEGER},
     [PRONY_INT4] = {"int4", 4, INTEGER},
     [PRONY_FLOAT4E2M1] = {"float4_e2m1fn", 4, FLOATING},
+    [PRONY_FLOAT8E8M0] = {"float8_e8m0fnu", 8, FLOATING},
+    [PRONY_UINT2] = {"uint2", 2, INTEGER},
+    [PRONY_INT2] = {"int2", 2, INTEGER},
 };
 
 static bool dtype_known(prony_dtype dtype)
@@ -67,7 +70,7 @@ size_t prony_dtype_bytes(prony_dtype dtype, int64_t count)
 {
     size_t bits = dtype == PRONY_STRING ? 8 * sizeof(prony_string) : prn_dtype_bits(dtype);
     if (count < 0 || bits == 0) return SIZE_MAX;
-    if (bits < 8) return (size_t)count / 2 + (size_t)count % 2;
+    if (bits < 8) return (size_t)count / (8 / bits) + ((size_t)count % (8 / bits) != 0);
     size_t bytes;
     return __builtin_mul_overflow((size_t)count, bits / 8, &bytes) ? SIZE_MAX : bytes;
 }

@@ -74,24 +74,53 @@ static bool ends_with(const char *text, const char *end)
     return a >= b && strcmp(text + a - b, end) == 0;
 }
 
-static prony_status bind_files(const options *o, const prony_model *model, prony_session *session, prony_error *error)
+/* What the command line says of a shape twice must agree. */
+static int check_file(const options *o, const prony_port *port, const named_file *in, const prony_value *value)
 {
+    const prony_shape *shape = &value->shape;
+    if (value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
+    for (size_t i = 0; i < o->shape_count; i++) {
+        const prony_shape *said = &o->shapes[i].shape;
+        bool same = said->rank == shape->rank;
+        if (strcmp(o->shapes[i].name, port->name) != 0) continue;
+        for (int d = 0; same && d < shape->rank; d++) same = said->dim[d] == shape->dim[d];
+        if (!same) return fail(o, "input '%s': the shape of '%s' is not what --shape says", port->name, in->file);
+    }
+    for (int d = 0; d < shape->rank; d++) {
+        long long extent = (long long)shape->dim[d];
+        if (d == 0 && o->batch > 0 && extent != o->batch)
+            return fail(o, "input '%s': batch %lld was asked for, but '%s' has %lld", port->name, (long long)o->batch,
+                        in->file, extent);
+        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
+            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0 && o->dims[k].value != extent)
+                return fail(o, "input '%s': dimension '%s' was set to %lld, but is %lld in '%s'", port->name,
+                            o->dims[k].name, (long long)o->dims[k].value, extent, in->file);
+    }
+    return EXIT_DONE;
+}
+
+static int bind_files(const options *o, const prony_model *model, prony_session *session)
+{
+    prony_error error = {0};
     for (size_t i = 0; i < o->input_count; i++) {
         const named_file *in = &o->inputs[i];
         const prony_port *port = find_port(model, in->name);
         prony_value *value = NULL;
         prony_status status;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
         if (port && !ends_with(in->file, ".npy") && !ends_with(in->file, ".pb")) {
             prony_shape shape = raw_shape(o, port);
-            status = prony_value_load_raw(&value, in->file, port->dtype, &shape, error);
+            status = prony_value_load_raw(&value, in->file, port->dtype, &shape, &error);
         } else {
-            status = prony_value_load(&value, in->file, error);
+            status = prony_value_load(&value, in->file, &error);
         }
-        if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, error);
+        if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, &error);
+        int code = status == PRONY_OK ? check_file(o, port, in, value) : report_error(o, &error);
         prony_value_release(value);
-        if (status != PRONY_OK) return status;
+        if (code != EXIT_DONE) return code;
     }
-    return prony_session_generate_inputs(session, o->seed, error);
+    return prony_session_generate_inputs(session, o->seed, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
@@ -101,8 +130,7 @@ int open_session(const options *o, prony_model **model, prony_session **session,
     s.no_profile = !profile;
     prony_status status = prony_model_load(model, o->arguments[0], NULL, &error);
     if (status == PRONY_OK) status = prony_session_create(session, *model, &s, &error);
-    if (status == PRONY_OK) status = bind_files(o, *model, *session, &error);
-    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return status == PRONY_OK ? bind_files(o, *model, *session) : report_error(o, &error);
 }
 
 prony_profile_options profile_options(const options *o)

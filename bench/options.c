@@ -84,7 +84,7 @@ static const int ops_options[] = {OPT_JSON, OPT_FILTER, 0};
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts, memory of a model; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
-    {"profile", "[MODEL]", "where time and memory go (no MODEL: the embedded digits network)", 0, 1, "xybiSrtwp",
+    {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
@@ -93,43 +93,64 @@ static const command_row commands[] = {
 
 static const char *const later_commands[] = {"scale", "compare", "check", "eval", "recommend", "machine", NULL};
 
-static const char option_help[] =
-    "  -x, --intra-op N       threads inside operators (default auto)\n"
-    "  -y, --inter-op N       workers (this version: 1)\n"
-    "      --affinity LIST    core list such as 0-3,8\n"
-    "  -b, --batch N          first dimension of every input, where it is free\n"
-    "      --dim NAME=N       a free dimension\n"
-    "      --shape NAME=1x3x224x224   a whole input shape\n"
-    "  -i, --input NAME=FILE  .npy, .pb or raw; otherwise inputs are generated\n"
-    "  -S, --seed N           of generated inputs (default 0)\n"
-    "  -r, --runs N           measured runs (default: until the median is known\n"
-    "                         to 1 % or the time is up)\n"
-    "  -t, --seconds S        time limit (default 5)\n"
-    "  -w, --warmup N         runs before measuring (default: detected)\n"
-    "  -p, --precision P      fp32\n"
-    "      --level LIST       model,layer,operator\n"
-    "      --top N            rows per table\n"
-    "      --sort KEY         index, time, macs, flops, parameters, bytes, name\n"
-    "      --filter KEY=GLOB  name, op, module or kernel\n"
-    "      --json F           the report; - is stdout\n"
-    "      --output-dir D     outputs as D/output_K.npy\n"
-    "      --memory           the arena's events and timeline as well\n"
-    "      --no-rewrites      run the model's own nodes, unfused\n"
-    "  -q, --quiet            errors only\n"
-    "      --no-color         as NO_COLOR does\n"
-    "      --no-progress\n"
-    "  -h, --help             --version\n";
+/* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
+static const struct {
+    int option;
+    const char *text;
+} option_help[] = {
+    {'x', "  -x, --intra-op N       threads inside operators (default auto)\n"},
+    {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
+    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
+    {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
+    {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
+    {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
+    {'i', "  -i, --input NAME=FILE  .npy, .pb or raw; otherwise inputs are generated\n"},
+    {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
+    {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
+          "                         to 1 % or the time is up)\n"},
+    {'t', "  -t, --seconds S        time limit (default 5)\n"},
+    {'w', "  -w, --warmup N         runs before measuring (default: detected)\n"},
+    {'p', "  -p, --precision P      fp32\n"},
+    {OPT_LEVEL, "      --level LIST       model,layer,operator\n"},
+    {OPT_TOP, "      --top N            rows per table\n"},
+    {OPT_SORT, "      --sort KEY         index, time, macs, flops, parameters, bytes, name\n"},
+    {OPT_FILTER, "      --filter KEY=GLOB  name, op, module or kernel\n"},
+    {OPT_JSON, "      --json F           as JSON too; - is stdout, with nothing else on it\n"},
+    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy\n"},
+    {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {0, "  -q, --quiet            errors only\n"
+        "      --no-color         as NO_COLOR does\n"
+        "      --no-progress\n"
+        "  -h, --help             --version\n"}};
 
+static bool takes(const command_row *command, int option)
+{
+    if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
+        return true;
+    if (option < 256) return strchr(command->letters, option) != NULL;
+    for (const int *o = command->others; *o; o++)
+        if (*o == option) return true;
+    return false;
+}
+
+/* Of one subcommand, or of all. */
 static void print_help(FILE *to, const command_row *command)
 {
     if (command) {
-        fprintf(to, "usage: prony %s %s [options]\n%s.\n\n%s", command->name, command->arguments, command->summary,
-                option_help);
-        return;
+        fprintf(to, "usage: prony %s%s%s [options]\n%s.\n\n", command->name, *command->arguments ? " " : "",
+                command->arguments, command->summary);
+    } else {
+        fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
+        for (const command_row *c = commands; c->name; c++)
+            fprintf(to, "  %-8s %-8s %s\n", c->name, c->arguments, c->summary);
+        fprintf(to, "\n");
     }
-    fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
-    for (const command_row *c = commands; c->name; c++) fprintf(to, "  %-8s %-8s %s\n", c->name, c->arguments, c->summary);
-    fprintf(to, "\n%s\nExit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n", option_help);
+    for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
+        if (!command || !option_help[i].option || takes(command, option_help[i].option)) fputs(option_help[i].text, to);
+    if (!command)
+        fprintf(to, "\nA command's own options: prony COMMAND --help\n"
+                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n");
 }
 
 static int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -208,13 +229,16 @@ static const command_row *find_command(const char *name)
     return NULL;
 }
 
-static bool takes(const command_row *command, int option)
+/* Tables are written last, so a wrong key has to be found before anything is measured. */
+#define SORT_KEYS "index, time, macs, flops, parameters, bytes, name"
+#define FILTER_KEYS "name, op, module or kernel"
+static const char *const sort_keys[] = {"index", "time", "macs", "flops", "parameters", "bytes", "name", NULL};
+static const char *const filter_keys[] = {"name", "op", "module", "kernel", NULL};
+
+static bool is_one_of(const char *text, size_t length, const char *const *list)
 {
-    if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
-        return true;
-    if (option < 256) return strchr(command->letters, option) != NULL;
-    for (const int *o = command->others; *o; o++)
-        if (*o == option) return true;
+    for (; *list; list++)
+        if (strlen(*list) == length && strncmp(*list, text, length) == 0) return true;
     return false;
 }
 
@@ -292,10 +316,12 @@ static int parse_one(options *o, int option, char *argument)
         return 0;
     case OPT_SORT:
         o->sort = argument;
-        return 0;
+        return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);
     case OPT_FILTER:
         o->filter = argument;
-        return 0;
+        return is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')
+                   ? 0
+                   : usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
     case OPT_JSON:
         o->json = argument;
         return 0;
@@ -332,10 +358,54 @@ static int choose_command(options *o, const char *name, const command_row **out)
     return usage(o, "there is no command '%s'", name);
 }
 
+/* The option as it was meant, for messages: getopt has moved on past its value by then. */
+static const char *option_name(int option, int index, char text[64])
+{
+    if (index >= 0)
+        snprintf(text, 64, "--%s", long_options[index].name);
+    else
+        snprintf(text, 64, "-%c", option);
+    return text;
+}
+
+/* What getopt has no value, no use or no name for. `word` is the argument that it came from. */
+static int bad_option(const options *o, int kind, const char *word)
+{
+    bool is_long = strncmp(word, "--", 2) == 0;
+    if (kind == ':') return is_long ? usage(o, "%s needs a value", word) : usage(o, "-%c needs a value", optopt);
+    if (is_long && optopt) return usage(o, "'%s': this option takes no value", word);
+    if (is_long) return usage(o, "there is no option '%s', or it is short for several", word);
+    return usage(o, "there is no option '-%c'", optopt);
+}
+
+/* The options of a command line, up to --help or --version, which *done tells. */
+static int parse_options(options *o, const command_row *command, int argc, char **argv, bool *done)
+{
+    char text[64];
+    *done = true;
+    opterr = 0;
+    for (;;) {
+        int index = -1, at = optind ? optind : 1;
+        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:qh", long_options, &index);
+        if (option == -1) break;
+        /* A short option inside of a word leaves optind on that word. */
+        if (option == ':' || option == '?') return bad_option(o, option, argv[optind > at ? optind - 1 : at]);
+        if (option == OPT_UNBUILT) return usage(o, "--%s is not built in this version", long_options[index].name);
+        if (option == 'h') return print_help(stdout, command), EXIT_DONE;
+        if (option == OPT_VERSION) return printf("prony %s\n", prony_version()), EXIT_DONE;
+        if (!command) return usage(o, "a command is needed first");
+        if (!takes(command, option)) return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
+        int status = parse_one(o, option, optarg);
+        if (status) return status;
+    }
+    *done = false;
+    return 0;
+}
+
 int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
-    int option, index = 0;
+    bool done;
     *o = (options){.warmup = -1};
     *stop = true;
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
@@ -347,18 +417,8 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
         argc--;
         argv++;
     }
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:qh", long_options, &index)) != -1) {
-        if (option == ':') return usage(o, "%s needs a value", argv[optind - 1]);
-        if (option == '?') return usage(o, "there is no option '%s'", argv[optind - 1]);
-        if (option == OPT_UNBUILT) return usage(o, "--%s is not built in this version", long_options[index].name);
-        if (option == 'h') return print_help(stdout, command), EXIT_DONE;
-        if (option == OPT_VERSION) return printf("prony %s\n", prony_version()), EXIT_DONE;
-        if (!command) return usage(o, "a command is needed first");
-        if (!takes(command, option)) return usage(o, "'%s' has no use for %s", command->name, argv[optind - 1]);
-        int status = parse_one(o, option, optarg);
-        if (status) return status;
-    }
+    int status = parse_options(o, command, argc, argv, &done);
+    if (done) return status;
     if (!command) return print_help(stderr, NULL), EXIT_USAGE;
     while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
     if ((int)o->argument_count < command->min_arguments)

@@ -106,6 +106,9 @@ static int profile_digits(const options *o)
 int command_profile(const options *o)
 {
     if (o->argument_count > 0) return profile_model(o);
-    if (o->input_count > 0) return fail(o, "the embedded model brings its own images; -i needs a MODEL");
+    if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0) {
+        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape and --dim need a MODEL");
+        return EXIT_USAGE;
+    }
     return profile_digits(o);
 }

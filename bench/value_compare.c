@@ -108,11 +108,34 @@ static size_t describe(const prony_value *value, char *text, size_t size)
     return used;
 }
 
+static const char *kind_name(prony_kind kind)
+{
+    return kind == PRONY_SEQUENCE ? "a sequence" : kind == PRONY_OPTIONAL ? "an optional" : "a tensor";
+}
+
+/* Item by item; where they stand is put before what differs. */
+static bool items_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
+{
+    if (got->kind != want->kind || got->count != want->count) {
+        snprintf(difference, size, "got %s of %zu, want %s of %zu", kind_name(got->kind), got->count,
+                 kind_name(want->kind), want->count);
+        return false;
+    }
+    for (size_t i = 0; i < want->count; i++) {
+        char inner[256];
+        if (value_matches(&got->items[i], &want->items[i], inner, sizeof inner)) continue;
+        snprintf(difference, size, "item %zu: %s", i, inner);
+        return false;
+    }
+    return true;
+}
+
 bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
-    bool same = got->kind == want->kind && got->dtype == want->dtype && got->shape.rank == want->shape.rank;
+    if (got->kind != PRONY_TENSOR || want->kind != PRONY_TENSOR) return items_match(got, want, difference, size);
+    bool same = got->dtype == want->dtype && got->shape.rank == want->shape.rank;
     for (int d = 0; same && d < want->shape.rank; d++) same = got->shape.dim[d] == want->shape.dim[d];
-    if (!same || got->kind != PRONY_TENSOR) {
+    if (!same) {
         char g[200], w[200];
         describe(got, g, sizeof g);
         describe(want, w, sizeof w);

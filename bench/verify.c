@@ -1,10 +1,11 @@
 /* prony verify DIR...: every ONNX test folder below DIR (model.onnx beside test_data_set_K/{input,output}_K.pb) is run and its
  * outputs compared by ONNX's own rule. Verdicts: pass, fail (wrong result or error), unsupported (operator, type or value
  * kind that this build cannot run). Exit status 3 unless all pass. */
-#include "bench/command.h"
+#include "bench/json_file.h"
 #include "bench/value_compare.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@ static const char *const verdict_names[] = {"pass", "fail", "unsupported"};
 typedef struct verification {
     const options *o;
     size_t counts[3];
-    FILE *json;
+    json_file json;
     bool first;
 } verification;
 
@@ -50,14 +51,14 @@ static void set_error(case_result *result, const prony_error *error)
                *error->message ? error->message : prony_status_text(error->status));
 }
 
-static prony_status load_numbered(prony_value **out, const char *dir, const char *kind, size_t k, bool *there,
-                                  prony_error *error)
+static prony_status load_numbered(prony_value **out, const char *dir, const char *what, size_t k, prony_kind kind,
+                                  bool *there, prony_error *error)
 {
     char name[64];
-    snprintf(name, sizeof name, "%s_%zu.pb", kind, k);
+    snprintf(name, sizeof name, "%s_%zu.pb", what, k);
     char *path = join(dir, name);
     *there = path && exists(path);
-    prony_status status = *there ? prony_value_load(out, path, error) : PRONY_OK;
+    prony_status status = *there ? prony_value_load_kind(out, path, kind, error) : PRONY_OK;
     free(path);
     return status;
 }
@@ -68,12 +69,7 @@ static prony_status bind_set(prony_session *session, const prony_model *model, c
         prony_value *value = NULL;
         bool there;
         const prony_port *port = prony_model_input(model, i);
-        if (port->kind != PRONY_TENSOR) {
-            error->status = PRONY_UNSUPPORTED;
-            snprintf(error->message, sizeof error->message, "input '%s' is a sequence or optional", port->name);
-            return PRONY_UNSUPPORTED;
-        }
-        prony_status status = load_numbered(&value, dir, "input", i, &there, error);
+        prony_status status = load_numbered(&value, dir, "input", i, port->kind, &there, error);
         if (status == PRONY_OK && there) status = prony_session_set_input(session, port->name, value, error);
         prony_value_release(value);
         if (status != PRONY_OK) return status;
@@ -89,10 +85,9 @@ static void check_outputs(const prony_session *session, const prony_model *model
         const prony_value *got = NULL;
         bool there;
         char difference[512], reason[640];
-        if (prony_model_output(model, k)->kind != PRONY_TENSOR) {
-            set_result(result, VERDICT_UNSUPPORTED, "an output is a sequence or optional");
-        } else if (load_numbered(&want, dir, "output", k, &there, &error) != PRONY_OK ||
-                   (there && prony_session_output(session, k, &got, &error) != PRONY_OK)) {
+        prony_kind kind = prony_model_output(model, k)->kind;
+        if (load_numbered(&want, dir, "output", k, kind, &there, &error) != PRONY_OK ||
+            (there && prony_session_output(session, k, &got, &error) != PRONY_OK)) {
             set_error(result, &error);
         } else if (there && !value_matches(got, want, difference, sizeof difference)) {
             snprintf(reason, sizeof reason, "output %zu '%s': %s", k, prony_model_output(model, k)->name, difference);
@@ -148,33 +143,19 @@ static void free_list(char **names)
     free(names);
 }
 
-static void print_json_text(FILE *to, const char *text)
-{
-    fputc('"', to);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
-        else
-            fputc(c, to);
-    }
-    fputc('"', to);
-}
-
 static void tell(verification *v, const char *dir, const case_result *result)
 {
+    FILE *json = v->json.stream;
     v->counts[result->verdict]++;
-    if (v->json) {
-        fprintf(v->json, "%s\n    {\"case\": ", v->first ? "" : ",");
-        print_json_text(v->json, dir);
-        fprintf(v->json, ", \"verdict\": \"%s\", \"reason\": ", verdict_names[result->verdict]);
-        print_json_text(v->json, result->reason);
-        fputc('}', v->json);
+    if (json) {
+        fprintf(json, "%s\n    {\"case\": ", v->first ? "" : ",");
+        json_text(json, dir);
+        fprintf(json, ", \"verdict\": \"%s\", \"reason\": ", verdict_names[result->verdict]);
+        json_text(json, result->reason);
+        fputc('}', json);
         v->first = false;
     }
-    if (v->json == stdout || v->o->quiet) return;
+    if (json == stdout || v->o->quiet) return;
     printf("%-11s %s\n", verdict_names[result->verdict], dir);
     if (result->verdict != VERDICT_PASS) printf("            %s\n", result->reason);
 }
@@ -228,22 +209,24 @@ static size_t walk(verification *v, const char *dir, int depth)
 int command_verify(const options *o)
 {
     verification v = {.o = o, .first = true};
-    int code = EXIT_DONE;
-    if (o->json) {
-        v.json = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
-        if (!v.json) return fail(o, "%s cannot be written", o->json);
-        fprintf(v.json, "{\"schema\": \"prony.verify/1\", \"cases\": [");
+    int code = json_open(&v.json, o);
+    if (code != EXIT_DONE) return code;
+    FILE *json = v.json.stream;
+    if (json) fprintf(json, "{\"schema\": \"prony.verify/1\", \"cases\": [");
+    for (size_t i = 0; i < o->argument_count; i++) {
+        struct stat s;
+        const char *dir = o->arguments[i];
+        if (stat(dir, &s) != 0)
+            code = fail(o, "'%s': %s", dir, strerror(errno));
+        else if (walk(&v, dir, 0) == 0)
+            code = fail(o, "'%s': no model.onnx in or below it", dir);
     }
-    for (size_t i = 0; i < o->argument_count; i++)
-        if (walk(&v, o->arguments[i], 0) == 0) code = fail(o, "%s: no model.onnx in or below it", o->arguments[i]);
-    if (v.json) {
-        fprintf(v.json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
+    if (json)
+        fprintf(json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
                 v.counts[VERDICT_FAIL], v.counts[VERDICT_UNSUPPORTED]);
-        if (v.json != stdout && fclose(v.json) != 0) code = fail(o, "%s: writing failed", o->json);
-    }
-    if (v.json != stdout && !o->quiet)
+    if (json != stdout && !o->quiet)
         printf("%zu passed, %zu failed, %zu unsupported\n", v.counts[VERDICT_PASS], v.counts[VERDICT_FAIL],
                v.counts[VERDICT_UNSUPPORTED]);
     if (code == EXIT_DONE && (v.counts[VERDICT_FAIL] || v.counts[VERDICT_UNSUPPORTED])) code = EXIT_VERDICT;
-    return code;
+    return json_close(&v.json, o, code);
 }

@@ -2,7 +2,10 @@
  *
  * A chunk is cut into blocks without holes; each block starts with a 64-byte header and knows its neighbours:
  *
- *   chunk | head | block: 64-byte header | payload, multiple of 64 | header | payload | ... |
+ *   chunk | head | starts | block: 64-byte header | payload, multiple of 64 | header | payload | ... |
+ *
+ * `starts` has one bit per 64 bytes, set where a live block's payload begins: whether a pointer is a block's is thus never
+ * read from memory that a model can write.
  *
  * `given_bytes` is a whole block, header included. Free blocks form one list over all chunks, in order of size and then
  * of offset, so the first that is large enough is the best fit, the last is the largest, and neither addresses nor the
@@ -18,6 +21,7 @@
 #include "base/shape.h"
 
 #include <stdalign.h>
+#include <string.h>
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
@@ -30,13 +34,15 @@ struct block {
     block *before, *after;   /* neighbours in the chunk */
     block *smaller, *larger; /* free list */
     uint32_t owner;
-    uint32_t live;
+    uint32_t live; /* holders; 0: free */
 };
 _Static_assert(sizeof(block) == ALIGNMENT, "a block's header takes one cache line");
 
 typedef struct chunk {
     alignas(ALIGNMENT) struct chunk *older;
     block *first;
+    uint64_t bytes; /* of all blocks */
+    uint8_t starts[];
 } chunk;
 
 struct prn_arena {
@@ -141,16 +147,49 @@ static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *erro
         return prn_fail(error, PRONY_LIMIT,
                         "%llu more bytes at run time: the arena holds %llu, the memory limit is %llu",
                         (unsigned long long)need, (unsigned long long)held, (unsigned long long)arena->limit_bytes);
-    chunk *c = prn_alloc_aligned(ALIGNMENT, (size_t)(sizeof *c + wanted));
+    uint64_t head = (sizeof(chunk) + wanted / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+    chunk *c = prn_alloc_aligned(ALIGNMENT, (size_t)(head + wanted));
     if (!c) return prn_no_memory(error);
-    block *b = (block *)(c + 1);
+    block *b = (block *)((uint8_t *)c + head);
     *b = (block){.bytes = wanted, .offset = held};
-    *c = (chunk){.older = arena->newest, .first = b};
+    c->older = arena->newest;
+    c->first = b;
+    c->bytes = wanted;
+    memset(c->starts, 0, (size_t)(wanted / (8 * ALIGNMENT) + 1));
     arena->newest = c;
     arena->figures.dynamic_bytes += wanted;
     arena->figures.growths++;
     free_list_insert(arena, b);
     return PRONY_OK;
+}
+
+/* The chunk whose blocks lie around this address, and which of its 64-byte lines it is; NULL: none of the arena's. */
+static chunk *chunk_around(const prn_arena *arena, const void *payload, uint64_t *line)
+{
+    for (chunk *c = arena->newest; c; c = c->older) {
+        uintptr_t distance = (uintptr_t)payload - (uintptr_t)c->first;
+        if ((uintptr_t)payload < (uintptr_t)c->first || distance >= c->bytes) continue;
+        *line = distance / ALIGNMENT;
+        return distance % ALIGNMENT ? NULL : c;
+    }
+    return NULL;
+}
+
+static void mark_start(const prn_arena *arena, const block *b, bool live)
+{
+    uint64_t line = 0;
+    chunk *c = chunk_around(arena, b + 1, &line);
+    if (live)
+        c->starts[line / 8] |= (uint8_t)(1u << line % 8);
+    else
+        c->starts[line / 8] &= (uint8_t)~(1u << line % 8);
+}
+
+static block *block_of(const prn_arena *arena, const void *payload)
+{
+    uint64_t line = 0;
+    const chunk *c = chunk_around(arena, payload, &line);
+    return c && (c->starts[line / 8] >> line % 8 & 1) ? (block *)(uintptr_t)payload - 1 : NULL;
 }
 
 /* Leaves the rest as a free block if a header and one line of payload fit into it. */
@@ -196,6 +235,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     b->asked = bytes;
     b->owner = owner;
     b->live = 1;
+    mark_start(arena, b, true);
     arena->live_count++;
     prn_arena_figures *f = &arena->figures;
     f->live_bytes += b->bytes;
@@ -223,6 +263,7 @@ static void give_block(prn_arena *arena, block *b, uint32_t step)
 {
     record_event(arena, b, true, step);
     b->live = 0;
+    mark_start(arena, b, false);
     arena->live_count--;
     arena->figures.live_bytes -= b->bytes;
     arena->figures.releases++;
@@ -240,7 +281,25 @@ static void give_block(prn_arena *arena, block *b, uint32_t step)
 
 void prn_arena_give(prn_arena *arena, void *payload, uint32_t step)
 {
-    if (payload) give_block(arena, (block *)payload - 1, step);
+    block *b = payload ? (block *)payload - 1 : NULL;
+    if (b && b->live > 1)
+        b->live--;
+    else if (b)
+        give_block(arena, b, step);
+}
+
+bool prn_arena_share(prn_arena *arena, const void *payload)
+{
+    block *b = block_of(arena, payload);
+    if (!b || b->live == UINT32_MAX) return false;
+    b->live++;
+    return true;
+}
+
+uint32_t prn_arena_holders(const prn_arena *arena, const void *payload)
+{
+    const block *b = block_of(arena, payload);
+    return b ? b->live : 0;
 }
 
 void prn_arena_run_begin(prn_arena *arena)

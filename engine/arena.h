@@ -6,6 +6,7 @@
  *   +----------------------------------------------------------+-----------------------------------+
  *
  * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees coalesce.
+ * A block may have several holders (a tensor that stands in two sequences): it is free when the last one gives it back.
  * Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session.
  */
 #ifndef PRN_ENGINE_ARENA_H
@@ -45,6 +46,11 @@ uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                                          prony_error *error);
 void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
+/* One more holder for the block that starts at `block`, who gives it back once more. false: no live block of the dynamic
+ * region starts there (a planned buffer, an input, a constant, or the middle of a block). */
+PRN_MUST_USE bool prn_arena_share(prn_arena *arena, const void *block);
+/* Holders of a block; 0 where none starts. */
+uint32_t prn_arena_holders(const prn_arena *arena, const void *block);
 void prn_arena_run_begin(prn_arena *arena);
 /* Releases what is still live (there should be nothing) and returns how many bytes that was. */
 uint64_t prn_arena_run_end(prn_arena *arena);

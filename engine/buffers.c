@@ -158,6 +158,7 @@ static void share_ranges(prn_plan *plan)
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (step_gone(plan->steps[s])) continue;
+        plan->steps[s]->index = kept;
         plan->steps[kept++] = plan->steps[s];
     }
     plan->step_count = kept;
@@ -269,9 +270,15 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
         step->dying = prn_pool_alloc(&plan->pool, most + 1, sizeof *step->dying);
         if (!step->dying) return prn_no_memory(error);
     }
+    plan->kept = prn_pool_alloc(&plan->pool, plan->value_count + 1, sizeof *plan->kept);
+    if (!plan->kept) return prn_no_memory(error);
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
-        if (!value->dynamic || value->defined == PRN_NO_STEP || value->last_use >= plan->step_count) continue;
+        if (!value->dynamic || value->defined == PRN_NO_STEP) continue;
+        if (value->last_use >= plan->step_count) {
+            plan->kept[plan->kept_count++] = v;
+            continue;
+        }
         prn_step *step = plan->steps[value->last_use];
         step->dying[step->dying_count++] = v;
     }

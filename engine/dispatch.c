@@ -2,42 +2,149 @@
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
 #include "base/clock.h"
 #include "base/machine.h"
-#include "engine/plan.h"
+#include "engine/live_value.h"
 
-static void give_back(prn_plan *plan, uint32_t step_index, const prn_step *step)
+static void drop(prn_plan *plan, uint32_t value, uint32_t step)
 {
-    for (uint32_t d = 0; d < step->dying_count; d++) {
-        prony_value *value = &plan->values[step->dying[d]]->value;
-        if (value->data) prn_arena_give(plan->arena, value->data, step_index);
-        value->data = NULL;
-    }
+    prn_live_drop(plan->arena, &plan->values[value]->value, prn_live_step(plan, step));
 }
 
-/* Outputs get type, shape and bytes now; what infer leaves open the kernel settles through host->output_alloc. */
-static prony_status run_dynamic(prn_plan *plan, uint32_t step_index, prn_step *step, prony_error *error)
+static void give_back(prn_plan *plan, const prn_step *step)
+{
+    for (uint32_t d = 0; d < step->dying_count; d++) drop(plan, step->dying[d], step->index);
+}
+
+void prn_plan_forget(prn_plan *plan)
+{
+    for (uint32_t k = 0; k < plan->kept_count; k++) drop(plan, plan->kept[k], (uint32_t)plan->step_count);
+}
+
+/* What a failed run leaves behind, wherever it stopped. */
+static void drop_all(prn_plan *plan)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++)
+        if (plan->values[v]->dynamic) drop(plan, v, (uint32_t)plan->step_count);
+}
+
+bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
+{
+    bool ok = prn_cost_add(to, &plan->fixed_cost);
+    for (size_t s = 0; ok && s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (!step->dynamic && !step->children) continue;
+        prony_cost cost = step->cost;
+        cost.parameters = 0;
+        ok = prn_cost_add(to, &cost);
+    }
+    return ok;
+}
+
+/* ---- steps that learn shapes or costs while they run ---- */
+
+/* Outputs whose type and shape the plan relied on must come out as planned; the others start as nothing. */
+static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
+{
+    for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_node_check_kind(context, step->node, i));
+    for (size_t k = 0; k < context->output_count; k++)
+        if (context->outputs[k] && plan->values[step->outputs[k]]->dynamic)
+            *context->outputs[k] = (prony_value){.shape = prn_shape_unknown()};
+    context->user = step->node->binding.infer_user;
+    PRN_TRY(step->node->binding.infer(context));
+    context->user = step->node->binding.run_user;
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || plan->values[step->outputs[k]]->dynamic) continue;
+        const prony_value *planned = &plan->program->values[plan->values[step->outputs[k]]->source]->info;
+        char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
+        if (out->kind == PRONY_TENSOR && out->dtype == planned->dtype && prn_shape_equal(&out->shape, &planned->shape))
+            continue;
+        prn_value_text(out, came);
+        out->kind = PRONY_TENSOR;
+        out->dtype = planned->dtype;
+        out->shape = planned->shape;
+        return prony_fail(context, PRONY_INTERNAL, "output %zu is %s, planned as %s", k, came,
+                          prn_value_text(planned, wanted));
+    }
+    return PRONY_OK;
+}
+
+/* A view of a value in the dynamic region holds the same block. */
+static bool is_view(const prn_plan *plan, const prn_step *step)
+{
+    if (!(step->node->binding.op->flags & PRN_OP_VIEW)) return false;
+    for (size_t k = 1; k < step->context.output_count; k++)
+        if (step->context.outputs[k]) return false;
+    return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;
+}
+
+static prony_status make_view(const prn_step *step, const prony_context *context)
+{
+    prony_value *out = context->outputs[0];
+    const prony_value type = *out;
+    PRN_TRY(prn_live_keep(&step->site, context->inputs[0], out, step->outputs[0], context->error));
+    if (type.kind == PRONY_TENSOR) out->shape = type.shape;
+    return PRONY_OK;
+}
+
+static prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
+{
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || !plan->values[step->outputs[k]]->dynamic || out->kind != PRONY_TENSOR ||
+            !prn_shape_known(&out->shape))
+            continue;
+        if (prn_value_bytes(out) == SIZE_MAX) return prony_fail(context, PRONY_LIMIT, "output %zu is too large", k);
+        PRN_TRY(prn_live_take(&step->site, out, step->outputs[k], context->error));
+    }
+    return PRONY_OK;
+}
+
+static prony_status check_made(const prony_context *context)
+{
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        bool made = !out || (out->kind == PRONY_TENSOR ? out->data && prn_shape_known(&out->shape)
+                                                       : out->items || out->count == 0);
+        if (!made) return prony_fail(context, PRONY_INTERNAL, "output %zu was not made", k);
+    }
+    return PRONY_OK;
+}
+
+/* The children's work is the step's; parameters do not change by running. */
+static void book_children(prn_step *step)
+{
+    uint64_t parameters = step->cost.parameters;
+    step->cost = step->executed;
+    step->cost.parameters = parameters;
+    for (uint32_t c = 0; c < step->node->child_count; c++)
+        if (step->children[c]) prn_plan_forget(step->children[c]);
+}
+
+static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *context)
+{
+    PRN_TRY(infer_now(plan, step, context));
+    if (is_view(plan, step)) {
+        PRN_TRY(make_view(step, context));
+    } else {
+        if (!(step->node->binding.op->flags & PRN_OP_OPEN)) PRN_TRY(take_outputs(plan, step, context));
+        PRN_TRY(prn_node_run_once(step->node, context));
+    }
+    PRN_TRY(check_made(context));
+    if (step->children) return PRONY_OK;
+    uint64_t parameters = step->cost.parameters;
+    PRN_TRY(prn_node_cost(step->node, context, &step->cost));
+    step->cost.parameters = parameters;
+    return PRONY_OK;
+}
+
+static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_context context = step->context;
     context.error = error;
-    context.user = step->node->binding.infer_user;
-    for (size_t k = 0; k < context.output_count; k++) {
-        if (!context.outputs[k] || !plan->values[step->outputs[k]]->dynamic) continue;
-        context.outputs[k]->data = NULL;
-        context.outputs[k]->shape = prn_shape_unknown();
-    }
-    PRN_TRY(step->node->binding.infer(&context));
-    for (size_t k = 0; k < context.output_count; k++) {
-        prony_value *out = context.outputs[k];
-        if (!out || out->data || !prn_shape_known(&out->shape)) continue;
-        size_t bytes = prn_value_bytes(out);
-        if (bytes == SIZE_MAX) return prony_fail(&context, PRONY_LIMIT, "output %zu is too large", k);
-        PRN_TRY(prn_arena_take(plan->arena, bytes, step->outputs[k], step_index, &out->data, error));
-    }
-    context.user = step->node->binding.run_user;
-    PRN_TRY(prn_node_run_once(step->node, &context));
-    uint64_t parameters = step->cost.parameters;
-    PRN_TRY(prn_node_cost(step->node, &context, &step->cost));
-    step->cost.parameters = parameters;
-    return PRONY_OK;
+    step->executed = (prony_cost){0};
+    prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
+    if (step->children) book_children(step);
+    return status;
 }
 
 static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
@@ -45,11 +152,11 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
     prn_step *step = plan->steps[s];
     prony_status status;
     step->context.error = error;
-    if (step->dynamic)
-        status = run_dynamic(plan, s, step, error);
+    if (step->dynamic || step->children)
+        status = run_open(plan, step, error);
     else
         status = step->kernel->run(&step->context);
-    if (step->dying_count) give_back(plan, s, step);
+    if (step->dying_count) give_back(plan, step);
     return status;
 }
 
@@ -61,12 +168,8 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
     return all > own ? (uint32_t)(all - own) : 0;
 }
 
-prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
+static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    if (!trace) {
-        for (uint32_t s = 0; s < plan->step_count; s++) PRN_TRY(run_step(plan, s, error));
-        return PRONY_OK;
-    }
     trace->count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         uint64_t all = 0, own = prn_heap_calls();
@@ -81,4 +184,15 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
         PRN_TRY(status);
     }
     return PRONY_OK;
+}
+
+prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    prony_status status = PRONY_OK;
+    if (trace)
+        status = run_traced(plan, trace, error);
+    else
+        for (uint32_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = run_step(plan, s, error);
+    if (status != PRONY_OK) drop_all(plan);
+    return status;
 }

@@ -19,6 +19,10 @@ struct prony_model {
 
 void prn_model_retain(prony_model *model);
 
+/* The model's own function that a node calls; NULL: it is an operator. An operator that the user registered goes before a
+ * function, a function before an operator of the table. */
+const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset);
+
 /* The operators of all graphs that nothing serves, "domain::Op-opset (n nodes)" each, sorted; pool-owned. */
 PRN_MUST_USE prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out,
                                                 size_t *count, prony_error *error);

@@ -176,12 +176,15 @@ static prony_status settle_layouts(planner *p, prn_step *step)
 
 /* ---- nodes ---- */
 
-/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. */
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
+ * training mode) stays a step, so that its kernel looks at that input. */
 static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
     *done = false;
     if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return PRONY_OK;
     for (uint32_t k = 1; k < node->output_count; k++)
         if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
     uint32_t from = node->inputs[0];
@@ -273,6 +276,26 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     return step_cost(p, step);
 }
 
+/* What no run can change: all layers but those of steps that learn their cost when they run. */
+static prony_status add_fixed_cost(planner *p)
+{
+    prn_plan *plan = p->plan;
+    const prn_program *program = plan->program;
+    bool *open = prn_calloc(program->layer_count + 1, sizeof *open);
+    if (!open) return prn_no_memory(p->error);
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (!step->dynamic && !step->children) continue;
+        for (uint32_t l = 0; l < step->node->layer_count; l++) open[step->node->layers[l]] = true;
+    }
+    bool fits = true;
+    for (size_t l = 0; fits && l < program->layer_count; l++)
+        if (!open[l]) fits = prn_cost_add(&plan->fixed_cost, &program->layers[l].cost);
+    plan->fixed_cost.parameters = 0;
+    prn_free(open);
+    return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");
+}
+
 static prony_status plan_outputs(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -309,6 +332,7 @@ static prony_status build(planner *p)
     for (size_t n = 0; n < plan->program->node_count; n++)
         if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node(p, plan->program->nodes[n]));
     PRN_TRY(plan_outputs(p));
+    PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
     PRN_TRY(prn_plan_buffers(plan, p->error));
     if (plan->outer) return PRONY_OK;

@@ -32,6 +32,7 @@ typedef struct prn_plan_value {
 } prn_plan_value;
 
 typedef struct prn_step {
+    uint32_t index; /* in plan->steps */
     prn_node_def *node;
     const prn_kernel *kernel; /* dynamic steps: NULL, chosen when run */
     uint32_t *inputs, *outputs; /* plan value ids; PRN_NO_VALUE where omitted */
@@ -46,13 +47,15 @@ typedef struct prn_step {
     uint32_t *dying;            /* dynamic values whose last reader this step is */
     uint32_t dying_count;
     bool dynamic;
-    prony_cost cost; /* layers' sum; bytes external; dynamic steps: of the last run */
+    prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
+    prony_cost executed; /* steps with children: by the children, in this run so far; parameters 0 */
 } prn_step;
 
 typedef struct prn_plan_options {
     int threads;
     bool record_memory;
     uint64_t memory_limit_bytes;
+    int64_t max_loop_trips; /* 0: 2^31 */
 } prn_plan_options;
 
 typedef struct prn_plan {
@@ -74,6 +77,11 @@ typedef struct prn_plan {
     prn_arena *arena;       /* of the outermost plan; children borrow it */
     uint8_t *base;          /* where this plan's buffers start */
     struct prn_plan *outer;
+    uint32_t *kept; /* dynamic values that outlive the last step: graph outputs */
+    uint32_t kept_count;
+    prony_cost fixed_cost; /* of the layers whose cost no run changes; parameters 0 */
+    /* Of a subgraph: value and step of the outermost plan that its memory is booked to. */
+    uint32_t account, account_step;
 } prn_plan;
 
 /* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
@@ -89,7 +97,12 @@ PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
 /* Points every value with bytes in the arena at them. */
 void prn_plan_point(prn_plan *plan, uint8_t *base);
 
-/* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. */
+/* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. Dynamic outputs of the run
+ * before were given up (prn_plan_forget). After a failure the plan holds nothing in the dynamic region. */
 PRN_MUST_USE prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error);
+/* Gives the dynamic outputs of the last run back. */
+void prn_plan_forget(prn_plan *plan);
+/* to += what the last run did; parameters stay. false: overflow. */
+PRN_MUST_USE bool prn_plan_executed(const prn_plan *plan, prony_cost *to);
 
 #endif

@@ -16,6 +16,8 @@ uint32_t prn_program_add_value(prn_program *program, const char *name)
     value->name = name;
     value->info.shape = prn_shape_unknown();
     value->producer = PRN_NO_NODE;
+    value->weight = PRN_NO_WEIGHT;
+    value->folded_from = PRN_NO_NODE;
     program->values[program->value_count] = value;
     return (uint32_t)program->value_count++;
 }
@@ -95,19 +97,26 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
     return PRONY_OK;
 }
 
-void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
+/* Uses stand behind the producer, mostly right behind it, so that long chains are not walked again for every edit. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to, uint32_t uses)
 {
-    for (size_t n = 0; n < program->node_count; n++) {
+    uint32_t producer = program->values[from]->producer;
+    for (size_t n = producer == PRN_NO_NODE ? 0 : producer; uses > 0 && n < program->node_count; n++) {
         prn_node_def *node = program->nodes[n];
         if (node->dead) continue;
         for (uint32_t i = 0; i < node->input_count; i++) {
             if (node->inputs[i] != from) continue;
             node->inputs[i] = to;
             node->input_values[i] = &program->values[to]->info;
+            uses--;
         }
-        for (uint32_t c = 0; c < node->child_count; c++)
-            for (uint32_t k = 0; k < node->children[c].captured_count; k++)
-                if (node->children[c].captured[k] == from) node->children[c].captured[k] = to;
+        for (uint32_t c = 0; c < node->child_count; c++) {
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
+                if (node->children[c].captured[k] != from) continue;
+                node->children[c].captured[k] = to;
+                uses--;
+            }
+        }
     }
     for (size_t k = 0; k < program->output_count; k++) {
         if (program->outputs[k] != from) continue;
@@ -131,18 +140,33 @@ void prn_program_count_uses(const prn_program *program, uint32_t *uses)
     for (size_t k = 0; k < program->output_count; k++) uses[program->outputs[k]]++;
 }
 
+/* The longer list takes the shorter one in, merged from the end and in place where there is room: a long chain that is
+ * absorbed one by one, from either side, stays cheap. Ascending, so that reports list layers in the model's order. */
 bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
 {
-    uint32_t count = keep->layer_count + absorbed->layer_count;
-    uint32_t *layers = prn_pool_alloc(&program->pool, count + 1, sizeof *layers);
-    if (!layers) return false;
-    /* Ascending, so that reports list layers in the model's order whichever way the rewrite worked. */
-    uint32_t a = 0, b = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        bool first = b == absorbed->layer_count || (a < keep->layer_count && keep->layers[a] < absorbed->layers[b]);
-        layers[i] = first ? keep->layers[a++] : absorbed->layers[b++];
+    if (absorbed->layer_count > keep->layer_count) {
+        prn_node_def old = *keep;
+        keep->layers = absorbed->layers;
+        keep->layer_count = absorbed->layer_count;
+        keep->layer_capacity = absorbed->layer_capacity;
+        absorbed->layers = old.layers;
+        absorbed->layer_count = old.layer_count;
+        absorbed->layer_capacity = old.layer_capacity;
     }
-    keep->layers = layers;
+    uint32_t a = keep->layer_count, b = absorbed->layer_count, count = a + b;
+    uint32_t *layers = keep->layers;
+    if (count > keep->layer_capacity) {
+        uint32_t capacity = count < UINT32_MAX / 2 ? 2 * count : count;
+        layers = prn_pool_alloc(&program->pool, capacity, sizeof *layers);
+        if (!layers) return false;
+        memcpy(layers, keep->layers, a * sizeof *layers);
+        keep->layers = layers;
+        keep->layer_capacity = capacity;
+    }
+    for (uint32_t i = count; b > 0; i--) {
+        bool own = a > 0 && layers[a - 1] > absorbed->layers[b - 1];
+        layers[i - 1] = own ? layers[--a] : absorbed->layers[--b];
+    }
     keep->layer_count = count;
     absorbed->layer_count = 0;
     absorbed->dead = true;
@@ -211,14 +235,14 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
         const prony_value *in = context->inputs[i];
         bool again = false;
         for (size_t j = 0; j < i && in; j++) again |= context->inputs[j] == in;
-        if (!in || again || in->kind != PRONY_TENSOR) continue;
+        if (!in || again || in->kind != PRONY_TENSOR || !prn_shape_known(&in->shape)) continue;
         size_t bytes = prn_value_bytes(in);
         if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
             return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
     }
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
-        if (!out || out->kind != PRONY_TENSOR) continue;
+        if (!out || out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape)) continue;
         size_t bytes = prn_value_bytes(out);
         if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_written, cost->bytes_written, bytes))
             return prony_fail(context, PRONY_LIMIT, "the bytes of output %zu exceed 64 bits", k);
@@ -276,6 +300,14 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
     prn_free_aligned(scratch);
     if (kernel->release) kernel->release(prepared.state);
     return status;
+}
+
+prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i)
+{
+    static const char *const kinds[] = {"a tensor", "a sequence", "an optional"};
+    const prony_value *in = context->inputs[i];
+    if (!in || in->kind == PRONY_TENSOR || (node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted a tensor", i, kinds[in->kind]);
 }
 
 int prn_node_child(const prn_node_def *node, const struct prn_graph *graph)

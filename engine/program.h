@@ -17,6 +17,7 @@
 
 #define PRN_NO_VALUE UINT32_MAX
 #define PRN_NO_NODE UINT32_MAX
+#define PRN_NO_WEIGHT UINT32_MAX
 
 typedef struct prn_value_def {
     const char *name;
@@ -24,8 +25,9 @@ typedef struct prn_value_def {
     bool constant;           /* same in every run; info.data is NULL only in a static program */
     bool input, output;      /* of the graph */
     uint32_t producer;       /* node; PRN_NO_NODE for inputs and constants */
-    const uint32_t *weights; /* constants: indices into program->weights of what it was computed from */
-    uint32_t weight_count;
+    uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
+    uint32_t folded_from;    /* what bind evaluated: the node, whose inputs lead to the weights; otherwise PRN_NO_NODE */
+    uint8_t claims;          /* which claims of weights have passed through it */
 } prn_value_def;
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
@@ -38,12 +40,21 @@ typedef struct prn_weight {
 
 typedef struct prn_program prn_program;
 
+/* A call of a model-local function while its body is walked, and what its inner nodes need of it afterwards. */
+typedef struct prn_frame {
+    const prn_function *function;
+    const prn_attr_list *attributes; /* of the call, with nothing left to refer to */
+    const char *name;                /* of the call: inner nodes are "name/inner" */
+    const struct prn_frame *outer;
+} prn_frame;
+
 /* A subgraph attribute of a node, bound. */
 typedef struct prn_child {
     const prn_graph *graph;
     prn_program *program;
     uint32_t *captured; /* values of the parent, in the order of graph->captured */
     uint32_t captured_count;
+    uint64_t folded_bytes; /* its share of the outermost program's */
 } prn_child;
 
 typedef struct prn_node_def {
@@ -57,8 +68,9 @@ typedef struct prn_node_def {
     prony_value **output_values;
     prn_child *children;
     uint32_t child_count;
-    const uint32_t *layers; /* what it stands for */
-    uint32_t layer_count;
+    const prn_frame *frame; /* whose body it stood in; NULL: no function's */
+    uint32_t *layers; /* what it stands for, ascending */
+    uint32_t layer_count, layer_capacity;
     prn_post_ops post_ops;
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
@@ -92,13 +104,30 @@ struct prn_program {
     size_t input_count;
     uint32_t *outputs;
     size_t output_count;
+    uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
+    uint64_t *folded_total; /* that of the outermost program */
+    uint64_t fold_limit_bytes;
+    uint64_t bound_nodes;  /* so far, inlined bodies and subgraphs that were bound again included; of the outermost program */
+    uint64_t *bound_total; /* that of the outermost program */
+    const prn_frame *frame; /* of the function its node stood in; NULL: none */
+    uint32_t depth;        /* of programs and function calls around this one */
 };
+
+/* A model file must not be able to claim memory by constants. */
+#define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
+/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes that one bind may make. */
+#define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 20)
+/* Subgraphs and function calls inside one another. */
+#define PRN_BIND_LIMIT_DEPTH 64
 
 /* `inputs`: type and full shape per explicit graph input (rank -1: known at run time only). */
 typedef struct prn_bind_options {
     const prony_value *inputs;
     size_t input_count;
     bool static_only;
+    uint64_t fold_limit_bytes; /* of constants evaluated; what exceeds it stays run-time work. 0: PRN_FOLD_LIMIT_BYTES. A
+                                  subgraph shares the outermost program's */
+    const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
 } prn_bind_options;
 
 /* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and `captured`
@@ -125,8 +154,8 @@ PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node,
  * name, inputs, outputs and layers stay. Error if the table has no such row. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, prony_error *error);
-/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`. */
-void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
+/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`; `uses` is how many there are. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to, uint32_t uses);
 /* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
 void prn_program_count_uses(const prn_program *program, uint32_t *uses);
 /* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
@@ -149,6 +178,9 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
 /* Prepares, runs and releases a plain kernel once; outputs have data. Heap calls are fine here: bind time and dynamic
  * steps. `context` arrives as from prn_node_context, with data in place. */
 PRN_MUST_USE prony_status prn_node_run_once(const prn_node_def *node, prony_context *context);
+
+/* Error if input `i` is a sequence or optional and the operator knows tensors only. */
+PRN_MUST_USE prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i);
 
 /* Index of the child that `graph` is, or -1. */
 int prn_node_child(const prn_node_def *node, const struct prn_graph *graph);

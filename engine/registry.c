@@ -216,3 +216,8 @@ prn_operator_binding prn_registry_find(const prony_registry *registry, const cha
     }
     return binding;
 }
+
+bool prn_registry_is_custom(const prony_registry *registry, const char *domain, const char *name, int64_t opset)
+{
+    return registry && find_custom(registry, domain, name, opset);
+}

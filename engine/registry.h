@@ -18,5 +18,7 @@ void prn_registry_retain(prony_registry *registry);
 /* `registry` may be NULL: built-in operators only. */
 prn_operator_binding prn_registry_find(const prony_registry *registry, const char *domain, const char *name,
                                        int64_t opset);
+/* Whether the user defined this operator. */
+bool prn_registry_is_custom(const prony_registry *registry, const char *domain, const char *name, int64_t opset);
 
 #endif

@@ -101,7 +101,10 @@ typedef enum prony_dtype {
     PRONY_UINT4 = 21,
     PRONY_INT4 = 22,
     PRONY_FLOAT4E2M1 = 23,
-    PRONY_DTYPE_COUNT = 24
+    PRONY_FLOAT8E8M0 = 24,
+    PRONY_UINT2 = 25,
+    PRONY_INT2 = 26,
+    PRONY_DTYPE_COUNT = 27
 } prony_dtype;
 
 PRONY_API const char *prony_dtype_name(prony_dtype dtype); /* "float32", "int64", … as NumPy spells them */
@@ -123,7 +126,7 @@ typedef struct prony_string {
 } prony_string;
 
 /* A value, or only its type and shape while `data` is NULL.
- * Tensor: `data` holds numel elements of `dtype` (4-bit types: two to a byte, low nibble first). Who owns `data` is said
+ * Tensor: `data` holds numel elements of `dtype` (4-bit and 2-bit types: packed, low bits first). Who owns `data` is said
  * where the value is given. Sequence and optional: `items` holds `count` values (an empty optional has count 0).
  * `layout` is 0 (plain, row-major) in every value a user sees. */
 typedef struct prony_value {
@@ -141,8 +144,11 @@ PRONY_API int64_t prony_shape_numel(const prony_shape *shape);
 /* Bytes of `count` elements; SIZE_MAX on overflow. A string takes sizeof(prony_string). */
 PRONY_API size_t prony_dtype_bytes(prony_dtype dtype, int64_t count);
 
-/* Reads one tensor from FILE.npy, FILE.pb (TensorProto, SequenceProto or OptionalProto). The caller owns *out. */
+/* Reads one tensor from FILE.npy or FILE.pb (TensorProto). The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load(prony_value **out, const char *path, prony_error *error);
+/* As above; a .pb file does not say what it holds: a TensorProto, SequenceProto or OptionalProto is told by `kind`. */
+PRONY_API PRONY_MUST_USE prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind,
+                                                            prony_error *error);
 /* Wraps the bytes of a raw little-endian file as a tensor of the given type and shape; the size must match. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dtype dtype,
                                                            const prony_shape *shape, prony_error *error);

@@ -35,24 +35,27 @@ void prn_owned_fill(prony_value *value, const uint8_t *from)
     }
 }
 
-static void free_parts(prony_value *value)
+void prn_value_free_parts(prony_value *value)
 {
-    for (size_t i = 0; i < value->count; i++) free_parts(&value->items[i]);
+    for (size_t i = 0; i < value->count; i++) prn_value_free_parts(&value->items[i]);
     prn_free(value->items);
     prn_free_aligned(value->data);
+    value->items = NULL;
+    value->data = NULL;
+    value->count = 0;
 }
 
 void prn_value_free(prony_value *value)
 {
     if (!value) return;
-    free_parts(value);
+    prn_value_free_parts(value);
     prn_free(value);
 }
 
-/* ---- protobuf ---- */
-
 static prony_status copy_tensor(const prony_value *from, prony_value *out, prony_error *error)
 {
+    if (!from->data && prony_shape_numel(&from->shape) != 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a tensor has no data");
     if (from->dtype != PRONY_STRING) {
         PRN_TRY(prn_owned_tensor(out, from->dtype, &from->shape, 0, error));
         prn_owned_fill(out, from->data);
@@ -72,6 +75,37 @@ static prony_status copy_tensor(const prony_value *from, prony_value *out, prony
     }
     return PRONY_OK;
 }
+
+static prony_status copy_value(prony_value *out, const prony_value *from, int depth, prony_error *error)
+{
+    if (from->kind == PRONY_TENSOR) return copy_tensor(from, out, error);
+    if (depth >= PRN_MAX_NESTING || (from->count && !from->items) || (from->kind == PRONY_OPTIONAL && from->count > 1)) {
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a sequence or optional without its items, or nested too deep");
+    }
+    *out = (prony_value){.kind = from->kind, .dtype = from->dtype, .shape = prn_shape_unknown()};
+    if (!from->count) return PRONY_OK;
+    out->items = prn_calloc(from->count, sizeof *out->items);
+    if (!out->items) return prn_no_memory(error);
+    for (size_t i = 0; i < from->count; i++) {
+        if (from->items[i].dtype != from->dtype) {
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "item %zu of a sequence or optional of %s is %s", i,
+                            prony_dtype_name(from->dtype), prony_dtype_name(from->items[i].dtype));
+        }
+        out->count = i + 1;
+        PRN_TRY(copy_value(&out->items[i], &from->items[i], depth + 1, error));
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_value_copy(prony_value *out, const prony_value *from, prony_error *error)
+{
+    *out = (prony_value){0};
+    prony_status status = copy_value(out, from, 0, error);
+    if (status != PRONY_OK) prn_value_free_parts(out);
+    return status;
+}
+
+/* ---- protobuf ---- */
 
 /* Their numbers in SequenceProto and in OptionalProto alike. */
 enum { TENSOR_VALUE = 3, SPARSE_VALUE = 4, SEQUENCE_VALUE = 5, MAP_VALUE = 6, OPTIONAL_VALUE = 7 };

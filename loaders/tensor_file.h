@@ -14,5 +14,10 @@ PRN_MUST_USE prony_status prn_value_file_save_npy(const prony_value *value, cons
 /* Frees a value that owns what it holds: `data` from prn_alloc_aligned (a string tensor's bytes in the same block,
  * behind its prony_strings), `items` and the value itself from prn_alloc or prn_calloc. Accepts NULL. */
 void prn_value_free(prony_value *value);
+/* What the value holds, without the struct itself, which is empty afterwards. */
+void prn_value_free_parts(prony_value *value);
+/* Makes *out own a copy of everything that `from`, which may be any user's, holds; it is checked to be whole: known shapes,
+ * data, one element type. On failure *out owns nothing. */
+PRN_MUST_USE prony_status prn_value_copy(prony_value *out, const prony_value *from, prony_error *error);
 
 #endif

@@ -45,6 +45,9 @@ static const encoding encodings[PRONY_DTYPE_COUNT] = {
     [PRONY_UINT4] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
     [PRONY_INT4] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
     [PRONY_FLOAT4E2M1] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
+    [PRONY_FLOAT8E8M0] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
+    [PRONY_UINT2] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
+    [PRONY_INT2] = {INT32_DATA, 1, INT8_MIN, UINT8_MAX},
 };
 
 static prn_wire_type wire_type_of(uint8_t field)

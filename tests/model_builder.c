@@ -75,6 +75,7 @@ enum { MAX_DEPTH = 128 };
 typedef struct frame {
     mb_bytes graph, node;
     bool has_node;
+    bool function; /* the message is a FunctionProto */
     const char *attribute; /* of the outer node that this graph belongs to */
 } frame;
 
@@ -92,7 +93,7 @@ static frame *current(model_builder *m)
 
 static void close_node(frame *f)
 {
-    if (f->has_node) mb_put_message(&f->graph, 1, &f->node);
+    if (f->has_node) mb_put_message(&f->graph, f->function ? 7 : 1, &f->node);
     f->has_node = false;
 }
 
@@ -128,6 +129,22 @@ static bool next_item(const char **list, char separator, char item[256])
     item[size] = '\0';
     if (**list) ++*list;
     return true;
+}
+
+void mb_container(model_builder *m, bool output, const char *name, prony_kind kind, prony_dtype dtype)
+{
+    mb_bytes port = {0}, type = {0}, outer = {0}, tensor = {0};
+    mb_put_int(&tensor, 1, dtype);
+    mb_put_message(&type, 1, &tensor);
+    mb_put_message(&outer, 1, &type);
+    mb_put_message(&type, kind == PRONY_SEQUENCE ? 4 : 9, &outer);
+    mb_put_text(&port, 1, name);
+    mb_put_message(&port, 2, &type);
+    mb_put_message(&current(m)->graph, output ? 12 : 11, &port);
+    mb_release(&port);
+    mb_release(&type);
+    mb_release(&outer);
+    mb_release(&tensor);
 }
 
 static void put_port(model_builder *m, uint32_t field, const char *name, prony_dtype dtype, const char *dims)
@@ -199,6 +216,21 @@ enum {
     ATTR_LIST = 5 /* FLOATS - FLOAT */
 };
 
+/* "type:name", an attribute of the function around the node; returns the type. */
+static int put_reference(mb_bytes *attr, const char **text)
+{
+    static const char *const types[] = {"", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings"};
+    const char *colon = strchr(*text, ':'), *end = *text + strcspn(*text, " ");
+    if (!colon || colon > end) abort();
+    mb_put_bytes(attr, 21, colon + 1, (size_t)(end - colon - 1));
+    for (int k = 1; k < 9; k++) {
+        if (strlen(types[k]) != (size_t)(colon - *text) || strncmp(types[k], *text, strlen(types[k])) != 0) continue;
+        *text = end;
+        return k;
+    }
+    abort();
+}
+
 /* One number or quoted text; returns its type (ATTR_FLOAT, ATTR_INT, ATTR_STRING). With `list` into the list's field.
  */
 static int put_value(mb_bytes *attr, const char **text, bool list)
@@ -224,7 +256,7 @@ static int put_value(mb_bytes *attr, const char **text, bool list)
     return ATTR_FLOAT;
 }
 
-static void put_attributes(mb_bytes *node, const char *text)
+static void put_attributes(mb_bytes *node, uint32_t field, const char *text)
 {
     mb_bytes attr = {0};
     for (;;) {
@@ -236,14 +268,17 @@ static void put_attributes(mb_bytes *node, const char *text)
         text = equals + 1;
         int type = ATTR_INT;
         bool list = *text == '[';
-        if (list) {
+        if (*text == '@') {
+            text++;
+            type = put_reference(&attr, &text);
+        } else if (list) {
             for (text++; *text != ']'; text += *text == ',') type = put_value(&attr, &text, true);
             text++;
         } else {
             type = put_value(&attr, &text, false);
         }
         mb_put_int(&attr, 20, list ? type + ATTR_LIST : type);
-        mb_put_message(node, 5, &attr);
+        mb_put_message(node, field, &attr);
     }
     mb_release(&attr);
 }
@@ -258,7 +293,7 @@ void mb_node(model_builder *m, const char *op, const char *inputs, const char *o
     while (next_item(&outputs, ' ', item)) mb_put_text(&f->node, 2, strcmp(item, "?") == 0 ? "" : item);
     const char *domain_end = strstr(op, "::");
     mb_put_text(&f->node, 4, domain_end ? domain_end + 2 : op);
-    put_attributes(&f->node, attributes);
+    put_attributes(&f->node, 5, attributes);
     if (domain_end) mb_put_bytes(&f->node, 7, op, (size_t)(domain_end - op));
 }
 
@@ -303,6 +338,41 @@ void mb_graph_end(model_builder *m)
     m->depth--;
     mb_put_message(mb_raw_node(m), 5, &attr);
     mb_release(&attr);
+}
+
+void mb_function_begin(model_builder *m, const char *function, const char *inputs, const char *outputs,
+                       const char *attributes, const char *defaults, int64_t opset)
+{
+    const char *domain_end = strstr(function, "::");
+    mb_bytes import = {0};
+    char item[256];
+    if (!domain_end || m->depth + 1 >= MAX_DEPTH) abort();
+    close_node(current(m));
+    frame *f = &m->frames[++m->depth];
+    f->function = true;
+    mb_put_text(&f->graph, 1, domain_end + 2);
+    mb_put_bytes(&f->graph, 10, function, (size_t)(domain_end - function));
+    while (next_item(&inputs, ' ', item)) mb_put_text(&f->graph, 4, item);
+    while (next_item(&outputs, ' ', item)) mb_put_text(&f->graph, 5, item);
+    while (next_item(&attributes, ' ', item)) mb_put_text(&f->graph, 6, item);
+    put_attributes(&f->graph, 11, defaults);
+    mb_put_text(&import, 1, "");
+    mb_put_int(&import, 2, opset);
+    mb_put_message(&f->graph, 9, &import);
+    mb_put_bytes(&import, 1, function, (size_t)(domain_end - function));
+    mb_put_int(&import, 2, 1);
+    mb_put_message(&f->graph, 9, &import);
+    mb_release(&import);
+}
+
+void mb_function_end(model_builder *m)
+{
+    frame *f = current(m);
+    if (!f->function) abort();
+    close_node(f);
+    mb_put_message(&m->model, 25, &f->graph);
+    f->function = false;
+    m->depth--;
 }
 
 mb_bytes *mb_raw_graph(model_builder *m)

@@ -48,18 +48,26 @@ void mb_opset(model_builder *m, const char *domain, int64_t version);
 /* `dims`: comma-separated numbers and symbols, "?" for a free one without; "" is rank 0, NULL undeclared. */
 void mb_input(model_builder *m, const char *name, prony_dtype dtype, const char *dims);
 void mb_output(model_builder *m, const char *name, prony_dtype dtype, const char *dims);
+/* An input or output that is a sequence or optional of tensors. */
+void mb_container(model_builder *m, bool output, const char *name, prony_kind kind, prony_dtype dtype);
 /* As raw data, prony_dtype_bytes() of it. */
 void mb_initializer(model_builder *m, const char *name, prony_dtype dtype, const char *dims, const void *data);
 
 /* Operator ("domain::Name" outside of ai.onnx); inputs and outputs separated by spaces, "?" an omitted one; attributes
  * separated by spaces: name=1, name=1.0 (a float has . or e), name='text', name=[1,2], name=[1.0,2.0], name=['a','b'],
- * name=[]. */
+ * name=[], and in functions name=@type:attribute (float, int, string, …) for what the call gives. */
 void mb_node(model_builder *m, const char *op, const char *inputs, const char *outputs, const char *attributes);
 /* For the node added last. */
 void mb_node_name(model_builder *m, const char *name);
 void mb_tensor(model_builder *m, const char *attribute, prony_dtype dtype, const char *dims, const void *data);
 void mb_graph_begin(model_builder *m, const char *attribute);
 void mb_graph_end(model_builder *m);
+
+/* A function "domain::Name" of the model: formal inputs, outputs and attributes separated by spaces, attributes with
+ * defaults as in mb_node; its nodes up to mb_function_end use version `opset` of ai.onnx. Not inside of a graph. */
+void mb_function_begin(model_builder *m, const char *function, const char *inputs, const char *outputs,
+                       const char *attributes, const char *defaults, int64_t opset);
+void mb_function_end(model_builder *m);
 
 /* Places for hand-made fields: the current graph (GraphProto), its last node (NodeProto), the model (ModelProto). */
 mb_bytes *mb_raw_graph(model_builder *m);

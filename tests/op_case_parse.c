@@ -3,6 +3,7 @@
 #include "tests/op_cases.h"
 
 #include "base/attr.h"
+#include "ops/narrow_types.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -229,7 +230,10 @@ double op_case_get(const prony_value *value, int64_t index)
     case PRONY_BFLOAT16:
         return bfloat_to(((const uint16_t *)value->data)[index]);
     default:
-        return (double)NAN;
+        if (!prn_dtype_is_narrow(value->dtype)) return (double)NAN;
+        double x;
+        prn_cast(&x, PRONY_FLOAT64, 0, value->data, value->dtype, index, 1, &(prn_cast_rule){.saturate = true});
+        return x;
     }
 }
 
@@ -265,7 +269,8 @@ static void set_element(prony_value *value, int64_t index, double x)
     case PRONY_BFLOAT16:
         ((uint16_t *)value->data)[index] = bfloat_from((float)x);
         break;
-    default:
+    default: /* in ascending order: the first element of a byte clears those behind it */
+        prn_cast(value->data, value->dtype, index, &x, PRONY_FLOAT64, 0, 1, &(prn_cast_rule){.saturate = true});
         break;
     }
 }
@@ -300,7 +305,13 @@ static const struct {
               {"f64", PRONY_FLOAT64, -2, 2},   {"i8", PRONY_INT8, -128, 127},   {"u8", PRONY_UINT8, 0, 255},
               {"i16", PRONY_INT16, -300, 300}, {"u16", PRONY_UINT16, 0, 600},   {"i32", PRONY_INT32, -100, 100},
               {"u32", PRONY_UINT32, 0, 200},   {"i64", PRONY_INT64, -100, 100}, {"u64", PRONY_UINT64, 0, 200},
-              {"bool", PRONY_BOOL, 0, 1}};
+              {"bool", PRONY_BOOL, 0, 1},      {"i4", PRONY_INT4, -8, 7},       {"u4", PRONY_UINT4, 0, 15},
+              {"i2", PRONY_INT2, -2, 1},       {"u2", PRONY_UINT2, 0, 3},       {"f4e2m1", PRONY_FLOAT4E2M1, -6, 6},
+              {"f8e4m3fn", PRONY_FLOAT8E4M3FN, -9, 9},
+              {"f8e4m3fnuz", PRONY_FLOAT8E4M3FNUZ, -9, 9},
+              {"f8e5m2", PRONY_FLOAT8E5M2, -9, 9},
+              {"f8e5m2fnuz", PRONY_FLOAT8E5M2FNUZ, -9, 9},
+              {"f8e8m0", PRONY_FLOAT8E8M0, 0.125, 8}};
 #define DTYPE_COUNT (sizeof dtypes / sizeof *dtypes)
 
 /* Index into dtypes of the type name that a "[" follows; DTYPE_COUNT if there is none. */

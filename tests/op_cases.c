@@ -84,7 +84,11 @@ static prony_status host_output_alloc(const prony_context *context, size_t index
     return PRONY_OK;
 }
 
-static const prn_host test_host = {host_packed, host_infer, host_cost, host_infer, host_output_alloc};
+static const prn_host test_host = {.packed = host_packed,
+                                   .subgraph_infer = host_infer,
+                                   .subgraph_cost = host_cost,
+                                   .subgraph_run = host_infer,
+                                   .output_alloc = host_output_alloc};
 
 /* ---- layouts */
 

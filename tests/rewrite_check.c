@@ -113,7 +113,7 @@ prony_status rc_bind(rc_model *l, prn_program **out)
         inputs[i].dtype = graph->inputs[i].dtype;
         inputs[i].shape = graph->inputs[i].shape;
     }
-    prn_bind_options options = {inputs, graph->input_count, false};
+    prn_bind_options options = {.inputs = inputs, .input_count = graph->input_count};
     return prn_program_bind(out, &l->model, graph, NULL, NULL, &options, &l->error);
 }
 

@@ -50,6 +50,9 @@ static const encoding_row encoding_rows[] = {
     {PRONY_UINT4, INT32S, {0xfe}, 1, {0xfe}},
     {PRONY_INT4, INT32S, {-2}, 1, {0xfe}},
     {PRONY_FLOAT4E2M1, INT32S, {0x21}, 1, {0x21}},
+    {PRONY_FLOAT8E8M0, INT32S, {1, 0xff}, 2, {1, 0xff}},
+    {PRONY_UINT2, INT32S, {0x0e}, 1, {0x0e}},
+    {PRONY_INT2, INT32S, {-2}, 1, {0xfe}},
 };
 
 static void put_entry_bits(mb_bytes *to, int field, int64_t bits)
