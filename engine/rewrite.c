@@ -28,7 +28,8 @@ static const prn_rewrite_fn rewrites[] = {
 bool prn_node_is(const prn_node_def *node, const char *name)
 {
     if (node->dead || node->dynamic || strcmp(node->info.op_type, name) != 0) return false;
-    return node->binding.op && node->binding.op == prn_op_find(node->info.domain, name, node->info.opset);
+    return node->binding.op && !(node->binding.op->flags & PRN_OP_OTHER_FORM) &&
+           node->binding.op == prn_op_find(node->info.domain, name, node->info.opset);
 }
 
 uint32_t prn_node_input(const prn_node_def *node, uint32_t i)

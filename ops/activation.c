@@ -166,9 +166,12 @@ prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float
 
 /* ---- inference and cost */
 
+/* Two of the functions are defined on integers as well; what they give is cut off. */
 static prony_status infer_float(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    const char *name = context->node->op_type;
+    const bool integers = strcmp(name, "Erf") == 0 || strcmp(name, "Shrink") == 0;
+    PRN_TRY(prn_check_type(context, 0, integers ? PRN_TYPES_NUMBER : PRN_TYPES_FLOAT));
     return prn_infer_same(context);
 }
 
@@ -244,24 +247,24 @@ static const prn_param selu_rows[] = {
     FLOAT_ROW(alpha, 1.67326319217681884765625f), FLOAT_ROW(gamma, 1.05070102214813232421875f), {0}};
 static const prn_param shrink_rows[] = {FLOAT_ROW(lambd, 0.5f), FLOAT_ROW(bias, 0.0f), {0}};
 
-MAPPED(leaky_relu, "LeakyRelu", 6, leaky_relu, LEAKY_RELU, take_alpha_beta, leaky_relu_rows, 2, 0, 0, "2 n")
+MAPPED(leaky_relu, "LeakyRelu", 1, leaky_relu, LEAKY_RELU, take_alpha_beta, leaky_relu_rows, 2, 0, 0, "2 n")
 MAPPED(thresholded_relu, "ThresholdedRelu", 10, thresholded_relu, THRESHOLDED_RELU, take_alpha_beta, alpha_one_rows, 1,
        0, 0, "n")
-MAPPED(sigmoid, "Sigmoid", 6, sigmoid, SIGMOID, take_nothing, none, 4, 2, 0, "4 n; special 2 n")
-MAPPED(tanh, "Tanh", 6, tanh, TANH, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(sigmoid, "Sigmoid", 1, sigmoid, SIGMOID, take_nothing, none, 4, 2, 0, "4 n; special 2 n")
+MAPPED(tanh, "Tanh", 1, tanh, TANH, take_nothing, none, 1, 1, 0, "n; special n")
 MAPPED(erf, "Erf", 9, erf, ERF, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(exp, "Exp", 6, exp, EXP, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(log, "Log", 6, log, LOG, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(sqrt, "Sqrt", 6, sqrt, SQRT, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(reciprocal, "Reciprocal", 6, reciprocal, RECIPROCAL, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(floor, "Floor", 6, floor, FLOOR, take_nothing, none, 1, 0, 0, "n")
-MAPPED(ceil, "Ceil", 6, ceil, CEIL, take_nothing, none, 1, 0, 0, "n")
+MAPPED(exp, "Exp", 1, exp, EXP, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(log, "Log", 1, log, LOG, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(sqrt, "Sqrt", 1, sqrt, SQRT, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(reciprocal, "Reciprocal", 1, reciprocal, RECIPROCAL, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(floor, "Floor", 1, floor, FLOOR, take_nothing, none, 1, 0, 0, "n")
+MAPPED(ceil, "Ceil", 1, ceil, CEIL, take_nothing, none, 1, 0, 0, "n")
 MAPPED(round, "Round", 11, round, ROUND, take_nothing, none, 1, 0, 0, "n")
-MAPPED(hard_sigmoid, "HardSigmoid", 6, hard_sigmoid, HARD_SIGMOID, take_alpha_beta, hard_sigmoid_rows, 4, 0, 1,
+MAPPED(hard_sigmoid, "HardSigmoid", 1, hard_sigmoid, HARD_SIGMOID, take_alpha_beta, hard_sigmoid_rows, 4, 0, 1,
        "4 n; madds n")
 MAPPED(hard_swish, "HardSwish", 14, hard_swish, HARD_SWISH, take_nothing, none, 5, 0, 1, "5 n; madds n")
-MAPPED(elu, "Elu", 6, elu, ELU, take_alpha_beta, alpha_one_rows, 4, 1, 0, "4 n (compare, exp, sub, mul); special n")
-MAPPED(selu, "Selu", 6, selu, SELU, take_alpha_gamma, selu_rows, 5, 1, 0, "5 n (compare, exp, sub, 2 mul); special n")
+MAPPED(elu, "Elu", 1, elu, ELU, take_alpha_beta, alpha_one_rows, 4, 1, 0, "4 n (compare, exp, sub, mul); special n")
+MAPPED(selu, "Selu", 1, selu, SELU, take_alpha_gamma, selu_rows, 5, 1, 0, "5 n (compare, exp, sub, 2 mul); special n")
 MAPPED(celu, "Celu", 12, celu, CELU, take_alpha_beta, alpha_one_rows, 7, 2, 0,
        "7 n (max, min, div, exp, sub, mul, add); special 2 n")
 MAPPED(softplus, "Softplus", 1, softplus, SOFTPLUS, take_nothing, none, 3, 2, 0, "3 n (exp, add, log); special 2 n")

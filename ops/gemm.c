@@ -236,7 +236,7 @@ static const prn_kernel matmul_kernels[] = {NATIVE_ROW(matmul),
 
 const prn_op prn_op_gemm = {.name = "Gemm",
                             .domain = "",
-                            .since_opset = 7,
+                            .since_opset = 1, /* broadcast, which opset 7 dropped, only said that C does */
                             .min_inputs = 2,
                             .max_inputs = 3,
                             .min_outputs = 1,

@@ -329,5 +329,5 @@ KERNELS(instance_norm, all_f32)
 KERNELS(group_norm, all_f32)
 DESCRIPTOR(layer_norm, "LayerNormalization", "", 1, layer_norm, 2, 3) /* ONNX Runtime writes it below opset 17 too */
 DESCRIPTOR(prony_layer_norm, "LayerNormalization", "prony", 1, layer_norm, 2, 3)
-DESCRIPTOR(instance_norm, "InstanceNormalization", "", 6, instance_norm, 3, 1)
+DESCRIPTOR(instance_norm, "InstanceNormalization", "", 1, instance_norm, 3, 1)
 DESCRIPTOR(group_norm, "GroupNormalization", "", 18, group_norm, 3, 1)

@@ -133,9 +133,9 @@ static prony_status cost_one(const prony_context *context, prony_cost *cost)
         .kernels = symbol##_kernels,                                                                                   \
     };
 
-OPERATOR(relu, "Relu", 6, PRN_MAP_RELU)
-OPERATOR(abs, "Abs", 6, PRN_MAP_ABS)
-OPERATOR(neg, "Neg", 6, PRN_MAP_NEG)
+OPERATOR(relu, "Relu", 1, PRN_MAP_RELU)
+OPERATOR(abs, "Abs", 1, PRN_MAP_ABS)
+OPERATOR(neg, "Neg", 1, PRN_MAP_NEG)
 OPERATOR(sign, "Sign", 9, PRN_MAP_SIGN)
 
 /* ---- Clip: bounds are attributes below opset 11, optional scalar inputs from then on */
@@ -245,7 +245,7 @@ static const prn_kernel clip_kernels[] = {
 const prn_op prn_op_clip = {
     .name = "Clip",
     .domain = "",
-    .since_opset = 6,
+    .since_opset = 1,
     .min_inputs = 1,
     .max_inputs = 3,
     .min_outputs = 1,
