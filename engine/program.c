@@ -1,5 +1,5 @@
-/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program as it
- * was, and the caller gives the whole program up. */
+/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
+ * as it was, and the caller gives the whole program up. */
 #include "engine/program.h"
 
 #include "engine/host.h"
@@ -82,7 +82,8 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
 {
     static const prn_attr_list no_attributes = {NULL, 0};
     const prn_op *row = prn_op_find(domain, op, opset);
-    if (!row) return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
+    if (!row)
+        return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
     prony_node info = {.name = node->info.name,
                        .op_type = row->name,
                        .domain = row->domain,
@@ -275,14 +276,8 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return NULL;
 }
 
-prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
+static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
-    const prn_kernel *kernel = prn_node_kernel(node, context, true);
-    if (!kernel) {
-        char text[PRN_SHAPE_TEXT_BYTES];
-        const prony_value *first = prn_input(context, 0);
-        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
-    }
     prn_prepared prepared = {0};
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
     prony_status status = PRONY_OK;
@@ -299,6 +294,26 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
     context->scratch = NULL;
     prn_free_aligned(scratch);
     if (kernel->release) kernel->release(prepared.state);
+    return status;
+}
+
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
+{
+    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (!kernel) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        const prony_value *first = prn_input(context, 0);
+        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+    }
+    prn_packings once = {0};
+    prn_site *outer = context->host_data, site = {0};
+    if (outer) site = *outer;
+    site.once = &once;
+    context->host_data = &site;
+    prony_status status = run_kernel(kernel, context);
+    context->host_data = outer;
+    for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
+    prn_free(once.blocks);
     return status;
 }
 

@@ -196,10 +196,10 @@ static void memory_comes_back_after_every_trip_and_run(void **state)
     mb_output(m, "y", PRONY_FLOAT32, "4");
     model_run r = {0};
     uint64_t live = 0, peak = 0;
+    int64_t n = 3;
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT32, "4", x);
-    for (int64_t k = 0; k < 6; k++) {
-        int64_t n = k == 0 ? 3 : 3 + 50 * k;
+    for (int64_t k = 0; k < 6; k++, n += 50) {
         mr_set(&r, "n", PRONY_INT64, "", &n);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4", x);
         if (k == 0) {
