@@ -176,7 +176,8 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (uint32_t l = 0; l < step->node->layer_count; l++) {
             layers[l] = step->node->layers[l];
             report->layers[layers[l]].operator_index = s;
-            if (step->dynamic && step->node->layer_count == 1) report->layers[layers[l]].cost = step->cost;
+            if ((step->dynamic || step->children) && step->node->layer_count == 1)
+                report->layers[layers[l]].cost = step->cost;
         }
         row->layers = layers;
         row->layer_count = step->node->layer_count;

@@ -17,6 +17,9 @@ static prony_status input_shapes(prony_value *inputs, const prony_model *model, 
         /* An input without a declared shape leaves what depends on it open; that is no reason to show nothing. */
         if (port->kind == PRONY_TENSOR && (port->shape.rank >= 0 || options->shape_count))
             status = prn_port_shape(&inputs[i].shape, port, options, &dims, file->name, error);
+        if (status == PRONY_OK && prn_shape_known(&inputs[i].shape) && port->dtype != PRONY_UNDEFINED &&
+            prn_value_bytes(&inputs[i]) == SIZE_MAX)
+            status = prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large", file->name, port->name);
     }
     prn_dims_free(&dims);
     return status;

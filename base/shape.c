@@ -82,11 +82,13 @@ int64_t prn_shape_count(const prony_shape *shape, int begin, int end)
     bool empty = false, overflow = false;
     for (int d = begin; d < end; d++) {
         if (shape->dim[d] < 0) return -1;
-        empty |= shape->dim[d] == 0;
-        overflow |= __builtin_mul_overflow(count, shape->dim[d], &count);
+        if (shape->dim[d] == 0)
+            empty = true;
+        else if (__builtin_mul_overflow(count, shape->dim[d], &count))
+            overflow = true;
     }
-    if (empty) return 0;
-    return overflow ? -1 : count;
+    if (overflow) return -1;
+    return empty ? 0 : count;
 }
 
 int64_t prony_shape_numel(const prony_shape *shape)

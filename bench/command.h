@@ -44,6 +44,8 @@ void options_free(options *o);
 
 /* ---- shared by subcommands ---- */
 
+/* Text that may come from a model file: control characters, with which it could steer a terminal, become '?'. */
+void put_text(FILE *to, const char *text);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));

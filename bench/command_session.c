@@ -9,13 +9,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void put_text(FILE *to, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
+    }
+}
+
 int fail(const options *o, const char *format, ...)
 {
+    char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
     va_list args;
-    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
+    put_text(stderr, message);
     fputc('\n', stderr);
     return EXIT_FAILED;
 }

@@ -14,7 +14,7 @@ typedef struct json_file {
 int json_open(json_file *file, const options *o);
 /* Puts the file in place and returns `code`, or EXIT_FAILED after a message. */
 int json_close(json_file *file, const options *o, int code);
-/* A JSON string, quoted and escaped. */
+/* A JSON string, quoted and escaped; bytes that are no UTF-8 become U+FFFD. */
 void json_text(FILE *to, const char *text);
 
 #endif

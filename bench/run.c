@@ -39,7 +39,9 @@ static int print_outputs(const options *o, const prony_model *model, const prony
         char text[256];
         if (prony_session_output(session, k, &value, &error) != PRONY_OK) return report_error(o, &error);
         shape_text(&value->shape, text, sizeof text);
-        printf("output %zu  %s  %s%s", k, prony_model_output(model, k)->name, prony_dtype_name(value->dtype), text);
+        printf("output %zu  ", k);
+        put_text(stdout, prony_model_output(model, k)->name);
+        printf("  %s%s", prony_dtype_name(value->dtype), text);
         if (value->dtype == PRONY_FLOAT32 && value->data) print_float_summary(value);
         putchar('\n');
     }

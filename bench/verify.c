@@ -157,7 +157,10 @@ static void tell(verification *v, const char *dir, const case_result *result)
     }
     if (json == stdout || v->o->quiet) return;
     printf("%-11s %s\n", verdict_names[result->verdict], dir);
-    if (result->verdict != VERDICT_PASS) printf("            %s\n", result->reason);
+    if (result->verdict == VERDICT_PASS) return;
+    printf("            ");
+    put_text(stdout, result->reason);
+    putchar('\n');
 }
 
 static void verify_case(verification *v, const char *dir)

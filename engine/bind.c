@@ -4,6 +4,7 @@
 #include "engine/binder.h"
 #include "engine/host.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static prony_status define(prn_binder *b, prn_names *scope, const char *name, uint32_t *out)
@@ -68,18 +69,27 @@ static prony_status add_layer(prn_binder *b, prn_node_def *node)
     return PRONY_OK;
 }
 
+static prony_status check_count(const prony_context *context, const char *what, size_t count, int min, int max)
+{
+    char allowed[32];
+    if ((int)count >= min && (max < 0 || (int)count <= max)) return PRONY_OK;
+    if (max < 0)
+        snprintf(allowed, sizeof allowed, "at least %d", min);
+    else
+        snprintf(allowed, sizeof allowed, min == max ? "%d" : "%d to %d", min, max);
+    return prony_fail(context, PRONY_INVALID_MODEL, "has %zu %ss, but takes %s", count, what, allowed);
+}
+
 static prony_status check_counts(const prony_context *context, const prn_op *op)
 {
-    if ((int)context->input_count < op->min_inputs ||
-        (op->max_inputs >= 0 && (int)context->input_count > op->max_inputs))
-        return prony_fail(context, PRONY_INVALID_MODEL, "has %zu inputs; %d to %d are allowed", context->input_count,
-                          op->min_inputs, op->max_inputs);
-    if ((int)context->output_count < op->min_outputs ||
-        (op->max_outputs >= 0 && (int)context->output_count > op->max_outputs))
-        return prony_fail(context, PRONY_INVALID_MODEL, "has %zu outputs; %d to %d are allowed", context->output_count,
-                          op->min_outputs, op->max_outputs);
-    for (int i = 0; i < op->min_inputs; i++)
+    PRN_TRY(check_count(context, "input", context->input_count, op->min_inputs, op->max_inputs));
+    PRN_TRY(check_count(context, "output", context->output_count, op->min_outputs, op->max_outputs));
+    /* A list of any length has no holes, unless the operator takes even none and looks for itself. */
+    int required = op->max_inputs < 0 && op->min_inputs > 0 ? (int)context->input_count : op->min_inputs;
+    for (int i = 0; i < required; i++)
         if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %d is required", i);
+    for (int k = 0; k < op->min_outputs; k++)
+        if (!context->outputs[k]) return prony_fail(context, PRONY_INVALID_MODEL, "output %d is required", k);
     return PRONY_OK;
 }
 
@@ -146,7 +156,7 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
     }
     PRN_TRY(note_open_inputs(b, node));
     if (node->dynamic && !(node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
-    prn_site site = {b->program, node, NULL, NULL};
+    prn_site site = {.program = b->program, .node = node};
     prony_context context = prn_node_context(b->program, node, b->error);
     context.host_data = &site;
     context.user = node->binding.infer_user;
@@ -207,7 +217,8 @@ static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_no
 prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
 {
     prn_program *p = b->program;
-    if (++*p->bound_total > PRN_BIND_LIMIT_NODES)
+    bool unfolded = b->frame || p->parent;
+    if (unfolded && ++*p->bound_total > PRN_BIND_LIMIT_NODES)
         return prn_fail(b->error, PRONY_LIMIT, "node '%s' (%s): functions and subgraphs unfold to more than %llu nodes",
                         source->name, source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
     const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));

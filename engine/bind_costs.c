@@ -60,7 +60,7 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
             for (uint32_t k = 0; k < node->children[c].captured_count; k++)
                 claim_weights(p, node->children[c].captured[k], op, stack, &parameters);
         if (!node->dynamic || node->child_count > 0) { /* open subgraphs: an estimate until the first run */
-            prn_site site = {p, node, NULL, NULL};
+            prn_site site = {.program = p, .node = node};
             prony_context context = prn_node_context(p, node, b->error);
             context.host_data = &site;
             PRN_TRY(prn_node_cost(node, &context, &layer->cost));

@@ -8,7 +8,7 @@
 static prn_child *child_of(const prony_context *context, const struct prn_graph *graph, const prn_site **site)
 {
     *site = context->host_data;
-    if (!*site) return NULL;
+    if (!*site || !(*site)->node) return NULL;
     int c = prn_node_child((*site)->node, graph);
     return c < 0 ? NULL : &(*site)->node->children[c];
 }
@@ -32,13 +32,39 @@ static prony_status build_packed(void *argument, void *data)
     return call->build(call->context, call->argument, data);
 }
 
+/* A packed form is found again by its source's address, which must mean the same bytes as long as the plan lives. */
+static bool is_constant(const prn_site *site, const void *source)
+{
+    if (!site->plan || !site->step) return false;
+    for (size_t i = 0; i < site->step->context.input_count; i++) {
+        uint32_t id = site->step->inputs[i];
+        if (id == PRN_NO_VALUE || !site->plan->values[id]->constant) continue;
+        const prony_value *value = &site->plan->values[id]->value;
+        uintptr_t distance = (uintptr_t)source - (uintptr_t)value->data;
+        if ((uintptr_t)source >= (uintptr_t)value->data && distance < prn_value_bytes(value)) return true;
+    }
+    return false;
+}
+
+static prony_status pack_once(const prony_context *context, prn_packings *once, size_t bytes, pack_call *call,
+                              const void **out)
+{
+    if (!PRN_GROW(once->blocks, once->capacity, once->count + 1)) return prn_no_memory(context->error);
+    void *block = prn_alloc_aligned(64, bytes ? bytes : 1);
+    if (!block) return prn_no_memory(context->error);
+    once->blocks[once->count++] = block;
+    *out = block;
+    return build_packed(call, block);
+}
+
 static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                 void *argument, const void **out)
 {
     const prn_site *site = context->host_data;
-    if (!site || !site->program) return no_child(context);
     pack_call call = {context, build, argument};
+    if (site && site->once && !is_constant(site, source)) return pack_once(context, site->once, bytes, &call, out);
+    if (!site || !site->program) return no_child(context);
     prn_shared_refs *refs = site->plan ? &site->plan->refs : &site->program->refs;
     return prn_shared_get(site->program->model->shared, refs, source, tag, bytes, build_packed, &call, out,
                           context->error);

@@ -67,7 +67,7 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
         step->output_values[k] = outputs[k] == PRN_NO_VALUE ? NULL : &plan->values[outputs[k]]->value;
     }
     step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
-    step->site = (prn_site){plan->program, node, plan, step};
+    step->site = (prn_site){.program = plan->program, .node = node, .plan = plan, .step = step};
     step->context = prn_node_context(plan->program, node, NULL);
     step->context.inputs = step->input_values;
     step->context.outputs = step->output_values;

@@ -1,5 +1,5 @@
-/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program as it
- * was, and the caller gives the whole program up. */
+/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
+ * as it was, and the caller gives the whole program up. */
 #include "engine/program.h"
 
 #include "engine/host.h"
@@ -82,7 +82,8 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
 {
     static const prn_attr_list no_attributes = {NULL, 0};
     const prn_op *row = prn_op_find(domain, op, opset);
-    if (!row) return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
+    if (!row)
+        return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
     prony_node info = {.name = node->info.name,
                        .op_type = row->name,
                        .domain = row->domain,
@@ -275,40 +276,10 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return NULL;
 }
 
-/* More inputs than any operator with a prepare function has. */
-enum { PRN_BARE_INPUTS = 16 };
-
-/* What a kernel prepares it may keep with the model by the address of its data, so that prepare must see none that
- * changes from run to run. */
-typedef struct bare_inputs {
-    const prony_value *pointers[PRN_BARE_INPUTS];
-    prony_value values[PRN_BARE_INPUTS];
-} bare_inputs;
-
-static void hide_data(const prony_context *context, bare_inputs *bare, prony_context *out)
+static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
-    out->inputs = bare->pointers;
-    for (size_t i = 0; i < context->input_count; i++) {
-        bare->pointers[i] = context->inputs[i] ? &bare->values[i] : NULL;
-        if (!context->inputs[i]) continue;
-        bare->values[i] = *context->inputs[i];
-        bare->values[i].data = NULL;
-    }
-}
-
-prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
-{
-    bare_inputs bare;
-    prony_context bare_context = *context;
-    if (context->input_count <= PRN_BARE_INPUTS) hide_data(context, &bare, &bare_context);
-    const prn_kernel *kernel = prn_node_kernel(node, &bare_context, true);
-    if (!kernel) {
-        char text[PRN_SHAPE_TEXT_BYTES];
-        const prony_value *first = prn_input(context, 0);
-        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
-    }
     prn_prepared prepared = {0};
-    if (kernel->prepare) PRN_TRY(kernel->prepare(&bare_context, &prepared));
+    if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
     prony_status status = PRONY_OK;
     void *scratch = NULL;
     if (prepared.scratch_bytes) {
@@ -323,6 +294,26 @@ prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
     context->scratch = NULL;
     prn_free_aligned(scratch);
     if (kernel->release) kernel->release(prepared.state);
+    return status;
+}
+
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
+{
+    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (!kernel) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        const prony_value *first = prn_input(context, 0);
+        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+    }
+    prn_packings once = {0};
+    prn_site *outer = context->host_data, site = {0};
+    if (outer) site = *outer;
+    site.once = &once;
+    context->host_data = &site;
+    prony_status status = run_kernel(kernel, context);
+    context->host_data = outer;
+    for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
+    prn_free(once.blocks);
     return status;
 }
 

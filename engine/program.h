@@ -107,7 +107,7 @@ struct prn_program {
     uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
     uint64_t *folded_total; /* that of the outermost program */
     uint64_t fold_limit_bytes;
-    uint64_t bound_nodes;  /* so far, inlined bodies and subgraphs that were bound again included; of the outermost program */
+    uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
     uint64_t *bound_total; /* that of the outermost program */
     const prn_frame *frame; /* of the function its node stood in; NULL: none */
     uint32_t depth;        /* of programs and function calls around this one */
@@ -115,8 +115,9 @@ struct prn_program {
 
 /* A model file must not be able to claim memory by constants. */
 #define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
-/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes that one bind may make. */
-#define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 20)
+/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one bind
+ * may make. */
+#define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 18)
 /* Subgraphs and function calls inside one another. */
 #define PRN_BIND_LIMIT_DEPTH 64
 

@@ -73,6 +73,13 @@ static bool refs_add(prn_shared_refs *refs, prn_shared_entry *entry)
     return true;
 }
 
+static bool refs_have(const prn_shared_refs *refs, const prn_shared_entry *entry)
+{
+    for (size_t i = 0; i < refs->count; i++)
+        if (refs->items[i] == entry) return true;
+    return false;
+}
+
 static prn_shared_entry *find(const prn_shared *shared, uint64_t hash, const void *source, const char *tag)
 {
     for (prn_shared_entry *e = shared->bucket[hash % PRN_SHARED_BUCKETS]; e; e = e->next)
@@ -132,7 +139,7 @@ prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const voi
                 status = prn_no_memory(error);
             }
         }
-    } else if (!refs_add(refs, entry)) {
+    } else if (!refs_have(refs, entry) && !refs_add(refs, entry)) { /* steps that pack in every run ask again */
         status = prn_no_memory(error);
     }
     if (status == PRONY_OK) *out = entry->data;

@@ -139,7 +139,7 @@ typedef struct prony_value {
     uint8_t layout;
 } prony_value;
 
-/* Elements of a fully known shape; -1 if a dimension is unknown or the product overflows 63 bits. */
+/* Elements of a fully known shape; -1 if a dimension is unknown or the product of those that are not 0 exceeds 63 bits. */
 PRONY_API int64_t prony_shape_numel(const prony_shape *shape);
 /* Bytes of `count` elements; SIZE_MAX on overflow. A string takes sizeof(prony_string). */
 PRONY_API size_t prony_dtype_bytes(prony_dtype dtype, int64_t count);

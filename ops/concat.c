@@ -46,17 +46,30 @@ typedef struct concat_params {
     int64_t axis;
 } concat_params;
 
-static const prn_param concat_attributes[] = {PRN_INT_REQUIRED(concat_params, axis), {0}};
+static const prn_param concat_attributes[] = {PRN_INT(concat_params, axis, PRN_ABSENT), {0}};
+
+/* Opset 4 made the attribute required; it was 1 if absent. */
+static int64_t axis_given(const prony_context *context)
+{
+    const int64_t axis = ((const concat_params *)context->params)->axis;
+    return axis == PRN_ABSENT && context->node->opset < 4 ? 1 : axis;
+}
+
+static prony_status concat_check(const prony_context *context)
+{
+    if (axis_given(context) != PRN_ABSENT) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'axis' is missing");
+}
 
 static int concat_axis(const prony_context *context)
 {
-    int64_t axis = ((const concat_params *)context->params)->axis;
+    int64_t axis = axis_given(context);
     return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
 }
 
 static prony_status concat_infer(const prony_context *context)
 {
-    int64_t axis = ((const concat_params *)context->params)->axis;
+    int64_t axis = axis_given(context);
     const prony_value *first = context->inputs[0];
     prony_shape shape = first->shape;
     if (!prn_axis_normalize(&axis, shape.rank)) {
@@ -158,13 +171,14 @@ static const prn_kernel concat_kernels[] = {
 
 const prn_op prn_op_concat = {.name = "Concat",
                               .domain = "",
-                              .since_opset = 4,
+                              .since_opset = 1,
                               .min_inputs = 1,
                               .max_inputs = -1,
                               .min_outputs = 1,
                               .max_outputs = 1,
                               .params = concat_attributes,
                               .params_bytes = sizeof(concat_params),
+                              .check = concat_check,
                               .infer = concat_infer,
                               .cost = prn_cost_none,
                               .cost_text = "0",

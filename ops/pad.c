@@ -8,11 +8,14 @@
 typedef struct pad_params {
     const char *mode;
     float value;
-    prn_ints pads;
+    prn_ints pads, paddings;
 } pad_params;
 
-static const prn_param pad_attributes[] = {
-    PRN_STRING(pad_params, mode, "constant"), PRN_FLOAT(pad_params, value, 0), PRN_INTS(pad_params, pads), {0}};
+static const prn_param pad_attributes[] = {PRN_STRING(pad_params, mode, "constant"),
+                                           PRN_FLOAT(pad_params, value, 0),
+                                           PRN_INTS(pad_params, pads),
+                                           PRN_INTS(pad_params, paddings),
+                                           {0}};
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_UNKNOWN } pad_mode;
 
@@ -32,6 +35,13 @@ typedef struct pad_plan {
     int64_t begin[PRONY_MAX_RANK], end[PRONY_MAX_RANK];
 } pad_plan;
 
+/* The attribute, as opset 1 and those up to 10 name it. */
+static const prn_ints *pad_list(const prony_context *context)
+{
+    const pad_params *params = context->params;
+    return context->node->opset < 2 ? &params->paddings : &params->pads;
+}
+
 static prony_status pad_check(const prony_context *context)
 {
     const pad_params *params = context->params;
@@ -39,7 +49,7 @@ static prony_status pad_check(const prony_context *context)
         return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s' is not supported in opset %lld", params->mode,
                           (long long)context->node->opset);
     }
-    if (context->node->opset < 11 && !params->pads.present) {
+    if (context->node->opset < 11 && !pad_list(context)->present) {
         return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'pads' is missing");
     }
     return PRONY_OK;
@@ -72,16 +82,15 @@ static prony_status pad_axes(const prony_context *context, int64_t axes[PRONY_MA
 
 static prony_status pad_read(const prony_context *context, pad_plan *plan, bool *known)
 {
-    const pad_params *params = context->params;
     int64_t list[2 * PRONY_MAX_RANK], axes[PRONY_MAX_RANK];
     size_t count, axis_count;
     *plan = (pad_plan){.mode = pad_mode_of(context)};
     bool axes_known;
     PRN_TRY(pad_axes(context, axes, &axis_count, &axes_known));
     if (context->node->opset < 11) {
-        count = params->pads.count;
+        count = pad_list(context)->count;
         *known = true;
-        if (count <= 2 * PRONY_MAX_RANK) memcpy(list, params->pads.v, count * sizeof *list);
+        if (count > 0 && count <= 2 * PRONY_MAX_RANK) memcpy(list, pad_list(context)->v, count * sizeof *list);
     } else {
         if (!prn_input(context, 1)) return prony_fail(context, PRONY_INVALID_MODEL, "input 'pads' is missing");
         PRN_TRY(prn_input_ints(context, 1, list, 2 * PRONY_MAX_RANK, &count, known));
@@ -104,7 +113,8 @@ static prony_status pad_infer(const prony_context *context)
     pad_plan plan;
     bool known;
     PRN_TRY(prn_check_movable(context, 0));
-    if (in->dtype == PRONY_STRING) return prony_fail(context, PRONY_UNSUPPORTED, "tensors of strings are not supported");
+    if (in->dtype == PRONY_STRING)
+        return prony_fail(context, PRONY_UNSUPPORTED, "tensors of strings are not supported");
     if (value && (value->dtype != in->dtype || prony_shape_numel(&value->shape) != 1)) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "constant_value is %s, wanted one %s",
@@ -239,7 +249,8 @@ static prony_status pad_constant(const prony_context *context, pad_work *work)
     } else if (work->in->dtype == PRONY_FLOAT64) {
         memcpy(work->constant, &wide, sizeof wide);
     } else if (value != 0.0f) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "a value of %g for %s is not supported", wide, prony_dtype_name(work->in->dtype));
+        return prony_fail(context, PRONY_UNSUPPORTED, "a value of %g for %s is not supported", wide,
+                          prony_dtype_name(work->in->dtype));
     }
     return PRONY_OK;
 }
@@ -300,7 +311,7 @@ static const prn_kernel pad_kernels[] = {
 
 const prn_op prn_op_pad = {.name = "Pad",
                            .domain = "",
-                           .since_opset = 2,
+                           .since_opset = 1,
                            .min_inputs = 1,
                            .max_inputs = 4,
                            .min_outputs = 1,

@@ -1,6 +1,6 @@
-/* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity. The
- * engine lets the result be a view; the kernel copies where it cannot.
- * Invariant: output 0 has exactly input 0's elements in input 0's order. */
+/* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity.
+ * The engine lets the result be a view; the kernel copies where it cannot. Invariant: output 0 has exactly input 0's
+ * elements in input 0's order. */
 #include "ops/copy_nd.h"
 
 #include <string.h>
@@ -56,9 +56,29 @@ static prony_status set_unknown(const prony_context *context)
 
 typedef struct reshape_params {
     int64_t allowzero;
+    prn_ints shape;
 } reshape_params;
 
-static const prn_param reshape_attributes[] = {PRN_INT(reshape_params, allowzero, 0), {0}};
+static const prn_param reshape_attributes[] = {
+    PRN_INT(reshape_params, allowzero, 0), PRN_INTS(reshape_params, shape), {0}};
+
+/* Before opset 5 the shape is an attribute. */
+static prony_status read_wanted(const prony_context *context, int64_t wanted[PRONY_MAX_RANK], size_t *count,
+                                bool *known)
+{
+    const prn_ints *list = &((const reshape_params *)context->params)->shape;
+    if (context->node->opset >= 5) {
+        if (!prn_input(context, 1)) return prony_fail(context, PRONY_INVALID_MODEL, "input 'shape' is missing");
+        PRN_TRY(prn_check_rank(context, 1, 1, 1));
+        return prn_input_ints(context, 1, wanted, PRONY_MAX_RANK, count, known);
+    }
+    if (!list->present || list->count > PRONY_MAX_RANK)
+        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'shape' is missing or has %zu entries", list->count);
+    *count = list->count;
+    *known = true;
+    if (list->count > 0) memcpy(wanted, list->v, list->count * sizeof *wanted);
+    return PRONY_OK;
+}
 
 static prony_status reshape_infer(const prony_context *context)
 {
@@ -69,8 +89,7 @@ static prony_status reshape_infer(const prony_context *context)
     size_t count;
     bool known;
     PRN_TRY(prn_check_movable(context, 0));
-    PRN_TRY(prn_check_rank(context, 1, 1, 1));
-    PRN_TRY(prn_input_ints(context, 1, wanted, PRONY_MAX_RANK, &count, &known));
+    PRN_TRY(read_wanted(context, wanted, &count, &known));
     if (!known) return set_unknown(context);
     int inferred = -1;
     shape.rank = (int32_t)count;
@@ -102,8 +121,8 @@ static prony_status reshape_infer(const prony_context *context)
 
 const prn_op prn_op_reshape = {.name = "Reshape",
                                .domain = "",
-                               .since_opset = 5,
-                               .min_inputs = 2,
+                               .since_opset = 1,
+                               .min_inputs = 1,
                                .max_inputs = 2,
                                .min_outputs = 1,
                                .max_outputs = 1,

@@ -102,7 +102,7 @@ static prony_status one_sequence(const prony_context *context, const scan_form *
                                  int64_t *batch)
 {
     *out = *context->inputs[form->first + i];
-    if (!form->batched || prn_type_open(out) || out->shape.rank < 0) return PRONY_OK;
+    if (!form->batched || prn_type_open(out) || (out->kind == PRONY_TENSOR && out->shape.rank < 0)) return PRONY_OK;
     if (out->kind != PRONY_TENSOR || out->shape.rank < 1) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu has no batch axis", form->first + i);
     }

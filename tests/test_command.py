@@ -517,12 +517,36 @@ class Models(CommandTest):
         self.refuse(FAILED, [self.folder], "inspect", self.folder)
         self.refuse(FAILED, ["gone.onnx", "No such file"], "inspect", self.path("gone.onnx"))
 
+    def test_nodes_that_lack_what_they_need(self):
+        for op, words, inputs, outputs in (("Add", ["input 0"], ["", "x"], ["y"]), ("Add", ["1 inputs", "2"], ["x"], ["y"]),
+                                           ("Add", ["output 0"], ["x", "x"], [""]), ("Sum", ["input 1"], ["x", "", "x"], ["y"])):
+            model = self.save("lacking.onnx", ob.graph(
+                [ob.node(op, inputs, outputs), ob.node("Relu", ["x"], ["z"])], [ob.value("x", ob.FLOAT, [2])],
+                [ob.value("z", ob.FLOAT, [2])]))
+            for command in ("inspect", "run"):
+                self.refuse(FAILED, words + [op, "lacking.onnx"], command, model)
+
+    def test_names_that_would_steer_a_terminal(self):
+        name = b"\xff\x1b[31mred\n\x07"
+        good = self.save("good.onnx", ob.graph([ob.node("Relu", ["x"], [name], name=name)], [ob.value("x", ob.FLOAT, [2])],
+                                               [ob.value(name, ob.FLOAT, [2])]))
+        bad = self.save("bad.onnx", ob.graph([ob.node("Relu", [name], ["y"], name=name)], [], [ob.value("y", ob.FLOAT, [2])]))
+        os.makedirs(self.path("set/test_data_set_0"))
+        self.write("set/model.onnx", self.read(bad))
+        for arguments in (["inspect", good], ["run", good, "-x", "1"], ["profile", good, "-x", "1", "-r", "2"], ["inspect", bad],
+                          ["run", bad], ["verify", self.path("set")]):
+            ran = subprocess.run([PRONY, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            self.assertFalse(set(ran.stdout + ran.stderr) & {0x1b, 7, 127}, arguments)
+        for arguments in (["inspect", good], ["profile", good, "-x", "1", "-r", "2"], ["verify", self.path("set")]):
+            out = subprocess.run([PRONY, *arguments, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60).stdout
+            json.loads(out.decode("utf-8"))
+
     def test_dimensions_that_no_memory_holds(self):
         model = self.save("huge.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, ["N", "M"])],
                                                 [ob.value("y", ob.FLOAT, ["N", "M"])]))
         for extent in (1 << 31, 1 << 40, (1 << 63) - 1):
             self.refuse(FAILED, ["huge.onnx"], "run", model, "--shape", "x=%dx%d" % (extent, extent))
-            self.assertIn(run("inspect", model, "--shape", "x=%dx%d" % (extent, extent))[0], (DONE, FAILED))
+            self.refuse(FAILED, ["huge.onnx", "'x'", "too large"], "inspect", model, "--shape", "x=%dx%d" % (extent, extent))
 
     def one(self, nodes, outputs, inputs=(("x", ["N", 2]),), initializers=(), values=(1.0, -2.0), shape=(1, 2)):
         """Runs a model of float tensors, x given; the outputs' values."""

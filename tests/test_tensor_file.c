@@ -133,7 +133,7 @@ static void test_npy_variants(void **state)
     assert_memory_equal(value->data, "\x00\x01\x01\x00", 4);
     prn_value_free(value);
 
-    size = make_npy(bytes, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4611686018427387904, 8), }", "", 0);
+    size = make_npy(bytes, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4, 8), }", "", 0);
     folder_write("e.npy", bytes, size);
     value = must_read(folder_path("e.npy"), PRONY_TENSOR);
     assert_int_equal(value->shape.rank, 3);
@@ -158,6 +158,8 @@ static void test_npy_damage(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775800,2), }", PRONY_INVALID_ARGUMENT,
          "near"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,4), }", PRONY_INVALID_ARGUMENT,
+         "do not fit"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,4611686018427387904,4), }", PRONY_INVALID_ARGUMENT,
          "do not fit"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1), }", PRONY_LIMIT,
          "rank"},
