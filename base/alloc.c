@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static _Atomic uint64_t heap_calls;
 static _Atomic uint64_t fail_countdown; /* 0: off */
@@ -88,11 +91,23 @@ char *prn_strdup(const char *text)
     return prn_strndup(text, strlen(text));
 }
 
+/* Weights and activations are walked in strides that touch many pages: with 4 KiB pages the address translations alone
+ * miss the TLB all the time. Only whole huge pages of the block are asked for, so that none of it is left unused. */
+static void *alloc_huge(size_t bytes)
+{
+    void *block = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+#ifdef MADV_HUGEPAGE
+    if (block) (void)madvise(block, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
 void *prn_alloc_aligned(size_t alignment, size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - alignment || must_fail()) return NULL;
     count_call();
     size_t whole = (bytes + alignment - 1) & ~(alignment - 1);
+    if (whole >= HUGE_PAGE_BYTES && alignment <= HUGE_PAGE_BYTES) return alloc_huge(whole);
     return aligned_alloc(alignment, whole ? whole : alignment);
 }
 

@@ -4,21 +4,24 @@
  *     31        open: workers may still enter this job
  *     15 … 0    workers inside
  *
- * The caller writes the job, opens the gate under a new epoch, works, closes the gate and waits until nobody is inside. A
- * worker enters by adding one while the gate is open, so the job (on the caller's stack) outlives every worker in it.
+ * The caller writes the job, opens the gate under a new epoch, works, closes the gate and waits until nobody is inside.
+ * A worker enters by adding one while the gate is open, so the job (on the caller's stack) outlives every worker in it.
  * Sleeping is by mutex and condition, only after a short spin. A team is freed by whoever leaves it last. */
+#define _GNU_SOURCE /* CPU_COUNT */
 #include "base/team.h"
 #include "base/alloc.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define GATE_OPEN (UINT64_C(1) << 31)
 #define GATE_INSIDE UINT64_C(0xffff)
 
-/* Spins of about 30 to 60 ns each before sleeping: longer than the gap between two operators, far shorter than what
- * another process on the core would notice. */
-enum { SPINS = 1000, MOST_WORKERS = 1023 };
+/* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
+ * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,
+ * only as long as the gap between two operators. */
+enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = 1023 };
 
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
@@ -35,6 +38,7 @@ typedef struct team {
     _Atomic bool caller_waits, quit;
     _Atomic int references; /* caller and workers */
     int workers;
+    _Atomic int spins;
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
 } team;
@@ -86,7 +90,7 @@ static bool nothing_new(team *t, uint32_t seen)
 
 static void await_job(team *t, uint32_t seen)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!nothing_new(t, seen)) return;
         pause_briefly();
     }
@@ -173,6 +177,16 @@ static team *get_team(void)
     return own_team = t;
 }
 
+static bool crowded(int threads)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < threads;
+#else
+    return threads > 1;
+#endif
+}
+
 static void hire(team *t, int workers)
 {
     pthread_attr_t attributes;
@@ -192,6 +206,7 @@ static void hire(team *t, int workers)
         t->workers++;
     }
     pthread_attr_destroy(&attributes);
+    atomic_store(&t->spins, crowded(t->workers + 1) ? CROWDED_SPINS : SPINS);
 }
 
 static void open_gate(team *t, job *job)
@@ -214,7 +229,7 @@ static bool anyone_inside(team *t)
 static void close_gate(team *t)
 {
     atomic_fetch_and(&t->gate, ~GATE_OPEN);
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!anyone_inside(t)) return;
         pause_briefly();
     }

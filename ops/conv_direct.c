@@ -1,10 +1,11 @@
-/* conv_f32_direct: convolution on blocked layouts, cut by rows of the output. oneDNN's kernels can only be cut by
- * output channels; where these are few and the image is large, that gives too few tasks or too narrow ones.
+/* conv_f32_direct: convolution on blocked layouts, for windows of more than one tap.
  *
- *     task = one image, some rows, all output channels, in groups of up to four blocks
- *     per group: input blocks by the piece whose weights stay in the first-level cache; row by row; tiles along a row
+ *     task  = one image, a run of output positions, a group of up to four output channel blocks
+ *     pass  = input blocks by the piece whose weights stay in the first-level cache
+ *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
+ *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *
- * The state is the packed weights, which the model owns: [group][input block][tap row][tap][input lane][block of the
+ * The state is the packed weights, which the model owns: [group][input block][tap][input lane][block of the
  * group][output lane]. A residual that comes first is what the sums begin with, so it may lie in the output. Invariant:
  * pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/conv_direct.h"
@@ -19,12 +20,14 @@
 #include <string.h>
 
 enum {
-    MOST_OUT_BLOCKS = 8,  /* of those problems that are better cut by rows */
     LEAST_WORK = 3000000, /* multiply-adds */
-    LEAST_ROWS = 4,
-    TASK_WORK = 1500000,
-    MOST_TASKS = 32,       /* of an image */
-    CACHED_WEIGHTS = 8192, /* floats that leave room for the rows of input and output */
+    TASK_WORK = 8000000,  /* a task of a small image reads all its group's weights: fewer tasks, less traffic */
+    MOST_OFFSETS = 4096,  /* on the stack */
+    MOST_TAPS = MOST_OFFSETS / PRN_DIRECT_MOST_POSITIONS,
+    CACHED_WEIGHTS = 5120,  /* floats that leave room for the input in the first-level cache */
+    NEAR_WEIGHTS = 1 << 16, /* floats that stay in the second-level cache */
+    MOST_WIDE_BLOCKS = 8,   /* with AVX-512, where wider problems were not measured against oneDNN's kernels */
+    CACHE_LINE_BYTES = 64
 };
 
 static const prn_direct_simd *simd(void)
@@ -51,14 +54,15 @@ bool prn_conv_direct_usable(const prony_context *context)
     const prn_window *window = &conv.window;
     int64_t lanes = simd()->lanes;
     if (conv.groups != 1 || conv.in_channels % lanes || conv.out_channels % lanes) return false;
-    if (conv.kernel_volume == 1) return false; /* narrow pieces cost oneDNN little there, short sums cost tiles much */
-    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || window->out[1] < LEAST_ROWS)
-        return false;
+    if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
+    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
+    if (conv.kernel_volume > MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
     if (conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
         if (context->post_ops->op[i].kind == PRN_POST_ADD) return false;
     }
-    return conv.out_channels / lanes <= MOST_OUT_BLOCKS && image_work(&conv) >= LEAST_WORK;
+    if (lanes == 16 && conv.out_channels / lanes > MOST_WIDE_BLOCKS) return false;
+    return image_work(&conv) >= LEAST_WORK;
 }
 
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -120,112 +124,132 @@ typedef struct job {
     const float *packed, *x;
     const float *added; /* NULL: no residual to begin with */
     float *y;
-    int64_t in_blocks, blocks;
-    int64_t rows, tasks;      /* of a task; of an image */
-    int64_t inner, inner_end; /* positions of a row whose taps all fall inside the input */
+    int64_t in_blocks, blocks, groups;
+    int64_t positions, pieces; /* of a task; of an image */
+    bool groups_inside;        /* successive tasks share a piece, not a group */
 } job;
 
-/* Where an output row and what it meets are, in floats. */
-typedef struct row {
-    int64_t x, y;
-    const float *weights;
-} row;
+/* What one task works on. */
+typedef struct piece {
+    int64_t image, group, begin, end; /* output positions */
+    int64_t first_block, blocks;
+    int64_t most; /* positions of a tile */
+} piece;
 
-/* Output channel blocks of one group, and the input blocks of one pass over them. */
-typedef struct pass {
-    int64_t image, blocks, from, count;
-    int64_t y_offset;    /* of the group's first block */
-    const float *packed; /* the group's weights */
-    prn_direct_tile tile;
-} pass;
-
-/* Positions [at, at + count) of a row, whose taps [first, last) fall inside the input. x and weights are what the row's
- * first position meets at tap 0, padding or not. */
-static void run_tile(const job *job, pass *pass, const row *row, int64_t at, int64_t count, int64_t first, int64_t last)
-{
-    prn_direct_tile *tile = &pass->tile;
-    int64_t offset = row->y + at * job->simd->lanes;
-    tile->taps = last - first;
-    tile->x = job->x + (tile->taps ? row->x + at * tile->x_step + first * tile->x_tap : 0);
-    tile->weights = row->weights + first * tile->w_tap;
-    tile->y = job->y + offset;
-    tile->added = job->added ? job->added + offset : NULL;
-    job->simd->tile[pass->blocks][count](tile);
-}
-
-static void run_row(const job *job, pass *pass, int64_t index)
+/* One position's column of [tap][position], `stride` apart. */
+static void fill_position(const job *job, int64_t position, int64_t stride, int32_t *column)
 {
     const prn_window *window = &job->conv->window;
-    prn_direct_tile *tile = &pass->tile;
-    int64_t lanes = job->simd->lanes, width = window->out[2], most = job->simd->positions[pass->blocks];
-    int64_t top = index * window->stride[1] - window->pad_begin[1], ky, ky_end;
-    prn_window_clip(window, 1, top, &ky, &ky_end);
-    tile->rows = ky_end - ky;
-    top = tile->rows ? top + ky * window->dilation[1] : 0;
-    row row = {.x = (pass->image * job->in_blocks + pass->from) * tile->x_block +
-                    (top * window->in[2] - window->pad_begin[2]) * lanes,
-               .y = pass->y_offset + index * width * lanes,
-               .weights = pass->packed + pass->from * tile->w_block + ky * tile->w_row};
-    for (int64_t at = 0, count; at < width; at += count) {
-        int64_t first = 0, last = window->kernel[2];
-        count = 1;
-        if (at < job->inner || at >= job->inner_end)
-            prn_window_clip(window, 2, at * window->stride[2] - window->pad_begin[2], &first, &last);
-        else
-            count = job->inner_end - at < most ? job->inner_end - at : most;
-        run_tile(job, pass, &row, at, count, first, last);
+    int64_t top = position / window->out[2] * window->stride[1] - window->pad_begin[1];
+    int64_t left = position % window->out[2] * window->stride[2] - window->pad_begin[2];
+    for (int64_t ky = 0; ky < window->kernel[1]; ky++) {
+        int64_t y = top + ky * window->dilation[1];
+        for (int64_t kx = 0; kx < window->kernel[2]; kx++, column += stride) {
+            int64_t x = left + kx * window->dilation[2];
+            bool inside = y >= 0 && y < window->in[1] && x >= 0 && x < window->in[2];
+            *column = inside ? (int32_t)((y * window->in[2] + x) * job->simd->lanes) : PRN_DIRECT_PADDING;
+        }
     }
 }
 
-static void run_group(const job *job, int64_t image, int64_t group, int64_t row, int64_t end)
+static int64_t tile_positions(const piece *piece, int64_t at)
+{
+    return piece->end - at < piece->most ? piece->end - at : piece->most;
+}
+
+/* What a piece's tiles read: where each tap of each position is, and the taps of each tile outside which all is
+ * padding. */
+typedef struct reads {
+    int32_t offsets[MOST_OFFSETS];
+    int16_t first[MOST_OFFSETS], end[MOST_OFFSETS];
+} reads;
+
+static bool all_padding(const int32_t *offsets, int64_t count)
+{
+    for (int64_t p = 0; p < count; p++)
+        if (offsets[p] != PRN_DIRECT_PADDING) return false;
+    return true;
+}
+
+static void fill_reads(const job *job, const piece *piece, reads *reads)
+{
+    int64_t taps = job->conv->kernel_volume, tile = 0;
+    int32_t *offsets = reads->offsets;
+    for (int64_t at = piece->begin, count; at < piece->end; at += count, tile++, offsets += count * taps) {
+        int64_t first = 0, end = taps;
+        count = tile_positions(piece, at);
+        for (int64_t p = 0; p < count; p++) fill_position(job, at + p, count, offsets + p);
+        while (first < end && all_padding(offsets + first * count, count)) first++;
+        while (first < end && all_padding(offsets + (end - 1) * count, count)) end--;
+        reads->first[tile] = (int16_t)first;
+        reads->end[tile] = (int16_t)end;
+    }
+}
+
+/* All tiles of a piece over input blocks [from, from + tile->in_blocks), whose weights begin at `weights`. */
+static void run_pass(const job *job, const piece *piece, prn_direct_tile *tile, const float *weights,
+                     const reads *reads)
+{
+    int64_t lanes = job->simd->lanes, y = (piece->image * job->blocks + piece->first_block) * tile->y_block;
+    int64_t taps = job->conv->kernel_volume, index = 0;
+    const int32_t *offsets = reads->offsets;
+    for (int64_t at = piece->begin, count; at < piece->end; at += count, index++, offsets += count * taps) {
+        int64_t first = reads->first[index];
+        count = tile_positions(piece, at);
+        tile->taps = reads->end[index] - first;
+        tile->offsets = offsets + first * count;
+        tile->weights = weights + first * lanes * piece->blocks * lanes;
+        tile->y = job->y + y + at * lanes;
+        tile->added = job->added ? job->added + y + at * lanes : NULL;
+        job->simd->tile[piece->blocks][count](tile);
+        tile->next += tile->next_lines * (CACHE_LINE_BYTES / (int64_t)sizeof(float));
+    }
+}
+
+static void run_passes(const job *job, const piece *piece)
 {
     const prn_conv *conv = job->conv;
-    const prn_window *window = &conv->window;
-    int64_t lanes = job->simd->lanes, block = first_block(job->blocks, group);
+    int64_t lanes = job->simd->lanes, width = piece->blocks * lanes, per_block = conv->kernel_volume * lanes * width;
+    const float *packed = job->packed + piece->first_block * lanes * conv->in_channels * conv->kernel_volume;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16] = {0};
-    pass pass = {.image = image, .blocks = first_block(job->blocks, group + 1) - block};
-    prn_direct_tile *tile = &pass.tile;
-    int64_t width = pass.blocks * lanes;
-    pass.packed = job->packed + block * lanes * conv->in_channels * conv->kernel_volume;
-    if (conv->bias) memcpy(bias, (const float *)conv->bias->data + block * lanes, (size_t)width * sizeof *bias);
-    tile->x_step = window->stride[2] * lanes;
-    tile->x_tap = window->dilation[2] * lanes;
-    tile->x_row = window->dilation[1] * window->in[2] * lanes;
-    tile->x_block = conv->in_spatial * lanes;
-    tile->w_tap = lanes * width;
-    tile->w_row = window->kernel[2] * tile->w_tap;
-    tile->w_block = conv->kernel_volume * tile->w_tap;
-    tile->y_block = conv->out_spatial * lanes;
-    pass.y_offset = (image * job->blocks + block) * tile->y_block;
-    int64_t step = CACHED_WEIGHTS / tile->w_block > 1 ? CACHED_WEIGHTS / tile->w_block : 1;
-    for (pass.from = 0; pass.from < job->in_blocks; pass.from += step) {
-        tile->in_blocks = job->in_blocks - pass.from < step ? job->in_blocks - pass.from : step;
-        tile->start = pass.from ? NULL : bias;
-        for (int64_t r = row; r < end; r++) run_row(job, &pass, r);
+    reads reads;
+    if (conv->bias)
+        memcpy(bias, (const float *)conv->bias->data + piece->first_block * lanes, (size_t)width * sizeof *bias);
+    fill_reads(job, piece, &reads);
+    prn_direct_tile tile = {
+        .w_block = per_block, .x_block = conv->in_spatial * lanes, .y_block = conv->out_spatial * lanes};
+    int64_t tiles = divide_up(piece->end - piece->begin, piece->most);
+    int64_t step = CACHED_WEIGHTS / per_block > 1 ? CACHED_WEIGHTS / per_block : 1;
+    for (int64_t from = 0; from < job->in_blocks; from += tile.in_blocks) {
+        tile.in_blocks = job->in_blocks - from < step ? job->in_blocks - from : step;
+        tile.x = job->x + (piece->image * job->in_blocks + from) * tile.x_block;
+        const float *weights = packed + from * per_block;
+        tile.start = from ? NULL : bias;
+        tile.next = weights + tile.in_blocks * per_block;
+        int64_t rest = job->in_blocks - from - tile.in_blocks < step ? job->in_blocks - from - tile.in_blocks : step;
+        tile.next_lines = divide_up(rest * per_block * (int64_t)sizeof(float), tiles * CACHE_LINE_BYTES);
+        run_pass(job, piece, &tile, weights, &reads);
     }
 }
 
 static void run_task(void *argument, int64_t task)
 {
     const job *job = argument;
-    const prn_conv *conv = job->conv;
-    int64_t lanes = job->simd->lanes, width = conv->window.out[2], image = task / job->tasks;
-    int64_t row = task % job->tasks * job->rows;
-    int64_t end = row + job->rows < conv->window.out[1] ? row + job->rows : conv->window.out[1];
-    for (int64_t g = 0; g < divide_up(job->blocks, PRN_DIRECT_MOST_BLOCKS); g++) run_group(job, image, g, row, end);
-    for (int64_t b = 0; b < job->blocks && job->rest_ops.count; b++) {
-        int64_t first = ((image * job->blocks + b) * conv->out_spatial + row * width) * lanes;
-        prn_post_ops_apply_vec(&job->rest, job->y + first, first, (end - row) * width * lanes);
+    int64_t lanes = job->simd->lanes, of_image = task % (job->groups * job->pieces);
+    piece piece = {.image = task / (job->groups * job->pieces)};
+    piece.group = job->groups_inside ? of_image % job->groups : of_image / job->pieces;
+    piece.begin = (job->groups_inside ? of_image / job->groups : of_image % job->pieces) * job->positions;
+    piece.end = piece.begin + job->positions;
+    if (piece.end > job->conv->out_spatial) piece.end = job->conv->out_spatial;
+    piece.first_block = first_block(job->blocks, piece.group);
+    piece.blocks = first_block(job->blocks, piece.group + 1) - piece.first_block;
+    piece.most = job->simd->positions[piece.blocks];
+    run_passes(job, &piece);
+    for (int64_t b = 0; b < piece.blocks && job->rest_ops.count; b++) {
+        int64_t plane = piece.image * job->blocks + piece.first_block + b;
+        int64_t first = (plane * job->conv->out_spatial + piece.begin) * lanes;
+        prn_post_ops_apply_vec(&job->rest, job->y + first, first, (piece.end - piece.begin) * lanes);
     }
-}
-
-static void find_inner(job *job)
-{
-    const prn_window *window = &job->conv->window;
-    int64_t room = window->in[2] + window->pad_begin[2] - prn_window_reach(window, 2);
-    job->inner = divide_up(window->pad_begin[2], window->stride[2]);
-    job->inner_end = room < 0 ? 0 : room / window->stride[2] + 1;
-    if (job->inner_end > window->out[2]) job->inner_end = window->out[2];
 }
 
 /* A residual that is added first becomes part of the sum; what is left are maps. */
@@ -242,6 +266,20 @@ static void split_post_ops(const prony_context *context, job *job)
     }
 }
 
+/* Pieces as even as whole tiles allow, of about TASK_WORK. */
+static void cut(job *job)
+{
+    const prn_conv *conv = job->conv;
+    int64_t most = job->simd->positions[job->blocks < PRN_DIRECT_MOST_BLOCKS ? job->blocks : PRN_DIRECT_MOST_BLOCKS];
+    int64_t limit = MOST_OFFSETS / conv->kernel_volume / most * most;
+    double work = image_work(conv) / (double)job->groups / TASK_WORK;
+    int64_t pieces = work < (double)conv->out_spatial ? (int64_t)work + 1 : conv->out_spatial;
+    job->positions = divide_up(divide_up(conv->out_spatial, pieces), most) * most;
+    if (job->positions > limit) job->positions = limit;
+    job->pieces = divide_up(conv->out_spatial, job->positions);
+    job->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <= NEAR_WEIGHTS;
+}
+
 prony_status prn_conv_direct_run(const prony_context *context)
 {
     prn_conv conv;
@@ -250,12 +288,9 @@ prony_status prn_conv_direct_run(const prony_context *context)
     job.y = context->outputs[0]->data;
     job.in_blocks = conv.in_channels / job.simd->lanes;
     job.blocks = conv.out_channels / job.simd->lanes;
-    double wanted = image_work(&conv) / TASK_WORK;
-    int64_t pieces = wanted < MOST_TASKS ? (int64_t)wanted + 1 : MOST_TASKS;
-    job.rows = divide_up(conv.window.out[1], pieces);
-    job.tasks = divide_up(conv.window.out[1], job.rows);
+    job.groups = divide_up(job.blocks, PRN_DIRECT_MOST_BLOCKS);
+    cut(&job);
     split_post_ops(context, &job);
-    find_inner(&job);
-    prn_parallel_tasks(context->threads, conv.batch * job.tasks, run_task, &job);
+    prn_parallel_tasks(context->threads, conv.batch * job.groups * job.pieces, run_task, &job);
     return PRONY_OK;
 }

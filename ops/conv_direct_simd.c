@@ -1,7 +1,6 @@
 /* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
  * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
- * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap row, tap, input
- * lane. */
+ * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap, input lane. */
 #include "ops/conv_direct_simd.h"
 
 #define JOIN_(a, b) a##b
@@ -40,17 +39,22 @@ static inline vec splat(float x)
     return x - (vec){0};
 }
 
+/* What padding is read from. */
+static const float padding[LANES];
+
+/* Without a branch: edges of small images are no pattern that a processor could foresee. */
+static inline __attribute__((always_inline)) const float *tap_input(const float *x, int32_t offset)
+{
+    uintptr_t inside = (uintptr_t)x + (uintptr_t)((intptr_t)offset * (intptr_t)sizeof(float));
+    uintptr_t outside = (uintptr_t)0 - (uintptr_t)(offset == PRN_DIRECT_PADDING);
+    return (const float *)(inside ^ ((inside ^ (uintptr_t)padding) & outside));
+}
+
 /* blocks and positions are constants after inlining. */
-static inline __attribute__((always_inline)) void sum_tap(const float *x, const float *weights, int64_t step,
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
                                                           const int blocks, const int positions,
                                                           vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS])
 {
-    const float *at[PRN_DIRECT_MOST_POSITIONS];
-    UNROLL
-    for (int p = 0; p < positions; p++) {
-        at[p] = x + p * step;
-        __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
-    }
     UNROLL
     for (int c = 0; c < LANES; c++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
@@ -81,8 +85,9 @@ static inline __attribute__((always_inline)) void sum_tap(const float *x, const 
 static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
 {
     vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
-    const int64_t y_block = t->y_block, x_tap = t->x_tap, w_tap = t->w_tap, step = t->x_step, taps = t->taps;
+    const int64_t y_block = t->y_block, taps = t->taps;
     const float *from = t->start ? t->added : t->y;
+    for (int64_t i = 0; i < t->next_lines; i++) __builtin_prefetch(t->next + i * 16, 0, 2);
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
@@ -91,12 +96,17 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             if (from) sum[b][p] += *(const vec *)(from + b * y_block + p * LANES);
         }
     }
+    const float *at[PRN_DIRECT_MOST_POSITIONS];
     for (int64_t i = 0; i < t->in_blocks; i++) {
-        for (int64_t r = 0; r < t->rows; r++) {
-            const float *x = t->x + i * t->x_block + r * t->x_row;
-            const float *weights = t->weights + i * t->w_block + r * t->w_row;
-            for (int64_t k = 0; k < taps; k++, x += x_tap, weights += w_tap)
-                sum_tap(x, weights, step, blocks, positions, sum);
+        const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
+        const int32_t *offsets = t->offsets;
+        for (int64_t k = 0; k < taps; k++, offsets += positions, weights += LANES * blocks * LANES) {
+            UNROLL
+            for (int p = 0; p < positions; p++) {
+                at[p] = tap_input(x, offsets[p]);
+                __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
+            }
+            sum_tap(at, weights, blocks, positions, sum);
         }
     }
     UNROLL

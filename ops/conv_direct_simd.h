@@ -4,20 +4,23 @@
 
 #include <stdint.h>
 
-/* One tile: some neighbouring output positions of a row, some channel blocks of `lanes` channels. All distances are in
- * floats. The taps named here are those that fall inside the input. */
+/* What a tap that falls into the padding stands at. */
+#define PRN_DIRECT_PADDING INT32_MIN
+
+/* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */
 typedef struct prn_direct_tile {
-    const float *x;       /* the input position under the first tap of the first output position */
-    int64_t x_step;       /* between the inputs of neighbouring output positions */
-    int64_t x_tap, x_row; /* between taps of a row, between rows of taps */
-    int64_t x_block;      /* between input channel blocks */
-    const float *weights; /* of the first tap; [input block][tap row][tap][input lane][output block][output lane] */
-    int64_t w_tap, w_row, w_block;
-    int64_t in_blocks, rows, taps;
+    const float *x;         /* the first input block's first position */
+    int64_t x_block;        /* between input blocks */
+    const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING */
+    const float *weights;   /* of the first tap; [input block][tap][input lane][output block][output lane] */
+    int64_t w_block;        /* between input blocks */
+    int64_t in_blocks, taps;
     float *y;
     int64_t y_block;
     const float *start; /* what the sums begin with: a bias for each channel; NULL: y itself */
     const float *added; /* with `start`: a residual that they begin with as well, lying as y does; NULL: none */
+    const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched on the way */
+    int64_t next_lines;
 } prn_direct_tile;
 
 enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 8 };
