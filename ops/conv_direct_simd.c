@@ -50,6 +50,16 @@ static inline __attribute__((always_inline)) const float *tap_input(const float 
     return (const float *)(inside ^ ((inside ^ (uintptr_t)padding) & outside));
 }
 
+static inline __attribute__((always_inline)) void tap_inputs(const float *x, const int32_t *offsets,
+                                                             const int positions, const float **at)
+{
+    UNROLL
+    for (int p = 0; p < positions; p++) {
+        at[p] = tap_input(x, offsets[p]);
+        __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
+    }
+}
+
 /* blocks and positions are constants after inlining. */
 static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
                                                           const int blocks, const int positions,
@@ -96,17 +106,16 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             if (from) sum[b][p] += *(const vec *)(from + b * y_block + p * LANES);
         }
     }
-    const float *at[PRN_DIRECT_MOST_POSITIONS];
     for (int64_t i = 0; i < t->in_blocks; i++) {
         const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
-        const int32_t *offsets = t->offsets;
-        for (int64_t k = 0; k < taps; k++, offsets += positions, weights += LANES * blocks * LANES) {
-            UNROLL
-            for (int p = 0; p < positions; p++) {
-                at[p] = tap_input(x, offsets[p]);
-                __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
-            }
+        const float *at[PRN_DIRECT_MOST_POSITIONS], *next[PRN_DIRECT_MOST_POSITIONS];
+        tap_inputs(x, t->offsets, positions, at);
+        for (int64_t k = 0; k < taps; k++, weights += LANES * blocks * LANES) {
+            /* A tap ahead: a processor that shares its core with another thread looks no further itself. */
+            tap_inputs(x, t->offsets + (k + 1 < taps ? k + 1 : 0) * positions, positions, next);
             sum_tap(at, weights, blocks, positions, sum);
+            UNROLL
+            for (int p = 0; p < positions; p++) at[p] = next[p];
         }
     }
     UNROLL
