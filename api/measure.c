@@ -1,5 +1,7 @@
 /* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything that
  * is measured is stored in arrays reserved before the clock starts. */
+#include "api/core_use.h"
+#include "api/machine_peaks.h"
 #include "api/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -12,6 +14,8 @@
 #define DEFAULT_SECONDS 5.0
 #define MIN_RUNS 10
 #define MAX_WARMUP_RUNS 1000
+#define ORDER_SEED UINT64_C(0x50524f4e59)
+#define BLOCK_RUNS 4 /* counted ones, when sessions take turns */
 /* Share of the time budget that detecting the steady state may take. */
 #define WARMUP_SHARE 0.3
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
@@ -23,13 +27,18 @@ typedef struct recording {
     int64_t *latency_ns;
     int64_t *durations_ns; /* runs x operators; NULL without stamps */
     int64_t *sorted_ns;
+    int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
+    const prn_plan *plan;          /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;
     bool warmup_detected;
     const char *stop_reason;
     double max_seconds;
-    prn_usage before, after;
+    prn_usage usage; /* of the measured runs */
+    prn_core_recorder cores; /* where one session has the process to itself */
     int64_t wall_ns;
+    size_t turn; /* scratch of run_round: whose turn it is at this place */
+    int64_t last_run_ns; /* when the last run was entered */
     uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
     bool all_heap_known;
 } recording;
@@ -38,6 +47,11 @@ static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
+}
+
+static bool has_phases(const recording *r)
+{
+    return r->options->preprocess || r->options->postprocess;
 }
 
 static prony_status grow(recording *r, size_t need, prony_error *error)
@@ -54,6 +68,14 @@ static prony_status grow(recording *r, size_t need, prony_error *error)
     int64_t *sorted = prn_realloc(r->sorted_ns, capacity, sizeof *sorted);
     if (!sorted) return prn_no_memory(error);
     r->sorted_ns = sorted;
+    if (has_phases(r)) {
+        int64_t *before = prn_realloc(r->before_ns, capacity, sizeof *before);
+        if (!before) return prn_no_memory(error);
+        r->before_ns = before;
+        int64_t *after = prn_realloc(r->after_ns, capacity, sizeof *after);
+        if (!after) return prn_no_memory(error);
+        r->after_ns = after;
+    }
     if (r->operators) {
         int64_t *durations = prn_realloc(r->durations_ns, capacity, r->operators * sizeof *durations);
         if (!durations) return prn_no_memory(error);
@@ -63,12 +85,39 @@ static prony_status grow(recording *r, size_t need, prony_error *error)
     return PRONY_OK;
 }
 
-static prony_status timed_run(prony_session *session, int64_t *latency_ns, prony_error *error)
+static prony_status timed_run(recording *r, int64_t *latency_ns, prony_error *error)
 {
+    prony_session *session = r->session;
     int64_t start = prn_now_ns();
     prony_status status = prony_session_run(session, error);
     *latency_ns = prn_now_ns() - start;
+    r->last_run_ns = start;
+    if (status == PRONY_OK && session->current->plan != r->plan)
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: preprocessing gave inputs of another shape than before",
+                        session->model->file->name);
     return status;
+}
+
+/* One of the caller's phases; 0 ns where there is none. */
+static prony_status timed_phase(const recording *r,
+                                prony_status (*phase)(void *user, prony_session *session, prony_error *error),
+                                int64_t *ns, prony_error *error)
+{
+    *ns = 0;
+    if (!phase) return PRONY_OK;
+    int64_t start = prn_now_ns();
+    prony_status status = phase(r->options->phase_user, r->session, error);
+    *ns = prn_now_ns() - start;
+    return status;
+}
+
+/* With the caller's phases around it. */
+static prony_status uncounted_run(recording *r, int64_t *latency_ns, prony_error *error)
+{
+    int64_t phase_ns;
+    PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error));
+    PRN_TRY(timed_run(r, latency_ns, error));
+    return timed_phase(r, r->options->postprocess, &phase_ns, error);
 }
 
 static prony_status warm_up(recording *r, prony_error *error)
@@ -84,7 +133,7 @@ static prony_status warm_up(recording *r, prony_error *error)
             return PRONY_OK;
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
-        PRN_TRY(timed_run(r->session, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        PRN_TRY(uncounted_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
         r->warmup_runs++;
     }
 }
@@ -109,45 +158,137 @@ static void keep_durations(recording *r)
         row[trace->events[e].step] += trace->events[e].end_ns - trace->events[e].start_ns;
 }
 
-static prony_status record(recording *r, prony_error *error)
+static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *after)
 {
-    int64_t begin = prn_now_ns(), reported = begin;
-    size_t next_check = MIN_RUNS;
-    double known = 1;
-    PRN_TRY(grow(r, r->options->runs > 0 ? (size_t)r->options->runs : 256, error));
-    prn_usage_read(&r->before);
-    while (!r->stop_reason) {
-        prony_error full = {0};
-        if (grow(r, r->runs + 1, &full) != PRONY_OK) {
-            r->stop_reason = "memory for samples is full";
-            break;
-        }
-        uint64_t own = prn_heap_calls(), all = 0, all_after = 0;
-        r->all_heap_known = prn_all_heap_calls(&all);
-        PRN_TRY(timed_run(r->session, &r->latency_ns[r->runs], error));
-        (void)prn_all_heap_calls(&all_after);
-        r->own_heap_calls += prn_heap_calls() - own;
-        r->all_heap_calls += all_after - all;
-        if (r->durations_ns) keep_durations(r);
-        r->runs++;
-        int64_t now = prn_now_ns();
-        double seconds = (double)(now - begin) * 1e-9;
-        if (r->options->runs > 0) {
-            if (r->runs >= (size_t)r->options->runs) r->stop_reason = "runs done";
-        } else if (r->runs >= next_check) {
-            known = median_error(r);
-            next_check = r->runs + r->runs / 8 + 1;
-            if (known <= 0.01 && seconds > 0.1) r->stop_reason = "median known to 1 %";
-        }
-        if (!r->stop_reason && r->options->runs <= 0 && seconds > r->max_seconds && r->runs >= MIN_RUNS)
-            r->stop_reason = "time is up";
-        if (r->options->progress && now - reported > 100000000) {
-            r->options->progress(r->options->progress_user, (int64_t)r->runs, seconds, known);
-            reported = now;
-        }
+    sum->user_ns += after->user_ns - before->user_ns;
+    sum->system_ns += after->system_ns - before->system_ns;
+    sum->voluntary_switches += after->voluntary_switches - before->voluntary_switches;
+    sum->involuntary_switches += after->involuntary_switches - before->involuntary_switches;
+    sum->read_bytes += after->read_bytes - before->read_bytes;
+    sum->written_bytes += after->written_bytes - before->written_bytes;
+    sum->read_calls += after->read_calls - before->read_calls;
+    sum->write_calls += after->write_calls - before->write_calls;
+    sum->peak_rss_bytes = after->peak_rss_bytes;
+}
+
+/* One measured run; room for it is there. */
+static prony_status measure_run(recording *r, prony_error *error)
+{
+    int64_t before_ns, after_ns;
+    PRN_TRY(timed_phase(r, r->options->preprocess, &before_ns, error));
+    uint64_t own = prn_heap_calls(), all = 0, all_after = 0;
+    r->all_heap_known = prn_all_heap_calls(&all);
+    PRN_TRY(timed_run(r, &r->latency_ns[r->runs], error));
+    (void)prn_all_heap_calls(&all_after);
+    r->own_heap_calls += prn_heap_calls() - own;
+    r->all_heap_calls += all_after - all;
+    if (r->durations_ns) keep_durations(r);
+    PRN_TRY(timed_phase(r, r->options->postprocess, &after_ns, error));
+    if (r->before_ns) {
+        r->before_ns[r->runs] = before_ns;
+        r->after_ns[r->runs] = after_ns;
     }
-    r->wall_ns = prn_now_ns() - begin;
-    prn_usage_read(&r->after);
+    r->runs++;
+    return PRONY_OK;
+}
+
+/* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted ones. */
+static prony_status run_block(recording *r, size_t runs, prony_error *error)
+{
+    prn_usage before, after;
+    int64_t uncounted;
+    PRN_TRY(uncounted_run(r, &uncounted, error));
+    prn_usage_read(&before);
+    int64_t begin = prn_now_ns();
+    for (size_t i = 0; i < runs; i++) PRN_TRY(measure_run(r, error));
+    r->wall_ns += prn_now_ns() - begin;
+    prn_usage_read(&after);
+    add_usage(&r->usage, &before, &after);
+    return PRONY_OK;
+}
+
+/* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of them. */
+static prony_status run_round(recording *all, size_t count, size_t runs, uint64_t *random, prony_error *error)
+{
+    if (count == 1) return measure_run(all, error);
+    for (size_t i = 0; i < count; i++) all[i].turn = i;
+    for (size_t i = count - 1; i > 0; i--) {
+        *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        size_t other = (size_t)((*random >> 33) % (i + 1)), turn = all[i].turn;
+        all[i].turn = all[other].turn;
+        all[other].turn = turn;
+    }
+    for (size_t i = 0; i < count; i++) PRN_TRY(run_block(&all[all[i].turn], runs, error));
+    return PRONY_OK;
+}
+
+/* Counted runs of the next round. */
+static size_t next_runs(const recording *all, size_t count)
+{
+    size_t wanted = all->options->runs > 0 ? (size_t)all->options->runs - all->runs : SIZE_MAX, most = count == 1 ? 1 : BLOCK_RUNS;
+    return wanted < most ? wanted : most;
+}
+
+typedef struct recording_clock {
+    int64_t begin_ns, reported_ns;
+    size_t next_check;
+    double known; /* relative error of the least known median */
+} recording_clock;
+
+/* Why to stop after this round; NULL: go on. */
+static const char *reason_to_stop(recording *all, size_t count, recording_clock *clock)
+{
+    const prony_profile_options *options = all->options;
+    int64_t now = prn_now_ns();
+    double seconds = (double)(now - clock->begin_ns) * 1e-9;
+    const char *reason = NULL;
+    if (options->runs > 0) {
+        if (all->runs >= (size_t)options->runs) reason = "runs done";
+    } else if (all->runs >= clock->next_check) {
+        clock->known = 0;
+        for (size_t i = 0; i < count; i++) {
+            double known = median_error(&all[i]);
+            if (known > clock->known) clock->known = known;
+        }
+        clock->next_check = all->runs + all->runs / 8 + 1;
+        if (clock->known <= 0.01 && seconds > 0.1) reason = "median known to 1 %";
+    }
+    if (!reason && options->runs <= 0 && seconds > all->max_seconds * (double)count && all->runs >= MIN_RUNS)
+        reason = "time is up";
+    if (options->progress && now - clock->reported_ns > 100000000) {
+        options->progress(options->progress_user, (int64_t)all->runs, seconds, clock->known);
+        clock->reported_ns = now;
+    }
+    return reason;
+}
+
+static prony_status record(recording *all, size_t count, prony_error *error)
+{
+    recording_clock clock = {prn_now_ns(), prn_now_ns(), MIN_RUNS, 1};
+    uint64_t random = ORDER_SEED;
+    const char *reason = NULL;
+    prn_usage before, after;
+    for (size_t i = 0; i < count; i++)
+        PRN_TRY(grow(&all[i], all->options->runs > 0 ? (size_t)all->options->runs : 256, error));
+    prn_usage_read(&before);
+    if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
+    while (!reason) {
+        prony_error full = {0};
+        size_t runs = next_runs(all, count);
+        for (size_t i = 0; i < count && !reason; i++)
+            if (grow(&all[i], all[i].runs + runs, &full) != PRONY_OK) reason = "memory for samples is full";
+        if (reason) break;
+        PRN_TRY(run_round(all, count, runs, &random, error));
+        if (count == 1) prn_core_recorder_look(&all->cores, prn_now_ns(), false);
+        reason = reason_to_stop(all, count, &clock);
+    }
+    if (count == 1) {
+        all->wall_ns = prn_now_ns() - clock.begin_ns;
+        prn_core_recorder_look(&all->cores, prn_now_ns(), true);
+        prn_usage_read(&after);
+        add_usage(&all->usage, &before, &after);
+    }
+    for (size_t i = 0; i < count; i++) all[i].stop_reason = reason;
     return PRONY_OK;
 }
 
@@ -217,18 +358,18 @@ static void fill_measured(prony_report *report, const recording *r)
     report->stop_reason = r->stop_reason;
     report->dropped_events = r->session->trace.dropped;
     prn_report_cpu *cpu = &report->cpu;
-    cpu->user_ns = r->after.user_ns - r->before.user_ns;
-    cpu->system_ns = r->after.system_ns - r->before.system_ns;
-    cpu->voluntary_switches = r->after.voluntary_switches - r->before.voluntary_switches;
-    cpu->involuntary_switches = r->after.involuntary_switches - r->before.involuntary_switches;
-    cpu->read_bytes = r->after.read_bytes - r->before.read_bytes;
-    cpu->written_bytes = r->after.written_bytes - r->before.written_bytes;
-    cpu->read_calls = r->after.read_calls - r->before.read_calls;
-    cpu->write_calls = r->after.write_calls - r->before.write_calls;
+    cpu->user_ns = r->usage.user_ns;
+    cpu->system_ns = r->usage.system_ns;
+    cpu->voluntary_switches = r->usage.voluntary_switches;
+    cpu->involuntary_switches = r->usage.involuntary_switches;
+    cpu->read_bytes = r->usage.read_bytes;
+    cpu->written_bytes = r->usage.written_bytes;
+    cpu->read_calls = r->usage.read_calls;
+    cpu->write_calls = r->usage.write_calls;
     if (r->wall_ns > 0)
         cpu->utilisation = (double)(cpu->user_ns + cpu->system_ns) / (double)r->wall_ns / r->session->threads;
     prony_memory_report *memory = &report->memory;
-    memory->peak_rss_bytes = r->after.peak_rss_bytes;
+    memory->peak_rss_bytes = r->usage.peak_rss_bytes;
     memory->heap_calls_known = true;
     memory->heap_calls_per_run = r->own_heap_calls / r->runs;
     memory->library_heap_calls_known = r->all_heap_known;
@@ -236,36 +377,68 @@ static void fill_measured(prony_report *report, const recording *r)
         memory->library_heap_calls_per_run = (r->all_heap_calls - r->own_heap_calls) / r->runs;
 }
 
+static prony_status keep_samples(prony_report *report, const recording *r, prony_error *error)
+{
+    int64_t *samples = prn_pool_alloc(&report->pool, r->runs, r->operators * sizeof *samples);
+    if (!samples) return prn_no_memory(error);
+    memcpy(samples, r->durations_ns, r->runs * r->operators * sizeof *samples);
+    report->operator_samples_ns = samples;
+    return PRONY_OK;
+}
+
 static prony_status fill_times(prony_report *report, recording *r, prony_error *error)
 {
     if (r->durations_ns) {
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
+        if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
         report->overhead_ns_per_event = event_cost_ns();
         if (report->latency.median_ns > 0)
             report->overhead_share =
                 report->overhead_ns_per_event * (double)r->operators / (double)report->latency.median_ns;
         const prn_trace *trace = &r->session->trace;
-        for (size_t e = 0; e < trace->count; e++)
-            report->operators[trace->events[e].step].library_heap_calls += trace->events[e].library_heap_calls;
+        for (size_t e = 0; e < trace->count; e++) {
+            const prn_event *event = &trace->events[e];
+            prony_operator_row *row = &report->operators[event->step];
+            row->library_heap_calls += event->library_heap_calls;
+            row->traced = true;
+            row->trace_start_ns = event->start_ns - r->last_run_ns;
+            row->trace_end_ns = event->end_ns - r->last_run_ns;
+        }
         return PRONY_OK;
     }
     return prn_report_fill_latency(report, r->latency_ns, r->runs, error);
 }
 
-static prony_status profile(prony_report **out, recording *r, prony_error *error)
+static prony_status fill_around(prony_report *report, recording *r, prony_error *error)
+{
+    const prony_profile_options *options = r->options;
+    prn_report_around *around = &report->around;
+    prony_time_stats before, after;
+    PRN_TRY(prn_stats_compute(&before, r->before_ns, r->runs, false, error));
+    PRN_TRY(prn_stats_compute(&after, r->after_ns, r->runs, false, error));
+    around->preprocess_ns = options->preprocess ? before.median_ns : -1;
+    around->postprocess_ns = options->postprocess ? after.median_ns : -1;
+    for (size_t i = 0; i < r->runs; i++) r->before_ns[i] += r->latency_ns[i] + r->after_ns[i];
+    PRN_TRY(prn_stats_compute(&around->end_to_end, r->before_ns, r->runs, true, error));
+    report->has_around = true;
+    return PRONY_OK;
+}
+
+static prony_status build_report(prony_report **out, recording *r, prony_error *error)
 {
     prony_session *session = r->session;
-    PRN_TRY(prony_session_prepare(session, error));
-    r->operators = session->options.no_profile ? 0 : session->current->plan->step_count;
-    PRN_TRY(warm_up(r, error));
-    PRN_TRY(record(r, error));
     prony_report *report;
     PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
     prony_status status = fill_times(report, r, error);
+    if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
+    if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);
+    if (status == PRONY_OK)
+        status = prn_report_fill_composites(report, session->model, session->current->inputs, session->input_count, error);
     if (status == PRONY_OK) status = hash_outputs(report, session, error);
+    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
     if (status == PRONY_OK)
         *out = report;
     else
@@ -273,20 +446,70 @@ static prony_status profile(prony_report **out, recording *r, prony_error *error
     return status;
 }
 
-prony_status prony_session_profile(prony_report **out, prony_session *session, const prony_profile_options *options,
-                                   prony_error *error)
+static prony_status profile(prony_report **reports, recording *all, size_t count, prony_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t phase_ns;
+        PRN_TRY(timed_phase(&all[i], all[i].options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
+        PRN_TRY(prony_session_prepare(all[i].session, error));
+        all[i].plan = all[i].session->current->plan;
+        all[i].operators = all[i].session->options.no_profile ? 0 : all[i].session->current->plan->step_count;
+        PRN_TRY(warm_up(&all[i], error));
+    }
+    PRN_TRY(record(all, count, error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(build_report(&reports[i], &all[i], error));
+    return PRONY_OK;
+}
+
+prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions, size_t count,
+                                    const prony_profile_options *options, prony_error *error)
 {
     static const prony_profile_options defaults = PRONY_PROFILE_OPTIONS_INIT;
-    if (!out || !session)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
+    if (!reports || !sessions || count == 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_sessions_profile: an argument is NULL, or there is no session");
     if (!options) options = &defaults;
     if (options->struct_size < sizeof *options || options->runs < 0 || !(options->max_seconds >= 0))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "profile options: struct_size not set, or a negative count");
-    recording r = {.session = session, .options = options};
-    r.max_seconds = options->max_seconds > 0 ? options->max_seconds : DEFAULT_SECONDS;
-    prony_status status = profile(out, &r, error);
-    prn_free(r.latency_ns);
-    prn_free(r.durations_ns);
-    prn_free(r.sorted_ns);
+    for (size_t i = 0; i < count; i++) {
+        reports[i] = NULL;
+        if (!sessions[i]) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session %zu of %zu is NULL", i, count);
+        if (sessions[i]->monitor)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session that is watched by a monitor cannot be profiled");
+        for (size_t k = 0; k < i; k++)
+            if (sessions[k] == sessions[i])
+                return prn_fail(error, PRONY_INVALID_ARGUMENT, "sessions %zu and %zu are the same one", k, i);
+    }
+    recording *all = prn_calloc(count, sizeof *all);
+    if (!all) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        all[i].session = sessions[i];
+        all[i].options = options;
+        all[i].max_seconds = options->max_seconds > 0 ? options->max_seconds : DEFAULT_SECONDS;
+    }
+    prony_status status = profile(reports, all, count, error);
+    for (size_t i = 0; i < count; i++) {
+        if (status != PRONY_OK) {
+            prony_report_release(reports[i]);
+            reports[i] = NULL;
+        }
+        prn_free(all[i].latency_ns);
+        prn_free(all[i].durations_ns);
+        prn_free(all[i].sorted_ns);
+        prn_free(all[i].before_ns);
+        prn_free(all[i].after_ns);
+        prn_core_recorder_free(&all[i].cores);
+    }
+    prn_free(all);
     return status;
+}
+
+prony_status prony_session_profile(prony_report **out, prony_session *session, const prony_profile_options *options,
+                                   prony_error *error)
+{
+    prony_report *report = NULL;
+    if (!out || !session)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
+    PRN_TRY(prony_sessions_profile(&report, &session, 1, options, error));
+    *out = report;
+    return PRONY_OK;
 }

@@ -118,6 +118,29 @@ static prony_status copy_values(prony_report *report, const prn_program *program
     return PRONY_OK;
 }
 
+/* Which layer makes each value that another one reads. */
+static prony_status fill_sources(prony_report *report, const prn_program *program, prony_error *error)
+{
+    uint32_t *maker = prn_calloc(program->value_count + 1, sizeof *maker); /* layer + 1; 0: none */
+    if (!maker) return prn_no_memory(error);
+    for (size_t l = 0; l < program->layer_count; l++)
+        for (uint32_t k = 0; k < program->layers[l].output_count; k++)
+            if (program->layers[l].outputs[k] != PRN_NO_VALUE) maker[program->layers[l].outputs[k]] = (uint32_t)l + 1;
+    prony_status status = PRONY_OK;
+    for (size_t l = 0; l < program->layer_count && status == PRONY_OK; l++) {
+        const prn_layer *layer = &program->layers[l];
+        uint32_t *sources = prn_pool_alloc(&report->pool, layer->input_count + 1, sizeof *sources);
+        if (!sources) status = prn_no_memory(error);
+        for (uint32_t i = 0; sources && i < layer->input_count; i++) {
+            uint32_t from = layer->inputs[i] == PRN_NO_VALUE ? 0 : maker[layer->inputs[i]];
+            sources[i] = from ? from - 1 : PRONY_NO_INDEX;
+        }
+        report->layers[l].sources = sources;
+    }
+    prn_free(maker);
+    return status;
+}
+
 static prony_status fill_layers(prony_report *report, const prn_program *program, prony_error *error)
 {
     report->layers = prn_pool_alloc(&report->pool, program->layer_count + 1, sizeof *report->layers);
@@ -145,7 +168,7 @@ static prony_status fill_layers(prony_report *report, const prn_program *program
             if (bytes != SIZE_MAX) row->output_bytes += bytes;
         }
     }
-    return PRONY_OK;
+    return fill_sources(report, program, error);
 }
 
 static uint64_t offset_of(const prn_plan *plan, uint32_t value)
@@ -216,6 +239,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
         report->model.parameters = report->totals.cost.parameters;
         status = prn_report_fill_system(report, error);
     }
+    if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
     if (status == PRONY_OK && plan)
         status = prn_report_fill_memory(report, model, plan, options->record_memory, error);
     if (status == PRONY_OK)

@@ -17,4 +17,12 @@ PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_mod
 /* Machine, libraries and build (api/system.c). */
 PRN_MUST_USE prony_status prn_report_fill_system(prony_report *report, prony_error *error);
 
+/* Weights and buffers; after the layers. */
+PRN_MUST_USE prony_status prn_report_fill_parameters(prony_report *report, const prn_program *program,
+                                                     prony_error *error);
+/* Operators written out in primitives, found in the model bound at these inputs; after the layers. */
+PRN_MUST_USE prony_status prn_report_fill_composites(prony_report *report, const prony_model *model,
+                                                     const prony_value *inputs, size_t input_count,
+                                                     prony_error *error);
+
 #endif

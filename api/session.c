@@ -1,8 +1,9 @@
 /* prony_session_*: options, inputs, plans, runs. */
-#include "api/session.h"
+#include "api/monitor.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"
+#include "engine/random_outputs.h"
 #include "engine/rewrite.h"
 #include "loaders/tensor_file.h"
 
@@ -116,13 +117,14 @@ void prony_session_release(prony_session *session)
         prn_value_free_parts(&session->inputs[i].value);
     prn_free(session->inputs);
     prn_free(session->trace.events);
+    prn_monitor_release(session->monitor);
     prn_dims_free(&session->dims);
     prn_pool_release(&session->pool);
     prony_model_release(session->model);
     prn_free(session);
 }
 
-static prony_status lock(prony_session *session, prony_error *error)
+prony_status prn_session_lock(prony_session *session, prony_error *error)
 {
     if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
@@ -130,7 +132,7 @@ static prony_status lock(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
-static prony_status unlock(prony_session *session, prony_status status)
+prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
@@ -225,8 +227,8 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
 {
     if (!session || !name || !value)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_set_input: an argument is NULL");
-    PRN_TRY(lock(session, error));
-    return unlock(session, set_input(session, name, value, error));
+    PRN_TRY(prn_session_lock(session, error));
+    return prn_session_unlock(session, set_input(session, name, value, error));
 }
 
 static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
@@ -258,8 +260,8 @@ static prony_status generate(prony_session *session, uint64_t seed, prony_error 
 prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_generate_inputs: session is NULL");
-    PRN_TRY(lock(session, error));
-    return unlock(session, generate(session, seed, error));
+    PRN_TRY(prn_session_lock(session, error));
+    return prn_session_unlock(session, generate(session, seed, error));
 }
 
 /* ---- plans ---- */
@@ -367,16 +369,21 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
+int prony_session_threads(const prony_session *session)
+{
+    return session->threads;
+}
+
 prony_status prony_session_prepare(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
-    PRN_TRY(lock(session, error));
-    return unlock(session, prn_session_plan(session, error));
+    PRN_TRY(prn_session_lock(session, error));
+    return prn_session_unlock(session, prn_session_plan(session, error));
 }
 
 /* ---- runs ---- */
 
-static prony_status run(prony_session *session, prony_error *error)
+prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error)
 {
     PRN_TRY(prn_session_plan(session, error));
     prn_cached_plan *cached = session->current;
@@ -385,7 +392,7 @@ static prony_status run(prony_session *session, prony_error *error)
     prn_arena_run_end(cached->plan->arena); /* the text of the last run's string outputs */
     prn_arena_run_begin(cached->plan->arena);
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
-    prony_status status = prn_plan_run(cached->plan, session->options.no_profile ? NULL : &session->trace, error);
+    prony_status status = prn_plan_run(cached->plan, trace, error);
     if (status != PRONY_OK) {
         prn_error_prefix(error, "%s", session->model->file->name);
         prn_arena_run_end(cached->plan->arena);
@@ -399,20 +406,38 @@ static prony_status run(prony_session *session, prony_error *error)
 prony_status prony_session_run(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_run: session is NULL");
-    PRN_TRY(lock(session, error));
-    return unlock(session, run(session, error));
+    PRN_TRY(prn_session_lock(session, error));
+    prn_trace *trace = session->options.no_profile ? NULL : &session->trace;
+    return prn_session_unlock(session, session->monitor ? prn_monitor_run(session, error)
+                                                        : prn_session_run_once(session, trace, error));
 }
 
-prony_status prony_session_output(const prony_session *session, size_t index, const prony_value **out,
-                                  prony_error *error)
+static prony_status check_output(const prony_session *session, size_t index, prony_error *error)
 {
-    if (!session || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output: an argument is NULL");
     const prn_cached_plan *current = session->current;
     if (!current || current->first_run_ns < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no run has finished yet", session->model->file->name);
     if (index >= current->program->output_count)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu",
                         session->model->file->name, index, current->program->output_count);
-    *out = &current->plan->values[current->plan->outputs[index]]->value;
     return PRONY_OK;
+}
+
+prony_status prony_session_output(const prony_session *session, size_t index, const prony_value **out,
+                                  prony_error *error)
+{
+    if (!session || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output: an argument is NULL");
+    PRN_TRY(check_output(session, index, error));
+    const prn_plan *plan = session->current->plan;
+    *out = &plan->values[plan->outputs[index]]->value;
+    return PRONY_OK;
+}
+
+prony_status prony_session_output_random(const prony_session *session, size_t index, bool *random,
+                                         prony_random_range *range, prony_error *error)
+{
+    if (!session || !random || !range)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_output_random: an argument is NULL");
+    PRN_TRY(check_output(session, index, error));
+    return prn_program_output_random(session->current->program, index, random, range, error);
 }

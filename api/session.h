@@ -27,6 +27,8 @@ typedef struct prn_cached_plan {
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
+typedef struct prn_monitor prn_monitor;
+
 struct prony_session {
     prony_model *model;
     prony_session_options options;
@@ -39,6 +41,7 @@ struct prony_session {
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_trace trace;
+    prn_monitor *monitor; /* NULL: nobody watches */
     uint64_t runs;
     uint64_t seed;
     bool seed_known;
@@ -46,6 +49,12 @@ struct prony_session {
 
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
+
+/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. */
+PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
+prony_status prn_session_unlock(prony_session *session, prony_status status);
+/* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
+PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
 
 /* Fills every input not set from the seed (api/random.c). */
 void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);

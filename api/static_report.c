@@ -48,6 +48,7 @@ prony_status prony_inspect(prony_report **out, prony_model *model, const prony_s
     if (status == PRONY_OK) {
         (*out)->phases.bind_ns = bound - start;
         status = prn_report_fill_modules(*out, error);
+        if (status == PRONY_OK) status = prn_report_fill_composites(*out, model, inputs, count, error);
         if (status != PRONY_OK) {
             prony_report_release(*out);
             *out = NULL;

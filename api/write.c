@@ -31,6 +31,27 @@ const prony_operator_row *prony_report_operators(const prony_report *report, siz
     return report->operators;
 }
 
+const prony_module_row *prony_report_modules(const prony_report *report, size_t *count)
+{
+    if (count) *count = report->module_count;
+    return report->modules;
+}
+
+const prony_parameter_row *prony_report_parameters(const prony_report *report, size_t *count)
+{
+    if (count) *count = report->parameter_count;
+    return report->parameters;
+}
+
+const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
+                                         size_t *points)
+{
+    if (cores) *cores = report->core_count;
+    if (times_ns) *times_ns = report->core_times_ns;
+    if (points) *points = report->core_points;
+    return report->cores;
+}
+
 const prony_memory_report *prony_report_memory(const prony_report *report)
 {
     return report->has_memory ? &report->memory : NULL;
@@ -39,6 +60,11 @@ const prony_memory_report *prony_report_memory(const prony_report *report)
 const prony_time_stats *prony_report_latency(const prony_report *report)
 {
     return report->latency.count ? &report->latency : NULL;
+}
+
+const prony_time_stats *prony_report_end_to_end(const prony_report *report)
+{
+    return report->has_around ? &report->around.end_to_end : NULL;
 }
 
 const char *const *prony_report_unsupported(const prony_report *report, size_t *count)
@@ -90,12 +116,21 @@ prony_status prony_report_write(const prony_report *report, prony_format format,
     if (!options) options = &defaults;
     if (options->struct_size < sizeof *options)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
-    if (format == PRONY_FORMAT_TEXT) return prn_report_write_text(report, options, write, user, error);
-    if (format != PRONY_FORMAT_JSON)
+    static prony_status (*const writers[])(const prony_report *, const prony_write_options *, prony_write_fn, void *,
+                                           prony_error *) = {
+        [PRONY_FORMAT_TEXT] = prn_report_write_text,     [PRONY_FORMAT_JSON] = prn_report_write_json,
+        [PRONY_FORMAT_CSV] = prn_report_write_csv,       [PRONY_FORMAT_LATEX] = prn_report_write_latex,
+        [PRONY_FORMAT_TRACE] = prn_report_write_trace,   [PRONY_FORMAT_FOLDED] = prn_report_write_folded,
+        [PRONY_FORMAT_DOT] = prn_report_write_dot,       [PRONY_FORMAT_SVG] = prn_report_write_svg,
+        [PRONY_FORMAT_HTML] = prn_report_write_html,
+    };
+    if ((size_t)format >= sizeof writers / sizeof writers[0])
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "report format %d is not known", (int)format);
+    if (format != PRONY_FORMAT_JSON && format != PRONY_FORMAT_HTML)
+        return writers[format](report, options, write, user, error);
     char text[65];
     prony_report copy = with_hash(report, text);
-    return prn_report_write_json(&copy, options, write, user, error);
+    return writers[format](&copy, options, write, user, error);
 }
 
 prony_status prony_report_save(const prony_report *report, prony_format format, const prony_write_options *options,
@@ -106,7 +141,8 @@ prony_status prony_report_save(const prony_report *report, prony_format format, 
     prn_file_writer *file = NULL;
     PRN_TRY(prn_file_create(&file, path, error));
     prony_status status = prony_report_write(report, format, options, prn_file_write, file, error);
-    if (status == PRONY_OK) return prn_file_commit(file, error);
+    /* After a write that failed, committing says which file and why, and leaves the old one as it was. */
+    if (status == PRONY_OK || status == PRONY_IO_ERROR) return prn_file_commit(file, error);
     prn_file_abandon(file);
     return status;
 }

@@ -95,9 +95,10 @@ char *prn_strdup(const char *text)
  * miss the TLB all the time. Only whole huge pages of the block are asked for, so that none of it is left unused. */
 static void *alloc_huge(size_t bytes)
 {
-    void *block = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+    void *block; /* aligned_alloc wants whole multiples */
+    if (posix_memalign(&block, HUGE_PAGE_BYTES, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (block) (void)madvise(block, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+    (void)madvise(block, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
 #endif
     return block;
 }

@@ -2,17 +2,20 @@
 #include "base/parallel.h"
 #include "base/status.h"
 
+void prn_error_name_node(prony_error *error, const prony_node *node)
+{
+    bool foreign = node->domain && node->domain[0];
+    prn_error_prefix(error, "node '%s' (%s%s%s)", node->name ? node->name : "", foreign ? node->domain : "",
+                     foreign ? "::" : "", node->op_type ? node->op_type : "");
+}
+
 prony_status prony_fail(const prony_context *context, prony_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     prn_fail_v(context->error, status, format, args);
     va_end(args);
-    const prony_node *node = context->node;
-    if (!node) return status;
-    bool foreign = node->domain && node->domain[0];
-    prn_error_prefix(context->error, "node '%s' (%s%s%s)", node->name ? node->name : "", foreign ? node->domain : "",
-                     foreign ? "::" : "", node->op_type ? node->op_type : "");
+    if (context->node) prn_error_name_node(context->error, context->node);
     return status;
 }
 

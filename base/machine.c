@@ -197,6 +197,15 @@ static int64_t timeval_ns(struct timeval time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
+uint64_t prn_resident_bytes(void)
+{
+    char text[128], *rest; /* "SIZE RESIDENT …", in pages */
+    if (!prn_text_read("/proc/self/statm", text, sizeof text)) return 0;
+    strtoull(text, &rest, 10);
+    long page = sysconf(_SC_PAGESIZE);
+    return page > 0 ? strtoull(rest, NULL, 10) * (uint64_t)page : 0;
+}
+
 void prn_usage_read(prn_usage *usage)
 {
     memset(usage, 0, sizeof *usage);

@@ -39,6 +39,8 @@ typedef struct prn_usage {
     uint64_t read_bytes, written_bytes, read_calls, write_calls; /* /proc/self/io */
 } prn_usage;
 void prn_usage_read(prn_usage *usage);
+/* Memory of this process that is resident now; 0: not known. */
+uint64_t prn_resident_bytes(void);
 
 /* malloc, calloc, realloc, free and aligned relatives called by the calling process since start, all libraries included;
  * false where the program interposes none (prony_heap_hook_install; the `prony` command and the tests do). */

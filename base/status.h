@@ -16,6 +16,9 @@ prony_status prn_fail_v(prony_error *error, prony_status status, const char *for
 /* Puts "prefix: " before the message that is in `error`. */
 void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2, 3);
 
+/* Puts "node 'name' (operator): " before it. */
+void prn_error_name_node(prony_error *error, const prony_node *node);
+
 /* Out of memory, the one message every allocation site shares. */
 prony_status prn_no_memory(prony_error *error);
 

@@ -1,8 +1,10 @@
 /* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is timed. */
-#include "bench/command.h"
+#include "bench/judge.h"
+#include "bench/matrix.h"
 
 int command_bench(const options *o)
 {
+    if (is_matrix(o)) return command_bench_matrix(o);
     prony_error error = {0};
     prony_model *model = NULL;
     prony_session *session = NULL;
@@ -14,7 +16,7 @@ int command_bench(const options *o)
     if (code == EXIT_DONE) {
         options model_level = *o;
         model_level.levels = PRONY_LEVEL_MODEL;
-        code = write_report(&model_level, report);
+        code = check_after_report(o, report, write_report(&model_level, report));
     }
     prony_report_release(report);
     prony_session_release(session);

@@ -2,6 +2,7 @@
 #ifndef PRN_BENCH_COMMAND_H
 #define PRN_BENCH_COMMAND_H
 
+#include "bench/int_list.h"
 #include "prony.h"
 
 #include <stdio.h>
@@ -12,6 +13,13 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_VERDICT = 3 };
 typedef struct named_file {
     const char *name, *file;
 } named_file;
+
+/* A form of the report that was asked for, and where it goes; "-" is stdout. */
+typedef struct form_file {
+    prony_format format;
+    const char *chart; /* of PRONY_FORMAT_SVG */
+    const char *file;
+} form_file;
 
 /* What the command line said. Arrays are owned; strings point into argv. */
 typedef struct options {
@@ -31,11 +39,21 @@ typedef struct options {
     int64_t runs, warmup; /* runs 0, warmup -1: decided by the measurement */
     double seconds;       /* 0: default */
     const char *precision;
+    int_list batches, intra_ops, inter_ops; /* of bench: what -b, -x and -y list; a single one stands above too */
+    const char **precisions;
+    size_t precision_count;
     unsigned levels;
     int64_t top;
-    const char *sort, *filter;
+    const char *sort, *filter, *count;
+    int64_t depth; /* of the module table; 0: all */
     const char *json, *output_dir;
-    bool memory, quiet, no_color, no_progress, no_rewrites;
+    form_file *forms; /* what stands beside text and JSON */
+    size_t form_count;
+    const char **thresholds; /* METRIC:VALUE, checked */
+    size_t threshold_count;
+    double noise; /* of compare; 0: default */
+    const char *metrics; /* of compare: keys, comma-separated */
+    bool memory, quiet, no_color, no_progress, no_rewrites, fresh;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -53,9 +71,22 @@ int fail(const options *o, const char *format, ...) __attribute__((format(printf
 prony_session_options session_options(const options *o);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
+/* As above on a model that is loaded. */
+int make_session(const options *o, prony_model *model, prony_session **session, bool profile);
 
-/* Text on stdout (unless --json - or -q) and JSON where --json says. */
-int write_report(const options *o, const prony_report *report);
+/* Text on stdout (unless a form goes there, or -q), JSON where --json says, and the forms. */
+int write_report(const options *o, prony_report *report);
+prony_write_options write_options(const options *o);
+/* Whether a form other than text goes to stdout. */
+bool stdout_taken(const options *o);
+/* Whether one of the forms shows the arena's events. */
+bool forms_need_events(const options *o);
+/* The forms that options name, each to its file; a file appears whole or not at all. */
+int write_forms(const options *o, const prony_report *report);
+/* Every form, under names of its own, into --output-dir. */
+int write_all_forms(const options *o, const prony_report *report);
+/* Creates --output-dir if need be. */
+int make_output_dir(const options *o);
 /* Terminal width, colour and progress follow the stream and the environment. */
 int terminal_width(void);
 bool want_color(const options *o);
@@ -75,5 +106,9 @@ int command_profile(const options *o);
 int command_bench(const options *o);
 int command_verify(const options *o);
 int command_ops(const options *o);
+int command_compare(const options *o);
+int command_check(const options *o);
+int command_recommend(const options *o);
+int command_machine(const options *o);
 
 #endif

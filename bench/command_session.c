@@ -1,12 +1,10 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void put_text(FILE *to, const char *text)
@@ -51,7 +49,7 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->shape_count;
     s.batch = o->batch;
     s.no_rewrites = o->no_rewrites;
-    s.record_memory = o->memory;
+    s.record_memory = o->memory || forms_need_events(o);
     return s;
 }
 
@@ -133,14 +131,20 @@ static int bind_files(const options *o, const prony_model *model, prony_session 
     return prony_session_generate_inputs(session, o->seed, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
-int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
+int make_session(const options *o, prony_model *model, prony_session **session, bool profile)
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);
     s.no_profile = !profile;
-    prony_status status = prony_model_load(model, o->arguments[0], NULL, &error);
-    if (status == PRONY_OK) status = prony_session_create(session, *model, &s, &error);
-    return status == PRONY_OK ? bind_files(o, *model, *session) : report_error(o, &error);
+    if (prony_session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    return bind_files(o, model, *session);
+}
+
+int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
+{
+    prony_error error = {0};
+    if (prony_model_load(model, o->arguments[0], NULL, &error) != PRONY_OK) return report_error(o, &error);
+    return make_session(o, *model, session, profile);
 }
 
 prony_profile_options profile_options(const options *o)
@@ -200,11 +204,9 @@ static int write_stdout(void *user, const char *data, size_t size)
     return fwrite(data, 1, size, stdout) == size ? 0 : -1;
 }
 
-int write_report(const options *o, const prony_report *report)
+prony_write_options write_options(const options *o)
 {
-    prony_error error = {0};
     prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
-    bool json_stdout = o->json && strcmp(o->json, "-") == 0;
     w.color = want_color(o);
     w.width = terminal_width();
     w.levels = o->levels;
@@ -212,21 +214,32 @@ int write_report(const options *o, const prony_report *report)
     w.sort = o->sort;
     w.filter = o->filter;
     w.memory = o->memory;
+    w.module_depth = o->depth;
+    return w;
+}
+
+int write_report(const options *o, prony_report *report)
+{
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    bool json_stdout = o->json && strcmp(o->json, "-") == 0;
     clear_progress(o);
     prony_status status = PRONY_OK;
-    if (!json_stdout && !o->quiet)
+    if (o->count) status = prony_report_set_count(report, o->count, &error);
+    if (status == PRONY_OK && !stdout_taken(o) && !o->quiet)
         status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, write_stdout, NULL, &error);
     if (status == PRONY_OK && o->json)
         status = json_stdout ? prony_report_write(report, PRONY_FORMAT_JSON, &w, write_stdout, NULL, &error)
                              : prony_report_save(report, PRONY_FORMAT_JSON, &w, o->json, &error);
-    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return status == PRONY_OK ? write_forms(o, report) : report_error(o, &error);
 }
 
 int save_outputs(const options *o, const prony_model *model, const prony_session *session)
 {
     prony_error error = {0};
     if (!o->output_dir) return EXIT_DONE;
-    if (mkdir(o->output_dir, 0777) != 0 && errno != EEXIST) return fail(o, "%s: %s", o->output_dir, strerror(errno));
+    int made = make_output_dir(o);
+    if (made != EXIT_DONE) return made;
     size_t size = strlen(o->output_dir) + 64;
     char *path = malloc(size);
     if (!path) return fail(o, "out of memory");

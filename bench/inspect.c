@@ -1,8 +1,23 @@
-/* prony inspect MODEL: what the file says, and what it would cost; nothing runs. */
+/* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was saved: it
+ * is shown again, in any form. */
 #include "bench/command.h"
+
+#include <string.h>
+
+static int show_saved(const options *o)
+{
+    prony_error error = {0};
+    prony_report *report = NULL;
+    if (prony_report_load(&report, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = write_report(o, report);
+    prony_report_release(report);
+    return code;
+}
 
 int command_inspect(const options *o)
 {
+    const char *extension = strrchr(o->arguments[0], '.');
+    if (extension && strcmp(extension, ".json") == 0) return show_saved(o);
     prony_error error = {0};
     prony_model *model = NULL;
     prony_report *report = NULL;

@@ -9,7 +9,10 @@ static int dispatch(const options *o)
         const char *name;
         int (*run)(const options *o);
     } table[] = {{"inspect", command_inspect}, {"run", command_run},       {"profile", command_profile},
-                 {"bench", command_bench},     {"verify", command_verify}, {"ops", command_ops}};
+                 {"bench", command_bench},     {"verify", command_verify}, {"ops", command_ops},
+                 {"compare", command_compare}, {"check", command_check},
+                 {"recommend", command_recommend},
+                 {"machine", command_machine}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);
     return EXIT_USAGE;

@@ -23,8 +23,49 @@ static void print_json(FILE *to, const prony_operator_info *op, bool first)
     fprintf(to, "]}");
 }
 
+/* ---- counting presets ---- */
+
+static void print_preset(const prony_count_preset *preset)
+{
+    printf("%s: %s at %s\n%s.\n\n", preset->name, preset->source, preset->pin, preset->note);
+    printf("M: MACs, n: elements of the first input, o: of the first output, K: kernel volume, d: normalised length\n\n");
+    for (size_t r = 0; r < preset->rule_count; r++)
+        printf("  %s\n      %s\n", preset->rules[r].operators, preset->rules[r].formula);
+}
+
+static void print_preset_json(FILE *to, const prony_count_preset *preset)
+{
+    fprintf(to, "{\"name\": \"%s\", \"source\": \"%s\", \"pin\": \"%s\", \"note\": ", preset->name, preset->source, preset->pin);
+    json_text(to, preset->note);
+    fprintf(to, ", \"rules\": [");
+    for (size_t r = 0; r < preset->rule_count; r++) {
+        fprintf(to, "%s\n  {\"operators\": ", r ? "," : "");
+        json_text(to, preset->rules[r].operators);
+        fprintf(to, ", \"formula\": ");
+        json_text(to, preset->rules[r].formula);
+        fputc('}', to);
+    }
+    fprintf(to, "\n]}\n");
+}
+
+static int show_preset(const options *o)
+{
+    json_file json;
+    const prony_count_preset *preset = prony_count_preset_at(0);
+    for (size_t i = 0; i < prony_count_preset_count(); i++)
+        if (strcmp(prony_count_preset_at(i)->name, o->count) == 0) preset = prony_count_preset_at(i);
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE) return code;
+    if (json.stream)
+        print_preset_json(json.stream, preset);
+    else if (!o->quiet)
+        print_preset(preset);
+    return json_close(&json, o, code);
+}
+
 int command_ops(const options *o)
 {
+    if (o->count) return show_preset(o);
     const char *glob = o->filter;
     if (glob && strncmp(glob, "name=", 5) != 0) {
         fail(o, "--filter '%s': operators are filtered by name=GLOB", glob);

@@ -2,11 +2,13 @@
 #include "bench/command.h"
 
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     OPT_AFFINITY = 256,
@@ -19,9 +21,22 @@ enum {
     OPT_JSON,
     OPT_OUTPUT_DIR,
     OPT_MEMORY,
+    OPT_COUNT,
+    OPT_DEPTH,
+    OPT_CSV,
+    OPT_HTML,
+    OPT_LATEX,
+    OPT_TRACE,
+    OPT_FOLDED,
+    OPT_DOT,
+    OPT_SVG,
     OPT_NO_COLOR,
     OPT_NO_PROGRESS,
     OPT_NO_REWRITES,
+    OPT_FRESH,
+    OPT_THRESHOLD,
+    OPT_NOISE,
+    OPT_METRICS,
     OPT_VERSION,
     OPT_UNBUILT
 };
@@ -46,19 +61,24 @@ static const struct option long_options[] = {{"intra-op", required_argument, NUL
                                              {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
                                              {"memory", no_argument, NULL, OPT_MEMORY},
                                              {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                             {"fresh", no_argument, NULL, OPT_FRESH},
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"no-color", no_argument, NULL, OPT_NO_COLOR},
                                              {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
                                              {"help", no_argument, NULL, 'h'},
                                              {"version", no_argument, NULL, OPT_VERSION},
-                                             {"count", required_argument, NULL, OPT_UNBUILT},
-                                             {"csv", required_argument, NULL, OPT_UNBUILT},
-                                             {"html", required_argument, NULL, OPT_UNBUILT},
-                                             {"latex", required_argument, NULL, OPT_UNBUILT},
-                                             {"trace", required_argument, NULL, OPT_UNBUILT},
-                                             {"folded", required_argument, NULL, OPT_UNBUILT},
-                                             {"dot", required_argument, NULL, OPT_UNBUILT},
-                                             {"threshold", required_argument, NULL, OPT_UNBUILT},
+                                             {"count", required_argument, NULL, OPT_COUNT},
+                                             {"depth", required_argument, NULL, OPT_DEPTH},
+                                             {"csv", required_argument, NULL, OPT_CSV},
+                                             {"html", required_argument, NULL, OPT_HTML},
+                                             {"latex", required_argument, NULL, OPT_LATEX},
+                                             {"trace", required_argument, NULL, OPT_TRACE},
+                                             {"folded", required_argument, NULL, OPT_FOLDED},
+                                             {"dot", required_argument, NULL, OPT_DOT},
+                                             {"svg", required_argument, NULL, OPT_SVG},
+                                             {"threshold", required_argument, NULL, OPT_THRESHOLD},
+                                             {"noise", required_argument, NULL, OPT_NOISE},
+                                             {"metrics", required_argument, NULL, OPT_METRICS},
                                              {"tune", no_argument, NULL, OPT_UNBUILT},
                                              {"scenario", required_argument, NULL, OPT_UNBUILT},
                                              {"repeat", required_argument, NULL, OPT_UNBUILT},
@@ -72,14 +92,21 @@ typedef struct command_row {
     const int *others; /* ends with 0 */
 } command_row;
 
-static const int shape_options[] = {OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_SORT, OPT_FILTER, OPT_JSON, 0};
+static const int shape_options[] = {OPT_DIM,  OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,
+                                    OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_JSON,  OPT_CSV,
+                                    OPT_HTML, OPT_LATEX,  OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
 static const int run_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, 0};
-static const int profile_options_list[] = {OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,
+static const int profile_options_list[] = {OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,
                                            OPT_SORT,       OPT_FILTER, OPT_JSON,        OPT_OUTPUT_DIR,
-                                           OPT_MEMORY,     OPT_NO_REWRITES, 0};
-static const int bench_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
+                                           OPT_MEMORY,     OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH,  OPT_CSV,   OPT_HTML,
+                                           OPT_LATEX,      OPT_TRACE,  OPT_FOLDED,  OPT_DOT,   OPT_SVG,   0};
+static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
+static const int compare_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, 0};
+static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
+static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
-static const int ops_options[] = {OPT_JSON, OPT_FILTER, 0};
+static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
+static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts, memory of a model; nothing runs", 1, 1, "bxy", shape_options},
@@ -87,18 +114,23 @@ static const command_row commands[] = {
     {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
+    {"compare", "A B", "two reports or two models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
+    {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
+    {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp", recommend_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
+    {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
-static const char *const later_commands[] = {"scale", "compare", "check", "eval", "recommend", "machine", NULL};
+static const char *const later_commands[] = {"scale", "eval", NULL};
 
 /* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
 static const struct {
     int option;
     const char *text;
 } option_help[] = {
-    {'x', "  -x, --intra-op N       threads inside operators (default auto)\n"},
+    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench: also\n"
+          "                         lists in -x, -y, -b, -p: 1,2,4-8 (all combinations)\n"},
     {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
@@ -108,17 +140,34 @@ static const struct {
     {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
-    {'t', "  -t, --seconds S        time limit (default 5)\n"},
+    {'t', "  -t, --seconds S        time limit (default 5; machine: 2)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected)\n"},
     {'p', "  -p, --precision P      fp32\n"},
-    {OPT_LEVEL, "      --level LIST       model,layer,operator\n"},
+    {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
+    {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
     {OPT_TOP, "      --top N            rows per table\n"},
-    {OPT_SORT, "      --sort KEY         index, time, macs, flops, parameters, bytes, name\n"},
+    {OPT_SORT, "      --sort KEY         index, time, macs, madds, flops, special, int_ops,\n"
+               "                         parameters, bytes, memory, count, rate, intensity, name\n"},
+    {OPT_COUNT, "      --count PRESET     another tool's figure beside: fvcore, deepspeed,\n"
+                "                         onnx-tool, moduleprofiler, thop, torch, deeplite\n"},
     {OPT_FILTER, "      --filter KEY=GLOB  name, op, module or kernel\n"},
     {OPT_JSON, "      --json F           as JSON too; - is stdout, with nothing else on it\n"},
-    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy\n"},
+    {OPT_CSV, "      --csv F            layers to F, other levels beside it; or as --level says\n"},
+    {OPT_HTML, "      --html F           one page with tables and charts, needs no network\n"},
+    {OPT_LATEX, "      --latex F          tables for booktabs\n"},
+    {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
+    {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
+    {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
+    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules or\n"
+              "                         graph\n"},
+    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
+                    "                         memory:64MiB; a missed one ends with status 3\n"},
+    {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
+    {OPT_METRICS, "      --metrics LIST     compare these alone: latency,memory (default: all)\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
         "      --no-progress\n"
@@ -183,6 +232,44 @@ static bool parse_threads(const char *text, int *out)
     return true;
 }
 
+/* The subcommand that runs a matrix of configurations. */
+static bool takes_lists(const options *o)
+{
+    return strcmp(o->command, "bench") == 0;
+}
+
+static int parse_thread_list(const options *o, int option, const char *argument, int_list *list, int *single)
+{
+    if (!int_list_parse(list, argument, 1, 1024, "auto"))
+        return usage(o, "-%c '%s': numbers from 1 to 1024 such as 1,2,4-8, or auto", option, argument);
+    *single = (int)list->values[0];
+    return 0;
+}
+
+static int parse_batches(options *o, const char *argument)
+{
+    if (!int_list_parse(&o->batches, argument, 1, INT64_MAX, NULL))
+        return usage(o, "-b '%s': numbers from 1 such as 1,4,8", argument);
+    o->batch = o->batches.values[0];
+    return 0;
+}
+
+static int parse_precisions(options *o, char *argument)
+{
+    o->precision_count = 0;
+    for (char *part = argument; part;) {
+        char *next = strchr(part, ',');
+        if (next) *next++ = '\0';
+        const char **list = realloc(o->precisions, (o->precision_count + 1) * sizeof *list);
+        if (!list) return fail(o, "out of memory");
+        o->precisions = list;
+        list[o->precision_count++] = part;
+        part = next;
+    }
+    o->precision = o->precisions[0];
+    return 0;
+}
+
 /* NAME=REST; cuts the argument in place. */
 static char *cut_name(char *text)
 {
@@ -216,6 +303,8 @@ static bool parse_levels(char *text, unsigned *out)
             *out |= PRONY_LEVEL_LAYER;
         else if (strcmp(part, "operator") == 0)
             *out |= PRONY_LEVEL_OPERATOR;
+        else if (strcmp(part, "module") == 0)
+            *out |= PRONY_LEVEL_MODULE;
         else
             return false;
     }
@@ -230,15 +319,24 @@ static const command_row *find_command(const char *name)
 }
 
 /* Tables are written last, so a wrong key has to be found before anything is measured. */
-#define SORT_KEYS "index, time, macs, flops, parameters, bytes, name"
+#define SORT_KEYS "index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, count, rate, intensity, name"
 #define FILTER_KEYS "name, op, module or kernel"
-static const char *const sort_keys[] = {"index", "time", "macs", "flops", "parameters", "bytes", "name", NULL};
+static const char *const sort_keys[] = {"index",      "time",  "macs",   "madds", "flops", "special",   "int_ops",
+                                        "parameters", "bytes", "memory", "count", "rate",  "intensity", "name",
+                                        NULL};
 static const char *const filter_keys[] = {"name", "op", "module", "kernel", NULL};
 
 static bool is_one_of(const char *text, size_t length, const char *const *list)
 {
     for (; *list; list++)
         if (strlen(*list) == length && strncmp(*list, text, length) == 0) return true;
+    return false;
+}
+
+static bool is_preset(const char *name)
+{
+    for (size_t i = 0; i < prony_count_preset_count(); i++)
+        if (strcmp(prony_count_preset_at(i)->name, name) == 0) return true;
     return false;
 }
 
@@ -274,18 +372,108 @@ static int parse_pair(options *o, int option, char *argument)
     return 0;
 }
 
+static int add_form(options *o, prony_format format, const char *chart, const char *file)
+{
+    form_file *list = realloc(o->forms, (o->form_count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    o->forms = list;
+    list[o->form_count++] = (form_file){format, chart, file};
+    return 0;
+}
+
+static int add_graph(options *o, const char *file)
+{
+    size_t length = strlen(file);
+    bool svg = length > 4 && strcmp(file + length - 4, ".svg") == 0;
+    return add_form(o, svg ? PRONY_FORMAT_SVG : PRONY_FORMAT_DOT, svg ? "graph" : NULL, file);
+}
+
+static int add_chart(options *o, char *argument)
+{
+    char *file = cut_name(argument);
+    if (!file) return usage(o, "--svg '%s' is not CHART=FILE", argument);
+    for (const char *const *name = prony_chart_names(); *name; name++)
+        if (strcmp(*name, argument) == 0) return add_form(o, PRONY_FORMAT_SVG, argument, file);
+    return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
+}
+
+/* Two documents on stdout would be none. */
+static int check_stdout(const options *o)
+{
+    size_t taken = o->json && strcmp(o->json, "-") == 0;
+    for (size_t i = 0; i < o->form_count; i++) taken += strcmp(o->forms[i].file, "-") == 0;
+    return taken > 1 ? usage(o, "'-' is stdout, and can be given to one form only") : 0;
+}
+
+static int add_threshold(options *o, const char *argument)
+{
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    prony_threshold threshold;
+    const char **list = realloc(o->thresholds, (o->threshold_count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    o->thresholds = list;
+    list[o->threshold_count++] = argument;
+    prony_status status = prony_metrics_create(&metrics, &error);
+    if (status == PRONY_OK) status = prony_threshold_parse(&threshold, metrics, argument, &error);
+    prony_metrics_release(metrics);
+    return status == PRONY_OK ? 0 : usage(o, "%s", error.message);
+}
+
+static int add_metrics(options *o, char *argument)
+{
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    int status = prony_metrics_create(&metrics, &error) == PRONY_OK ? 0 : no_memory(o);
+    for (const char *at = argument; !status && *at; at += strspn(at, ",")) {
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (size_t i = 0; i < prony_metrics_count(metrics) && !found; i++) {
+            const char *key = prony_metrics_at(metrics, i)->key;
+            found = strlen(key) == length && strncmp(key, at, length) == 0;
+        }
+        if (!found) status = usage(o, "--metrics: there is no metric '%.*s'", (int)length, at);
+        at += length;
+    }
+    prony_metrics_release(metrics);
+    o->metrics = argument;
+    return status;
+}
+
+/* "METRIC:VALUE" behind --threshold belongs to it, unless there is a file of that name. */
+static bool is_more_threshold(const char *word)
+{
+    size_t key = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return key && word[key] == ':' && access(word, F_OK) != 0;
+}
+
+/* In per cent of the first value. 0 is the default for the library, so nothing at all is the smallest there is. */
+static int parse_noise(options *o, const char *argument)
+{
+    char *end;
+    double percent = strtod(argument, &end);
+    if (*end == '%') end++;
+    if (end == argument || *end || !(percent >= 0 && percent < 1000))
+        return usage(o, "--noise '%s': per cent from 0", argument);
+    o->noise = percent > 0 ? percent / 100 : DBL_MIN;
+    return 0;
+}
+
 static int parse_one(options *o, int option, char *argument)
 {
     int64_t v;
     char *end;
     switch (option) {
     case 'x':
+        if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->intra_ops, &o->intra_op);
         return parse_threads(argument, &o->intra_op)
                    ? 0
                    : usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
     case 'y':
+        if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->inter_ops, &o->inter_op);
         return parse_threads(argument, &o->inter_op) ? 0 : usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
     case 'b':
+        if (takes_lists(o)) return parse_batches(o, argument);
         return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
     case 'S':
         if (!parse_int(argument, 0, INT64_MAX, &v)) return usage(o, "-S '%s': a number from 0", argument);
@@ -303,12 +491,13 @@ static int parse_one(options *o, int option, char *argument)
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:
-        return parse_levels(argument, &o->levels) ? 0 : usage(o, "--level: model, layer, operator, comma-separated");
+        return parse_levels(argument, &o->levels) ? 0 : usage(o, "--level: model, module, layer, operator, comma-separated");
     case 'i':
     case OPT_DIM:
     case OPT_SHAPE:
         return parse_pair(o, option, argument);
     case 'p':
+        if (takes_lists(o)) return parse_precisions(o, argument);
         o->precision = argument;
         return 0;
     case OPT_AFFINITY:
@@ -322,9 +511,35 @@ static int parse_one(options *o, int option, char *argument)
         return is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')
                    ? 0
                    : usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
+    case OPT_COUNT:
+        o->count = argument;
+        return is_preset(argument) ? 0 : usage(o, "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch "
+                                                  "or deeplite", argument);
+    case OPT_DEPTH:
+        return parse_int(argument, 1, 1000, &o->depth) ? 0 : usage(o, "--depth '%s': a number from 1", argument);
+    case OPT_THRESHOLD:
+        return add_threshold(o, argument);
+    case OPT_NOISE:
+        return parse_noise(o, argument);
+    case OPT_METRICS:
+        return add_metrics(o, argument);
     case OPT_JSON:
         o->json = argument;
         return 0;
+    case OPT_CSV:
+        return add_form(o, PRONY_FORMAT_CSV, NULL, argument);
+    case OPT_HTML:
+        return add_form(o, PRONY_FORMAT_HTML, NULL, argument);
+    case OPT_LATEX:
+        return add_form(o, PRONY_FORMAT_LATEX, NULL, argument);
+    case OPT_TRACE:
+        return add_form(o, PRONY_FORMAT_TRACE, NULL, argument);
+    case OPT_FOLDED:
+        return add_form(o, PRONY_FORMAT_FOLDED, NULL, argument);
+    case OPT_DOT:
+        return add_graph(o, argument);
+    case OPT_SVG:
+        return add_chart(o, argument);
     case OPT_OUTPUT_DIR:
         o->output_dir = argument;
         return 0;
@@ -333,6 +548,9 @@ static int parse_one(options *o, int option, char *argument)
         return 0;
     case OPT_NO_REWRITES:
         o->no_rewrites = true;
+        return 0;
+    case OPT_FRESH:
+        o->fresh = true;
         return 0;
     case OPT_NO_COLOR:
         o->no_color = true;
@@ -396,6 +614,8 @@ static int parse_options(options *o, const command_row *command, int argc, char 
         if (!command) return usage(o, "a command is needed first");
         if (!takes(command, option)) return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
         int status = parse_one(o, option, optarg);
+        while (!status && option == OPT_THRESHOLD && optind < argc && is_more_threshold(argv[optind]))
+            status = parse_one(o, option, argv[optind++]);
         if (status) return status;
     }
     *done = false;
@@ -425,6 +645,8 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
         return usage(o, "%s is missing", command->arguments);
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
+    status = check_stdout(o);
+    if (status) return status;
     *stop = false;
     return 0;
 }
@@ -434,5 +656,8 @@ void options_free(options *o)
     free(o->arguments);
     free(o->dims);
     free(o->shapes);
+    free(o->precisions);
     free(o->inputs);
+    free(o->forms);
+    free(o->thresholds);
 }

@@ -2,6 +2,7 @@
  * held-back test images, and the accuracy on them stands above the report. */
 #include "bench/command.h"
 #include "bench/embedded.h"
+#include "bench/judge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,9 @@ static int profile_model(const options *o)
     int code = open_session(o, &model, &session, true);
     if (code == EXIT_DONE) code = measure(o, session, &report);
     if (code == EXIT_DONE) code = write_report(o, report);
+    if (code == EXIT_DONE) code = write_all_forms(o, report);
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
+    code = check_after_report(o, report, code);
     prony_report_release(report);
     prony_session_release(session);
     prony_model_release(model);
@@ -90,13 +93,15 @@ static int profile_digits(const options *o)
     if (code == EXIT_DONE &&
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)
         code = report_error(o, &error);
-    if (code == EXIT_DONE && !o->quiet && !(o->json && strcmp(o->json, "-") == 0)) {
+    if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) {
         clear_progress(o);
         printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
                100 * accuracy);
     }
     if (code == EXIT_DONE) code = write_report(o, report);
+    if (code == EXIT_DONE) code = write_all_forms(o, report);
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
+    code = check_after_report(o, report, code);
     prony_report_release(report);
     prony_session_release(session);
     prony_model_release(model);

@@ -1,61 +1,148 @@
-/* Elements are widened to double (exact for every type but 64-bit integers, which are compared as bytes). */
+/* Elements are widened to long double, which is exact for every type: 64-bit integers have their 64 bits of it. */
 #include "bench/value_compare.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static float half_to_float(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
-    if (exponent == 0) {
-        float v = (float)fraction * 0x1p-24f;
-        return sign ? -v : v;
-    }
-    uint32_t bits = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
+typedef long double number;
 
-static bool is_approximate(prony_dtype dtype)
-{
-    return dtype == PRONY_FLOAT32 || dtype == PRONY_FLOAT64 || dtype == PRONY_FLOAT16 || dtype == PRONY_BFLOAT16;
-}
+/* Bits of a small floating-point type: sign, exponent, mantissa. `top`: how many of the highest codes are no finite
+ * value; `fnuz`: the code of -0 is NaN. */
+typedef struct float_code {
+    int bits, mantissa, bias;
+    unsigned top;
+    bool infinity, fnuz;
+} float_code;
 
-static double element(const prony_value *value, int64_t i)
+static float_code code_of(prony_dtype dtype)
 {
-    uint32_t bits;
-    float f;
-    switch (value->dtype) {
-    case PRONY_FLOAT32:
-        return ((const float *)value->data)[i];
-    case PRONY_FLOAT64:
-        return ((const double *)value->data)[i];
+    switch (dtype) {
     case PRONY_FLOAT16:
-        return half_to_float(((const uint16_t *)value->data)[i]);
-    default: /* bfloat16 */
-        bits = (uint32_t)((const uint16_t *)value->data)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
+        return (float_code){16, 10, 15, 1024, true, false};
+    case PRONY_BFLOAT16:
+        return (float_code){16, 7, 127, 128, true, false};
+    case PRONY_FLOAT8E4M3FN:
+        return (float_code){8, 3, 7, 1, false, false};
+    case PRONY_FLOAT8E4M3FNUZ:
+        return (float_code){8, 3, 8, 0, false, true};
+    case PRONY_FLOAT8E5M2:
+        return (float_code){8, 2, 15, 4, true, false};
+    case PRONY_FLOAT8E5M2FNUZ:
+        return (float_code){8, 2, 16, 0, false, true};
+    default: /* float4e2m1 */
+        return (float_code){4, 1, 1, 0, false, false};
     }
 }
 
-static bool near(double got, double want, double rtol)
+static number decode(float_code code, unsigned bits)
+{
+    unsigned sign = 1u << (code.bits - 1), size = bits & (sign - 1), fraction = size & ((1u << code.mantissa) - 1);
+    int exponent = (int)(size >> code.mantissa);
+    number value = exponent ? ldexpl((number)(fraction + (1u << code.mantissa)), exponent - code.bias - code.mantissa)
+                            : ldexpl((number)fraction, 1 - code.bias - code.mantissa);
+    if (code.fnuz && bits == sign) return NAN;
+    if (size >= sign - code.top) value = code.infinity && fraction == 0 ? INFINITY : NAN;
+    return bits & sign ? -value : value;
+}
+
+/* Element i of a type of 1, 2 or 4 bits, low bits first. */
+static unsigned packed(const prony_value *value, int64_t i, unsigned width)
+{
+    unsigned per_byte = 8 / width, byte = ((const uint8_t *)value->data)[i / per_byte];
+    return byte >> (unsigned)(i % per_byte) * width & ((1u << width) - 1);
+}
+
+static number sign_extend(unsigned bits, unsigned width)
+{
+    return bits >> (width - 1) ? (number)bits - (number)(1u << width) : (number)bits;
+}
+
+/* Of a complex type: its parts, one after the other. */
+static number element(const prony_value *value, int64_t i)
+{
+    switch (value->dtype) {
+#define PLAIN(dtype, type)                                                                                             \
+    case dtype:                                                                                                        \
+        return ((const type *)value->data)[i];
+        PLAIN(PRONY_FLOAT32, float)
+        PLAIN(PRONY_COMPLEX64, float)
+        PLAIN(PRONY_FLOAT64, double)
+        PLAIN(PRONY_COMPLEX128, double)
+        PLAIN(PRONY_BOOL, uint8_t)
+        PLAIN(PRONY_UINT8, uint8_t)
+        PLAIN(PRONY_INT8, int8_t)
+        PLAIN(PRONY_UINT16, uint16_t)
+        PLAIN(PRONY_INT16, int16_t)
+        PLAIN(PRONY_UINT32, uint32_t)
+        PLAIN(PRONY_INT32, int32_t)
+        PLAIN(PRONY_UINT64, uint64_t)
+        PLAIN(PRONY_INT64, int64_t)
+#undef PLAIN
+    case PRONY_UINT4:
+        return packed(value, i, 4);
+    case PRONY_INT4:
+        return sign_extend(packed(value, i, 4), 4);
+    case PRONY_UINT2:
+        return packed(value, i, 2);
+    case PRONY_INT2:
+        return sign_extend(packed(value, i, 2), 2);
+    case PRONY_FLOAT4E2M1:
+        return decode(code_of(PRONY_FLOAT4E2M1), packed(value, i, 4));
+    case PRONY_FLOAT16:
+    case PRONY_BFLOAT16:
+        return decode(code_of(value->dtype), ((const uint16_t *)value->data)[i]);
+    case PRONY_FLOAT8E8M0:
+        return ((const uint8_t *)value->data)[i] == 255 ? NAN : ldexpl(1, ((const uint8_t *)value->data)[i] - 127);
+    default:
+        return decode(code_of(value->dtype), ((const uint8_t *)value->data)[i]);
+    }
+}
+
+static bool is_integer(prony_dtype dtype)
+{
+    switch (dtype) {
+    case PRONY_BOOL:
+    case PRONY_UINT8:
+    case PRONY_INT8:
+    case PRONY_UINT16:
+    case PRONY_INT16:
+    case PRONY_UINT32:
+    case PRONY_INT32:
+    case PRONY_UINT64:
+    case PRONY_INT64:
+    case PRONY_UINT4:
+    case PRONY_INT4:
+    case PRONY_UINT2:
+    case PRONY_INT2:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int parts_of(prony_dtype dtype)
+{
+    return dtype == PRONY_COMPLEX64 || dtype == PRONY_COMPLEX128 ? 2 : 1;
+}
+
+static bool near(number got, number want, number atol, number rtol)
 {
     if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
     if (isinf(want) || isinf(got)) return got == want;
-    return fabs(got - want) <= 1e-7 + rtol * fabs(want);
+    return fabsl(got - want) <= atol + rtol * fabsl(want);
 }
 
-static bool floats_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
+static bool numbers_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
-    int64_t count = prony_shape_numel(&want->shape), wrong = 0, worst = 0;
-    double rtol = prony_dtype_bytes(want->dtype, 1) == 2 ? 1e-2 : 1e-3, most = -1;
+    int parts = parts_of(want->dtype);
+    int64_t count = prony_shape_numel(&want->shape) * parts, wrong = 0, worst = 0;
+    bool exact = is_integer(want->dtype);
+    number atol = exact ? 0 : 1e-7L, rtol = exact ? 0 : want->dtype == PRONY_BFLOAT16 ? 1e-2L : 1e-3L, most = -1;
     for (int64_t i = 0; i < count; i++) {
-        double g = element(got, i), w = element(want, i);
-        if (near(g, w, rtol)) continue;
-        double error = fabs(g - w);
+        number g = element(got, i), w = element(want, i);
+        if (near(g, w, atol, rtol)) continue;
+        number error = fabsl(g - w);
         if (isnan(error)) error = INFINITY;
         wrong++;
         if (error > most) {
@@ -64,39 +151,33 @@ static bool floats_match(const prony_value *got, const prony_value *want, char *
         }
     }
     if (wrong)
-        snprintf(difference, size, "%lld of %lld elements differ; worst at %lld: got %.9g, want %.9g", (long long)wrong,
-                 (long long)count, (long long)worst, element(got, worst), element(want, worst));
+        snprintf(difference, size, "%lld of %lld elements differ; worst at %lld%s: got %.*Lg, want %.*Lg",
+                 (long long)wrong, (long long)count, (long long)(worst / parts),
+                 parts == 1  ? ""
+                 : worst % 2 ? " (imaginary part)"
+                             : " (real part)",
+                 exact ? 20 : 9, element(got, worst), exact ? 20 : 9, element(want, worst));
     return wrong == 0;
+}
+
+static int shown(const prony_string *text)
+{
+    return text->size < 80 ? (int)text->size : 80;
 }
 
 static bool strings_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
     const prony_string *g = got->data, *w = want->data;
-    for (int64_t i = 0; i < prony_shape_numel(&want->shape); i++) {
-        if (g[i].size == w[i].size && memcmp(g[i].data, w[i].data, w[i].size) == 0) continue;
-        snprintf(difference, size, "string %lld differs: got '%.*s', want '%.*s'", (long long)i, (int)g[i].size,
-                 g[i].data, (int)w[i].size, w[i].data);
-        return false;
-    }
-    return true;
-}
-
-static bool bytes_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
-{
     int64_t count = prony_shape_numel(&want->shape), wrong = 0, first = -1;
-    size_t width = prony_dtype_bytes(want->dtype, 1);
-    const char *g = got->data, *w = want->data;
     for (int64_t i = 0; i < count; i++) {
-        if (memcmp(g + (size_t)i * width, w + (size_t)i * width, width) == 0) continue;
+        if (g[i].size == w[i].size && (g[i].size == 0 || memcmp(g[i].data, w[i].data, w[i].size) == 0)) continue;
         if (wrong++ == 0) first = i;
     }
-    if (!wrong) return true;
-    int64_t a = 0, b = 0;
-    memcpy(&a, g + (size_t)first * width, width < 8 ? width : 8);
-    memcpy(&b, w + (size_t)first * width, width < 8 ? width : 8);
-    snprintf(difference, size, "%lld of %lld elements differ; first at %lld: got 0x%llx, want 0x%llx", (long long)wrong,
-             (long long)count, (long long)first, (unsigned long long)a, (unsigned long long)b);
-    return false;
+    if (wrong)
+        snprintf(difference, size, "%lld of %lld strings differ; first at %lld: got '%.*s', want '%.*s'",
+                 (long long)wrong, (long long)count, (long long)first, shown(&g[first]), g[first].data,
+                 shown(&w[first]), w[first].data);
+    return wrong == 0;
 }
 
 static size_t describe(const prony_value *value, char *text, size_t size)
@@ -113,26 +194,16 @@ static const char *kind_name(prony_kind kind)
     return kind == PRONY_SEQUENCE ? "a sequence" : kind == PRONY_OPTIONAL ? "an optional" : "a tensor";
 }
 
-/* Item by item; where they stand is put before what differs. */
-static bool items_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
+/* Kind, number of items, type and shape; and that there are elements to look at. */
+static bool forms_match(const prony_value *got, const prony_value *want, char *difference, size_t size)
 {
-    if (got->kind != want->kind || got->count != want->count) {
-        snprintf(difference, size, "got %s of %zu, want %s of %zu", kind_name(got->kind), got->count,
-                 kind_name(want->kind), want->count);
+    if (got->kind != want->kind || (want->kind != PRONY_TENSOR && got->count != want->count)) {
+        snprintf(difference, size, "got %s of %zu, want %s of %zu", kind_name(got->kind),
+                 got->kind == PRONY_TENSOR ? 1 : got->count, kind_name(want->kind),
+                 want->kind == PRONY_TENSOR ? 1 : want->count);
         return false;
     }
-    for (size_t i = 0; i < want->count; i++) {
-        char inner[256];
-        if (value_matches(&got->items[i], &want->items[i], inner, sizeof inner)) continue;
-        snprintf(difference, size, "item %zu: %s", i, inner);
-        return false;
-    }
-    return true;
-}
-
-bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size)
-{
-    if (got->kind != PRONY_TENSOR || want->kind != PRONY_TENSOR) return items_match(got, want, difference, size);
+    if (want->kind != PRONY_TENSOR) return true;
     bool same = got->dtype == want->dtype && got->shape.rank == want->shape.rank;
     for (int d = 0; same && d < want->shape.rank; d++) same = got->shape.dim[d] == want->shape.dim[d];
     if (!same) {
@@ -142,12 +213,53 @@ bool value_matches(const prony_value *got, const prony_value *want, char *differ
         snprintf(difference, size, "got %s, want %s", g, w);
         return false;
     }
-    if (prony_shape_numel(&want->shape) == 0) return true;
-    if (!got->data || !want->data) {
+    if (prony_shape_numel(&want->shape) != 0 && (!got->data || !want->data)) {
         snprintf(difference, size, "has no data");
         return false;
     }
+    return true;
+}
+
+static bool is_drawn(const prony_value *got, const prony_random_range *range, char *difference, size_t size)
+{
+    int64_t count = prony_shape_numel(&got->shape) * parts_of(got->dtype);
+    for (int64_t i = 0; i < count && got->dtype != PRONY_STRING; i++) {
+        number g = element(got, i);
+        if (g >= range->low && g <= range->high && (!range->whole || g == rintl(g))) continue;
+        snprintf(difference, size, "element %lld was drawn as %.9Lg, which is not %s from %g to %g",
+                 (long long)(i / parts_of(got->dtype)), g, range->whole ? "a whole number" : "a number", range->low,
+                 range->high);
+        return false;
+    }
+    return true;
+}
+
+/* `range` NULL: by value. Containers item by item; where they stand is put before what differs. */
+static bool compare(const prony_value *got, const prony_value *want, const prony_random_range *range, char *difference,
+                    size_t size)
+{
+    if (!forms_match(got, want, difference, size)) return false;
+    if (want->kind != PRONY_TENSOR) {
+        for (size_t i = 0; i < want->count; i++) {
+            char inner[400];
+            if (compare(&got->items[i], &want->items[i], range, inner, sizeof inner)) continue;
+            snprintf(difference, size, "item %zu: %s", i, inner);
+            return false;
+        }
+        return true;
+    }
+    if (range) return is_drawn(got, range, difference, size);
     if (want->dtype == PRONY_STRING) return strings_match(got, want, difference, size);
-    if (is_approximate(want->dtype)) return floats_match(got, want, difference, size);
-    return bytes_match(got, want, difference, size);
+    return numbers_match(got, want, difference, size);
+}
+
+bool value_matches(const prony_value *got, const prony_value *want, char *difference, size_t size)
+{
+    return compare(got, want, NULL, difference, size);
+}
+
+bool value_is_drawn(const prony_value *got, const prony_value *want, const prony_random_range *range, char *difference,
+                    size_t size)
+{
+    return compare(got, want, range, difference, size);
 }

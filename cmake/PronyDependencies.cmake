@@ -75,6 +75,21 @@ if(PRONY_OPENMP)
   endforeach()
 endif()
 
+# Chart.js is no library to link: its file becomes a part of every HTML report.
+set(PRN_CHART_LIBRARY "")
+if(PRONY_CHARTS)
+  find_file(PRONY_CHARTJS_FILE NAMES chart.umd.min.js chart.umd.js chart.min.js PATHS /usr/share/javascript
+            PATH_SUFFIXES chart.js NO_DEFAULT_PATH)
+  mark_as_advanced(PRONY_CHARTJS_FILE)
+  if(PRONY_CHARTJS_FILE)
+    set(PRN_CHART_LIBRARY ${PRONY_CHARTJS_FILE})
+    message(STATUS "Chart.js: ${PRONY_CHARTJS_FILE}")
+  else()
+    message(WARNING "Chart.js is missing (Debian: libjs-chart.js): HTML reports will have tables, but no charts. "
+                    "-DPRONY_CHARTJS_FILE names the file, -DPRONY_CHARTS=OFF builds without it.")
+  endif()
+endif()
+
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 prn_use_library(-pthread)

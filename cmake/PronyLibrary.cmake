@@ -7,8 +7,8 @@ foreach(folder IN LISTS prn_folders)
   list(APPEND prn_sources ${found})
 endforeach()
 set(prn_simd_sources ${prn_sources})
-list(FILTER prn_simd_sources INCLUDE REGEX "/ops/[^/]*_simd\\.c$")
-list(FILTER prn_sources EXCLUDE REGEX "/ops/[^/]*_simd\\.c$")
+list(FILTER prn_simd_sources INCLUDE REGEX "/(base|ops)/[^/]*_simd\\.c$")
+list(FILTER prn_sources EXCLUDE REGEX "/(base|ops)/[^/]*_simd\\.c$")
 set(prn_op_sources ${prn_sources})
 list(FILTER prn_op_sources INCLUDE REGEX "/ops/[^/]*\\.c$")
 
@@ -38,14 +38,22 @@ if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT PRONY_SANITIZE)
 endif()
 set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
 
-# libFuzzer finds its way by coverage; what it fuzzes lies above the kernels.
+# libFuzzer finds its way by coverage; the kernels that are compiled per instruction set only compute.
 if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
-  set(prn_fuzzed_sources ${prn_sources})
-  list(REMOVE_ITEM prn_fuzzed_sources ${prn_op_sources})
-  set_source_files_properties(${prn_fuzzed_sources} PROPERTIES COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+  set_property(SOURCE ${prn_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
 endif()
 
-add_library(prony_objects OBJECT ${prn_sources})
+# What an HTML report is made of.
+set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/html_assets.S)
+file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/html/*)
+set_source_files_properties(${prn_html_assembly} PROPERTIES
+  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
+if(PRN_CHART_LIBRARY)
+  set_source_files_properties(${prn_html_assembly} PROPERTIES
+    COMPILE_DEFINITIONS "PRN_CHART_LIBRARY=\"${PRN_CHART_LIBRARY}\"")
+endif()
+
+add_library(prony_objects OBJECT ${prn_sources} ${prn_html_assembly})
 target_link_libraries(prony_objects PRIVATE prony_internal)
 add_dependencies(prony_objects prony_build_info)
 set(prn_objects $<TARGET_OBJECTS:prony_objects>)

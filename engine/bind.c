@@ -175,6 +175,19 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
     return PRONY_OK;
 }
 
+/* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same when
+ * its branch is taken after all. */
+static prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
+{
+    bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
+    if (!misfit || !b->program->conditional || node->child_count > 0) return status;
+    for (uint32_t k = 0; k < node->output_count; k++)
+        if (node->output_values[k]) *node->output_values[k] = (prony_value){.shape = prn_shape_unknown()};
+    node->dynamic = true;
+    if (b->error) *b->error = (prony_error){0};
+    return PRONY_OK;
+}
+
 /* ---- the walk ---- */
 
 /* Of the function's imports inside of its body, otherwise of the model's. */
@@ -232,8 +245,9 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;
     PRN_TRY(bind_children(b, scope, node));
-    PRN_TRY(infer_node(b, node));
-    return prn_bind_fold(b, node);
+    prony_status status = infer_node(b, node);
+    if (status == PRONY_OK) status = prn_bind_fold(b, node);
+    return defer_misfit(b, node, status);
 }
 
 prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
@@ -300,6 +314,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->graph = graph;
     program->parent = parent;
     program->static_only = options->static_only;
+    program->conditional = options->conditional;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
     program->fold_limit_bytes = options->fold_limit_bytes ? options->fold_limit_bytes : PRN_FOLD_LIMIT_BYTES;
     if (parent) program->fold_limit_bytes = parent->fold_limit_bytes;

@@ -33,6 +33,9 @@ static prony_status copy_bytes(void *argument, void *data)
     return PRONY_OK;
 }
 
+/* What an empty constant points at: NULL would say that its data is not there yet. */
+static const _Alignas(64) uint8_t no_elements[64];
+
 prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor)
 {
     prn_program *p = b->program;
@@ -45,7 +48,9 @@ prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *te
     bool aligned = width == 0 || (uintptr_t)tensor->data % width == 0;
     if (p->static_only && bytes > PRN_STATIC_READ_BYTES) {
         value->info.data = NULL;
-    } else if (!aligned && bytes > 0) {
+    } else if (bytes == 0) {
+        value->info.data = (void *)(uintptr_t)no_elements;
+    } else if (!aligned) {
         copy_source source = {tensor->data, bytes};
         const void *copy;
         PRN_TRY(prn_shared_get(p->model->shared, &p->refs, tensor->data, "aligned", bytes, copy_bytes, &source, &copy,
@@ -116,7 +121,12 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
     }
     if (bytes > p->fold_limit_bytes || *p->folded_total > p->fold_limit_bytes - bytes) return PRONY_OK;
     if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
-        PRN_TRY(evaluate(b, node));
+        prony_status status = evaluate(b, node);
+        if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */
+            if (b->error) *b->error = (prony_error){0};
+            return PRONY_OK;
+        }
+        PRN_TRY(status);
         *p->folded_total += bytes;
     }
     for (uint32_t k = 0; k < node->output_count; k++) {

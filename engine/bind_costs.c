@@ -2,6 +2,8 @@
 #include "engine/binder.h"
 #include "engine/host.h"
 
+#include <string.h>
+
 static bool is_weight(const prn_weight *weight, const prn_op *op)
 {
     if (weight->rank == 0) return false;
@@ -21,7 +23,8 @@ static bool is_weight(const prn_weight *weight, const prn_op *op)
 
 /* Claims every weight that `value` was computed from. A value that an operator of the same kind came through before has
  * nothing left to claim, so that the walks of one program are linear together. `stack` holds value_count ids. */
-static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint32_t *stack, uint64_t *parameters)
+static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint32_t layer, uint32_t *stack,
+                          uint64_t *parameters)
 {
     uint8_t kind = op->flags & PRN_OP_INT_WEIGHTS ? 2 : 1;
     size_t depth = 0;
@@ -33,6 +36,7 @@ static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint
         prn_weight *weight = from->weight == PRN_NO_WEIGHT ? NULL : &p->weights[from->weight];
         if (weight && !weight->claimed && is_weight(weight, op)) {
             weight->claimed = true;
+            weight->layer = layer;
             *parameters += weight->elements;
         }
         if (from->folded_from == PRN_NO_NODE) continue;
@@ -42,6 +46,21 @@ static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint
             p->values[node->inputs[i]]->claims |= kind;
             stack[depth++] = node->inputs[i];
         }
+    }
+}
+
+/* Mean and variance of a BatchNormalization, which the graph tells from weights by their place alone. */
+static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t layer)
+{
+    if (strcmp(node->info.op_type, "BatchNormalization") != 0) return;
+    for (uint32_t i = 3; i < node->input_count && i < 5; i++) {
+        uint32_t id = node->inputs[i];
+        prn_weight *weight = id == PRN_NO_VALUE || p->values[id]->weight == PRN_NO_WEIGHT
+                                 ? NULL
+                                 : &p->weights[p->values[id]->weight];
+        if (!weight || weight->claimed || weight->buffer) continue;
+        weight->buffer = true;
+        weight->layer = layer;
     }
 }
 
@@ -55,10 +74,11 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
         uint64_t parameters = 0;
         for (uint32_t i = 0; i < node->input_count; i++)
             if (node->inputs[i] != PRN_NO_VALUE && !(i < 32 && (op->non_weight_inputs >> i & 1)))
-                claim_weights(p, node->inputs[i], op, stack, &parameters);
+                claim_weights(p, node->inputs[i], op, node->layers[0], stack, &parameters);
         for (uint32_t c = 0; c < node->child_count; c++)
             for (uint32_t k = 0; k < node->children[c].captured_count; k++)
-                claim_weights(p, node->children[c].captured[k], op, stack, &parameters);
+                claim_weights(p, node->children[c].captured[k], op, node->layers[0], stack, &parameters);
+        claim_buffers(p, node, node->layers[0]);
         if (!node->dynamic || node->child_count > 0) { /* open subgraphs: an estimate until the first run */
             prn_site site = {.program = p, .node = node};
             prony_context context = prn_node_context(p, node, b->error);

@@ -98,6 +98,7 @@ static prony_status bind_child(const prony_context *context, const prn_site *sit
     prn_bind_options options = {.inputs = types,
                                 .input_count = input_count,
                                 .static_only = parent->static_only,
+                                .conditional = parent->conditional || strcmp(site->node->info.op_type, "If") == 0,
                                 .frame = site->node->frame};
     uint64_t before = *parent->folded_total;
     prony_status status = prn_program_bind(&child->program, parent->model, child->graph, parent, child->captured,
@@ -243,6 +244,14 @@ static prony_status not_running(const prony_context *context)
     return prony_fail(context, PRONY_INTERNAL, "asks for run-time memory, but nothing runs");
 }
 
+static prony_status work_add(const prony_context *context, const prony_cost *cost)
+{
+    const prn_site *site = running_site(context);
+    if (!site) return not_running(context);
+    if (prn_cost_add(&site->step->executed, cost)) return PRONY_OK;
+    return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
+}
+
 /* Who is named for what an operator takes without saying for which output. */
 static uint32_t first_output(const prn_site *site)
 {
@@ -335,4 +344,5 @@ const prn_host prn_engine_host = {.packed = host_packed,
                                   .value_drop = value_drop,
                                   .output_set = output_set,
                                   .text_take = text_take,
-                                  .trip_limit = trip_limit};
+                                  .trip_limit = trip_limit,
+                                  .work_add = work_add};

@@ -16,8 +16,10 @@ uint32_t prn_live_step(const prn_plan *plan, uint32_t step)
 
 static prony_status take(const prn_site *site, uint64_t bytes, uint32_t owner, void **out, prony_error *error)
 {
-    return prn_arena_take(site->plan->arena, bytes, prn_live_owner(site, owner),
-                          prn_live_step(site->plan, site->step->index), out, error);
+    prony_status status = prn_arena_take(site->plan->arena, bytes, prn_live_owner(site, owner),
+                                         prn_live_step(site->plan, site->step->index), out, error);
+    if (status == PRONY_LIMIT) prn_error_name_node(error, &site->step->node->info);
+    return status;
 }
 
 prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t owner, prony_error *error)
@@ -25,7 +27,9 @@ prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t ow
     size_t bytes = prn_value_bytes(value);
     if (bytes == SIZE_MAX) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prn_fail(error, PRONY_LIMIT, "a value of %s is too large", prn_value_text(value, text));
+        prn_fail(error, PRONY_LIMIT, "a value of %s is too large", prn_value_text(value, text));
+        prn_error_name_node(error, &site->step->node->info);
+        return PRONY_LIMIT;
     }
     return take(site, bytes, owner, &value->data, error);
 }

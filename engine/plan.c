@@ -49,7 +49,6 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
                           const uint32_t *outputs, uint32_t output_count)
 {
     prn_plan *plan = p->plan;
-    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return NULL;
     prn_step *step = prn_pool_alloc(&plan->pool, 1, sizeof *step);
     if (!step) return NULL;
     step->node = node;
@@ -78,12 +77,15 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     return step;
 }
 
-/* Makes the step the next to run. */
-static void append_step(prn_plan *plan, prn_step *step)
+/* Makes the step the next to run; Reorders may have come in between since it was made. */
+static prony_status append_step(planner *p, prn_step *step)
 {
+    prn_plan *plan = p->plan;
+    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return prn_no_memory(p->error);
     for (uint32_t k = 0; k < step->context.output_count; k++)
         if (step->outputs[k] != PRN_NO_VALUE) plan->values[step->outputs[k]]->defined = (uint32_t)plan->step_count;
     plan->steps[plan->step_count++] = step;
+    return PRONY_OK;
 }
 
 static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
@@ -143,8 +145,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
         return prn_fail(p->error, PRONY_UNSUPPORTED, "value '%s': no kernel reorders %s into %s",
                         plan->program->values[from->source]->name, prn_layout_name((prn_layout)from->value.layout),
                         prn_layout_name(layout));
-    append_step(plan, step);
-    return PRONY_OK;
+    return append_step(p, step);
 }
 
 /* A node's inputs arrive as their producers made them: that layout is the offer. */
@@ -271,7 +272,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));
     step->context.error = NULL;
-    append_step(plan, step);
+    PRN_TRY(append_step(p, step));
     PRN_TRY(plan_children(p, step));
     return step_cost(p, step);
 }
@@ -308,11 +309,27 @@ static prony_status plan_outputs(planner *p)
     return PRONY_OK;
 }
 
+/* Before anything is prepared for it. */
+static prony_status check_outputs(planner *p, const prn_step *step)
+{
+    uint64_t limit = p->plan->options.memory_limit_bytes;
+    for (uint32_t k = 0; limit && k < step->node->output_count; k++) {
+        const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
+        if (!value || value->dynamic || value->bytes <= limit) continue;
+        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, the memory limit is %llu", k,
+                 (unsigned long long)value->bytes, (unsigned long long)limit);
+        prn_error_name_node(p->error, &step->node->info);
+        return PRONY_LIMIT;
+    }
+    return PRONY_OK;
+}
+
 static prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
+        PRN_TRY(check_outputs(p, step));
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
@@ -325,6 +342,33 @@ static prony_status prepare_steps(planner *p)
     return PRONY_OK;
 }
 
+static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
+{
+    uint32_t owner = plan->buffer_owner[buffer];
+    if (plan->buffer_tag[buffer] == PRN_TAG_ACTIVATION) owner = plan->values[owner]->defined;
+    return owner < plan->step_count ? &plan->steps[owner]->node->info : NULL;
+}
+
+/* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
+static prony_status allot(planner *p)
+{
+    prn_plan *plan = p->plan;
+    prony_status status = prn_plan_buffers(plan, p->error);
+    if (status == PRONY_OK && !plan->outer)
+        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
+                                  plan->options.record_memory, p->error);
+    if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
+    size_t largest = 0;
+    for (size_t b = 1; b < plan->buffer_count; b++)
+        if (plan->buffers[b].bytes > plan->buffers[largest].bytes) largest = b;
+    const prony_node *node = buffer_node(plan, largest);
+    if (node) {
+        prn_error_prefix(p->error, "%llu bytes alone", (unsigned long long)plan->buffers[largest].bytes);
+        prn_error_name_node(p->error, node);
+    }
+    return status;
+}
+
 static prony_status build(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -334,11 +378,8 @@ static prony_status build(planner *p)
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
-    PRN_TRY(prn_plan_buffers(plan, p->error));
-    if (plan->outer) return PRONY_OK;
-    PRN_TRY(prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
-                             plan->options.record_memory, p->error));
-    prn_plan_point(plan, prn_arena_base(plan->arena));
+    PRN_TRY(allot(p));
+    if (!plan->outer) prn_plan_point(plan, prn_arena_base(plan->arena));
     return PRONY_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/program.h"
 
 #include "engine/host.h"
+#include "engine/plan.h"
 
 #include <string.h>
 
@@ -253,16 +254,6 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
     return node->binding.cost(&c, cost);
 }
 
-bool prn_cost_add(prony_cost *to, const prony_cost *from)
-{
-    return prn_add_u64(&to->macs, to->macs, from->macs) && prn_add_u64(&to->madds, to->madds, from->madds) &&
-           prn_add_u64(&to->flops, to->flops, from->flops) && prn_add_u64(&to->special, to->special, from->special) &&
-           prn_add_u64(&to->int_ops, to->int_ops, from->int_ops) &&
-           prn_add_u64(&to->bytes_read, to->bytes_read, from->bytes_read) &&
-           prn_add_u64(&to->bytes_written, to->bytes_written, from->bytes_written) &&
-           prn_add_u64(&to->parameters, to->parameters, from->parameters);
-}
-
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
 {
     const prony_value *first = NULL;
@@ -276,13 +267,26 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return NULL;
 }
 
+/* What the session may take; at bind time what constants may. */
+static uint64_t memory_limit(const prony_context *context)
+{
+    const prn_site *site = context->host_data;
+    uint64_t limit = site->plan      ? site->plan->options.memory_limit_bytes
+                     : site->program ? site->program->fold_limit_bytes
+                                     : 0;
+    return limit ? limit : UINT64_MAX;
+}
+
 static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
     prn_prepared prepared = {0};
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
     prony_status status = PRONY_OK;
     void *scratch = NULL;
-    if (prepared.scratch_bytes) {
+    if (prepared.scratch_bytes > memory_limit(context)) {
+        status = prony_fail(context, PRONY_LIMIT, "%zu bytes of working space, the memory limit is %llu",
+                            prepared.scratch_bytes, (unsigned long long)memory_limit(context));
+    } else if (prepared.scratch_bytes) {
         scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
         if (!scratch) status = prn_no_memory(context->error);
     }

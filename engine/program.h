@@ -36,6 +36,8 @@ typedef struct prn_weight {
     prony_dtype dtype;
     int32_t rank;
     bool claimed;
+    bool buffer;    /* running statistics: no parameter, but part of what the model has learnt */
+    uint32_t layer; /* the first that uses it; meaningful if claimed or buffer */
 } prn_weight;
 
 typedef struct prn_program prn_program;
@@ -90,6 +92,7 @@ struct prn_program {
     const prn_graph *graph;
     const prn_program *parent;
     bool static_only; /* inspect: large constants are not read, nothing runs */
+    bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
     prn_pool pool;
     prn_shared_refs refs;
     prn_value_def **values;
@@ -126,6 +129,7 @@ typedef struct prn_bind_options {
     const prony_value *inputs;
     size_t input_count;
     bool static_only;
+    bool conditional;          /* a branch, or inside of one */
     uint64_t fold_limit_bytes; /* of constants evaluated; what exceeds it stays run-time work. 0: PRN_FOLD_LIMIT_BYTES. A
                                   subgraph shares the outermost program's */
     const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
@@ -171,8 +175,6 @@ PRN_MUST_USE bool prn_program_sweep(prn_program *program);
 prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error);
 /* Cost with the general byte rule applied first. `context` has the node's full shapes. */
 PRN_MUST_USE prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost);
-/* to += from, checked; facts are left alone. false: overflow. */
-PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
 
 /* First kernel that takes the types, is usable, and (plain_only) works on plain layouts. NULL: none. */
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only);

@@ -346,6 +346,8 @@ typedef struct prony_session_options {
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
 PRONY_API void prony_session_release(prony_session *session);
+/* Threads that an operator may use: what `auto` came to. */
+PRONY_API int prony_session_threads(const prony_session *session);
 
 /* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept in
  * a bounded cache) at the next run. */
@@ -361,6 +363,19 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, 
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
+
+/* Where the elements of an output that was drawn at random lie; infinite where nothing bounds them. */
+typedef struct prony_random_range {
+    double low, high;
+    bool whole; /* only whole numbers: classes, zeros and ones */
+} prony_random_range;
+
+/* Whether output `index` of the last run depends on what a random operator drew (RandomNormal, RandomUniform, their Like
+ * forms, Bernoulli, Multinomial, Dropout in training), wherever that stands: two engines then agree on type, shape and
+ * range alone. *range is set if so. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_session *session, size_t index,
+                                                                  bool *random, prony_random_range *range,
+                                                                  prony_error *error);
 
 /* ---- report ----------------------------------------------------------------------------------------------------- */
 
@@ -394,6 +409,10 @@ typedef struct prony_layer_row {
     prony_time_stats time;
     double share;         /* of the operators' summed mean time, 0..1 */
     uint64_t output_bytes;
+    const uint32_t *sources; /* per input the layer that makes it; PRONY_NO_INDEX: model input, weight or omitted.
+                                NULL: not known */
+    bool counted;   /* `count` is set: a counting preset was chosen and counts this operator */
+    uint64_t count; /* what the preset's tool says of it */
 } prony_layer_row;
 
 /* One executed kernel. */
@@ -414,12 +433,43 @@ typedef struct prony_operator_row {
     uint64_t output_bytes;
     uint64_t scratch_bytes;
     uint64_t library_heap_calls; /* per run, made by libraries inside this operator; 0 where not counted */
+    bool traced;                 /* the three below are set */
+    int worker;                  /* that executed it in the last measured run, from 0 */
+    int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
 } prony_operator_row;
 
 typedef struct prony_totals {
     prony_cost cost; /* fact_count 0 */
     uint32_t layers, folded_layers, operators;
+    bool counted; /* a counting preset was chosen: `count` is the sum over the layers */
+    uint64_t count;
 } prony_totals;
+
+/* A weight tensor, or a buffer such as the running statistics of a BatchNormalization. */
+typedef struct prony_parameter_row {
+    const char *name; /* "": what stands inside of a subgraph or of an attribute */
+    uint32_t layer;   /* the first that uses it */
+    prony_dtype dtype;
+    prony_shape shape;
+    uint64_t elements, bytes; /* bytes: 0 where the type is not known */
+    uint64_t bits;            /* as above, exact for types narrower than a byte */
+    bool trainable;           /* false: a buffer */
+    double share;             /* of all rows' elements, 0..1 */
+} prony_parameter_row;
+
+/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include what lies
+ * below. */
+typedef struct prony_module_row {
+    const char *path; /* "layer1/layer1.0"; the root is "" and shown as __root__ */
+    const char *type; /* last part without trailing digits or index; a guess from the name */
+    uint64_t macs, flops, parameters;
+    int64_t time_ns; /* mean per run; -1: not measured */
+    double share;
+    uint32_t parent; /* PRONY_NO_INDEX for the root */
+    uint32_t depth;
+    uint32_t layers; /* in it and below */
+    uint64_t count;  /* by the counting preset; 0 without one */
+} prony_module_row;
 
 /* An arena allocation or release. */
 typedef struct prony_memory_event {
@@ -467,18 +517,179 @@ typedef struct prony_profile_options {
     double max_seconds;  /* 0: 5 s */
     void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL */
     void *progress_user;
+    bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
+    /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
+     * session, and are timed as phases of their own: the latency stays that of the run. A failure ends the profile. */
+    prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
+    prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
+    void *phase_user;
 } prony_profile_options;
-#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0}
+#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0}
 
 /* Runs the session repeatedly on its bound inputs and reports. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
+/* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
+ * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
+ * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
+ * NULL. Sessions may share a model, but none may stand there twice. */
+PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
+                                                             size_t count, const prony_profile_options *options,
+                                                             prony_error *error);
 PRONY_API void prony_report_release(prony_report *report);
+/* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
+PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
+
+/* ---- watching a service ------------------------------------------------------------------------------------------- */
+
+typedef struct prony_sample_row {
+    uint32_t index;
+    const char *name, *op, *kernel;
+    int64_t time_ns; /* in the sampled run */
+} prony_sample_row;
+
+/* One run in N, stamped. Borrowed: valid during the callback. */
+typedef struct prony_sample {
+    uint64_t run;             /* its number since the monitor was set, from 1 */
+    int64_t latency_ns;       /* of this run */
+    prony_time_stats latency; /* of the runs since the sample before, at most the last 1024 */
+    const prony_sample_row *operators;
+    size_t operator_count;
+    uint64_t arena_bytes;    /* planned for the session's buffers */
+    uint64_t resident_bytes; /* of the process; 0: not known */
+    double overhead;         /* what watching has cost so far over the time of all runs; callbacks are not part of it */
+} prony_sample;
+
+typedef enum prony_alert_kind { PRONY_ALERT_LATENCY, PRONY_ALERT_MEMORY } prony_alert_kind;
+typedef struct prony_alert {
+    prony_alert_kind kind;
+    uint64_t run;
+    uint64_t value, threshold; /* ns, or bytes */
+} prony_alert;
+
+typedef struct prony_monitor_options {
+    size_t struct_size;
+    uint64_t every; /* one run in so many is stamped; at least 1 */
+    void (*sample)(void *user, const prony_sample *sample); /* may be NULL */
+    int64_t latency_above_ns;    /* asked of every run; 0: no alert */
+    uint64_t memory_above_bytes; /* of the process, asked of sampled runs; 0: no alert */
+    void (*alert)(void *user, const prony_alert *alert);    /* may be NULL */
+    void *user;
+} prony_monitor_options;
+#define PRONY_MONITOR_OPTIONS_INIT {sizeof(prony_monitor_options), 1000, 0, 0, 0, 0, 0}
+
+/* From now on prony_session_run takes two clock readings, and one run in `every` also stamps its operators, whatever
+ * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session but
+ * for its outputs. NULL ends it. Not for use together with prony_session_profile (PRONY_INVALID_ARGUMENT). */
+PRONY_API PRONY_MUST_USE prony_status prony_session_monitor(prony_session *session, const prony_monitor_options *options,
+                                                            prony_error *error);
+
+/* ---- what this machine can do --------------------------------------------------------------------------------------- */
+
+/* Peaks are the best of several trials of a loop that does nothing else, by all threads together. */
+typedef struct prony_peak_compute {
+    const char *precision; /* "fp32", "fp64" */
+    int threads;
+    double flops_per_second; /* vector multiply-add of the widest instructions in use; a MAC is 2 */
+    int trials;
+    int64_t trial_ns; /* what the best trial took */
+} prony_peak_compute;
+
+typedef struct prony_peak_bandwidth {
+    const char *level;  /* "L1", "L2", "L3", "DRAM" */
+    const char *access; /* "read", "write", "copy" */
+    int threads;
+    double bytes_per_second; /* bytes read plus bytes written by the program */
+    uint64_t thread_bytes;   /* that each thread went over */
+    int trials;
+    int64_t trial_ns;
+} prony_peak_bandwidth;
+
+typedef struct prony_machine_info {
+    const char *cpu_model, *isa, *prony_version; /* what the peaks are kept under */
+    int cores;             /* largest number of threads measured: cores usable, within the quota */
+    int64_t measured_at;   /* seconds since 1970 */
+    double seconds;        /* that measuring took */
+    double load_avg_1min;  /* when it began; -1: not known */
+    int usable_cores;      /* now, in this process */
+} prony_machine_info;
+
+typedef struct prony_machine prony_machine;
+
+typedef struct prony_machine_options {
+    size_t struct_size;
+    int threads;    /* up to how many; 0: as many as `-x auto` */
+    double seconds; /* about how long; 0: 2 s */
+} prony_machine_options;
+#define PRONY_MACHINE_OPTIONS_INIT {sizeof(prony_machine_options), 0, 0}
+
+/* Measures; nothing is kept. */
+PRONY_API PRONY_MUST_USE prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options,
+                                                            prony_error *error);
+/* What is kept for this processor, instruction set and version of Prony; *out is NULL if nothing is. A damaged file is an
+ * error that names it. */
+PRONY_API PRONY_MUST_USE prony_status prony_machine_load(prony_machine **out, prony_error *error);
+/* Keeps it in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports to come. */
+PRONY_API PRONY_MUST_USE prony_status prony_machine_save(const prony_machine *machine, prony_error *error);
+/* The file that load and save use. */
+PRONY_API PRONY_MUST_USE prony_status prony_machine_path(char *path, size_t size, prony_error *error);
+PRONY_API void prony_machine_release(prony_machine *machine);
+PRONY_API const prony_machine_info *prony_machine_about(const prony_machine *machine);
+PRONY_API const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count);
+PRONY_API const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count);
+
+/* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and an
+ * integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_load(prony_report **out, const char *path, prony_error *error);
+/* As above from `size` bytes; `name` appears in messages. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_load_memory(prony_report **out, const char *name, const char *data,
+                                                               size_t size, prony_error *error);
+
+/* ---- counting presets: the figure another tool would give, beside the native ones ---- */
+
+typedef struct prony_count_rule {
+    const char *operators; /* operator types, separated by blanks */
+    const char *formula;
+} prony_count_rule;
+
+typedef struct prony_count_preset {
+    const char *name;   /* "fvcore" */
+    const char *source; /* the tool's own file */
+    const char *pin;    /* commit or release that the numbers are those of */
+    const char *note;   /* how a MAC counts, what it leaves out */
+    const prony_count_rule *rules;
+    size_t rule_count;
+} prony_count_preset;
+
+PRONY_API size_t prony_count_preset_count(void);
+PRONY_API const prony_count_preset *prony_count_preset_at(size_t index);
+/* Fills `count` of layers, modules and totals, and what the preset leaves out; of a live report as of one read back. NULL
+ * takes the counts away. An unknown name is PRONY_INVALID_ARGUMENT and names those there are. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_set_count(prony_report *report, const char *preset,
+                                                             prony_error *error);
+/* Operator types that the preset leaves out although they compute, those that take longest first; and the share of the
+ * operators' time spent in them (negative: not measured). */
+PRONY_API const char *const *prony_report_uncounted(const prony_report *report, size_t *count, double *time_share);
 
 PRONY_API const prony_totals *prony_report_totals(const prony_report *report);
 PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count);
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
+/* The module tree, parents before children; the root is first. */
+PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
+/* Weights and buffers in the order of the layers that first use them. */
+PRONY_API const prony_parameter_row *prony_report_parameters(const prony_report *report, size_t *count);
 PRONY_API const prony_memory_report *prony_report_memory(const prony_report *report);
+
+/* A processor that the measured runs could use; all processes on it count. */
+typedef struct prony_core_row {
+    int core;
+    double mean;       /* busy, 0..1, over the measured runs */
+    const double *use; /* in each interval */
+} prony_core_row;
+/* Use of each processor over time. *times_ns (may be NULL) gets the ends of the *points intervals, from the first run's start.
+ * NULL: not measured, or too short a measurement for the kernel's clock. */
+PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
+                                                   size_t *points);
 /* NULL if the report measured nothing. */
 PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
 /* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */
@@ -490,21 +701,39 @@ PRONY_API double prony_report_time_coverage(const prony_report *report);
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_evaluation(prony_report *report, const char *metric,
                                                                   double value, int64_t samples, prony_error *error);
 
-typedef enum prony_format { PRONY_FORMAT_TEXT, PRONY_FORMAT_JSON } prony_format;
+typedef enum prony_format {
+    PRONY_FORMAT_TEXT,
+    PRONY_FORMAT_JSON,
+    PRONY_FORMAT_CSV,    /* one level: the single bit of options->levels; 0: layers */
+    PRONY_FORMAT_LATEX,  /* tables for booktabs, to be included in a document */
+    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last measured run, for Perfetto */
+    PRONY_FORMAT_FOLDED, /* module;...;layer and nanoseconds, for flame graphs */
+    PRONY_FORMAT_DOT,    /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
+    PRONY_FORMAT_SVG,    /* the chart that options->chart names */
+    PRONY_FORMAT_HTML    /* one file that needs no network */
+} prony_format;
 
-enum { PRONY_LEVEL_MODEL = 1, PRONY_LEVEL_LAYER = 2, PRONY_LEVEL_OPERATOR = 4 };
+enum { PRONY_LEVEL_MODEL = 1, PRONY_LEVEL_LAYER = 2, PRONY_LEVEL_OPERATOR = 4, PRONY_LEVEL_MODULE = 8 };
 
 typedef struct prony_write_options {
     size_t struct_size;
     bool color;         /* text: ANSI colours */
     int width;          /* text: columns; 0: 80 */
-    unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: all */
+    unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: all but modules */
     int64_t top;        /* text: rows per table; 0: all */
-    const char *sort;   /* text: "index" (default), "time", "macs", "flops", "parameters", "bytes", "name" */
+    const char *sort;   /* text: "index" (default), "time", "macs", "madds", "flops", "special", "int_ops", "parameters",
+                           "bytes", "memory" (of the outputs), "count", "rate" (FLOP/s), "intensity", "name" */
     const char *filter; /* text: KEY=GLOB with KEY name, op, module or kernel; NULL: none */
     bool memory;        /* JSON: timeline and events as well; text: the memory table */
+    const char *chart;  /* SVG: a name from prony_chart_names */
+    int64_t module_depth; /* text and CSV: levels of the module tree below the root; 0: all */
 } prony_write_options;
-#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false}
+#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false, 0, 0}
+
+/* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
+PRONY_API const char *const *prony_chart_names(void);
+/* Whether this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
+PRONY_API bool prony_html_has_charts(void);
 
 /* Receives pieces of output in order; a return other than 0 stops with PRONY_IO_ERROR. */
 typedef int (*prony_write_fn)(void *user, const char *data, size_t size);
@@ -515,6 +744,368 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_write(const prony_report *rep
 PRONY_API PRONY_MUST_USE prony_status prony_report_save(const prony_report *report, prony_format format,
                                                         const prony_write_options *options, const char *path,
                                                         prony_error *error);
+
+/* As JSON, "prony.machine/1". */
+PRONY_API PRONY_MUST_USE prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write, void *user,
+                                                          prony_error *error);
+
+/* ---- analysis of a report, live or read back ---------------------------------------------------------------------- */
+
+/* Rows that a function hands over are one block, strings included unless it says that they are borrowed. NULL is fine. */
+PRONY_API void prony_rows_release(void *rows);
+
+/* Sums by operator type, of the operators where they were measured, else of the layers; largest share first. */
+typedef struct prony_type_row {
+    const char *op; /* borrowed from the report */
+    uint64_t count, macs, flops, parameters;
+    int64_t time_ns;
+    double share; /* of time; of FLOPs where nothing was measured */
+    double cumulative;
+} prony_type_row;
+PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count, const prony_report *report,
+                                                         prony_error *error);
+
+/* What each layer or operator has of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the sort
+ * keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters", "bytes", "memory",
+ * "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
+typedef struct prony_impact_row {
+    uint32_t index;    /* of the layer or operator */
+    double value;
+    double share;      /* of the whole model's, 0..1 */
+    double cumulative; /* of the rows up to this one */
+} prony_impact_row;
+PRONY_API PRONY_MUST_USE prony_status prony_report_impact(prony_impact_row **rows, size_t *count,
+                                                          const prony_report *report, unsigned level, const char *key,
+                                                          const char *filter, size_t top, prony_error *error);
+
+/* The chain of operators that nothing can shorten but faster operators: each waits for the one before. `operators` are
+ * indices in order of execution; *time_ns is their summed mean time. PRONY_UNSUPPORTED if the report has no times or does
+ * not know what reads what. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int64_t *time_ns,
+                                                                 const prony_report *report, prony_error *error);
+
+/* What keeps an operator from being faster, by the roofline of this machine. */
+typedef enum prony_bound {
+    PRONY_BOUND_UNKNOWN,  /* not measured, `prony machine` has not been run, or products of integers */
+    PRONY_BOUND_COMPUTE,  /* the arithmetic takes longer than the traffic */
+    PRONY_BOUND_MEMORY,   /* the other way round */
+    PRONY_BOUND_OVERHEAD  /* neither explains a tenth of the time */
+} prony_bound;
+/* *share_of_roof (may be NULL): the time that the roof allows over the measured one; negative where unknown. */
+PRONY_API prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof);
+PRONY_API const char *prony_bound_name(prony_bound bound); /* "unknown", "compute", "memory", "overhead" */
+
+typedef struct prony_histogram_bin {
+    int64_t from_ns, to_ns; /* [from, to); the last one includes its end */
+    uint64_t count;
+} prony_histogram_bin;
+/* Equal bins over the latencies; `bins` 0: as many as Freedman and Diaconis advise, at most 100. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count,
+                                                             const prony_report *report, size_t bins, prony_error *error);
+
+typedef struct prony_outlier {
+    uint64_t run; /* from 0 */
+    int64_t latency_ns;
+    bool severe;       /* beyond 3 interquartile ranges, else beyond 1.5 (Tukey's fences) */
+    double modified_z; /* 0.6745 (x - median) / median absolute deviation; above 3.5 in size is an outlier by itself */
+} prony_outlier;
+/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all figures. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
+                                                            const prony_report *report, prony_error *error);
+
+typedef struct prony_steady_state {
+    bool known;   /* there were 10 runs or more */
+    bool steady;  /* no significant trend (Mann-Kendall, 5 %) of more than 1 % of the median */
+    double drift; /* (median of the last third - median of the first) / median */
+    double p;     /* two-sided, of the trend */
+} prony_steady_state;
+PRONY_API PRONY_MUST_USE prony_status prony_report_steady_state(prony_steady_state *out, const prony_report *report,
+                                                                prony_error *error);
+
+/* A layer's time in each measured run, in order, if the profile kept samples: writes at most `capacity` of them and returns
+ * how many there are; 0: none were kept, or no operator executed the layer. */
+PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns,
+                                            size_t capacity);
+
+/* ---- metrics ---------------------------------------------------------------------------------------------------- */
+
+/* How a value becomes text: the unit follows the prefix. */
+typedef enum prony_scale {
+    PRONY_SCALE_NONE,    /* 17.5 FLOP/byte */
+    PRONY_SCALE_SI,      /* 4.09 GMACs */
+    PRONY_SCALE_BINARY,  /* bytes: 97.5 MiB */
+    PRONY_SCALE_TIME,    /* nanoseconds: 1.23 ms */
+    PRONY_SCALE_PERCENT  /* a fraction: 12.3 % */
+} prony_scale;
+
+typedef enum prony_direction { PRONY_SMALLER_IS_BETTER = -1, PRONY_NO_DIRECTION = 0, PRONY_LARGER_IS_BETTER = 1 } prony_direction;
+
+typedef struct prony_metric {
+    const char *key;  /* a to z, 0 to 9 and _ */
+    const char *name;
+    const char *description;
+    const char *unit; /* "MACs"; "" for bytes, times and fractions, which have theirs by scale */
+    prony_scale scale;
+    prony_direction direction;
+} prony_metric;
+
+typedef struct prony_metric_value {
+    const prony_metric *metric; /* borrowed from the registry */
+    bool known;                 /* false: the report has not what it needs */
+    double value;
+    char text[64];              /* "4.09 GMACs"; "-" if not known */
+} prony_metric_value;
+
+/* Sets values[i] for the i-th metric it was registered with; NaN: not known. Both arrive as NaN. */
+typedef prony_status (*prony_metric_fn)(double *values, const prony_report *report, void *user, prony_error *error);
+
+/* The metrics there are: the built-in ones, and what the user adds. Not to be changed while another thread reads it. */
+typedef struct prony_metrics prony_metrics;
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_create(prony_metrics **out, prony_error *error);
+PRONY_API void prony_metrics_release(prony_metrics *metrics);
+/* One function that yields `count` metrics; descriptions are copied. A key of a built-in metric overrides it, in its place;
+ * a second definition of a key by the user is PRONY_INVALID_ARGUMENT, and nothing is added. */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *definitions,
+                                                        size_t count, prony_metric_fn compute, void *user,
+                                                        prony_error *error);
+PRONY_API size_t prony_metrics_count(const prony_metrics *metrics);
+PRONY_API const prony_metric *prony_metrics_at(const prony_metrics *metrics, size_t index);
+PRONY_API const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char *key); /* NULL: none */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_report *report,
+                                                            const char *key, prony_metric_value *out, prony_error *error);
+/* `values` has prony_metrics_count entries; each function is called once. */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute_all(const prony_metrics *metrics, const prony_report *report,
+                                                                prony_metric_value *values, prony_error *error);
+/* A line per known metric; `detailed`: all of them, with key, direction and description. */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_print(const prony_metrics *metrics, const prony_report *report,
+                                                          bool detailed, prony_write_fn write, void *user,
+                                                          prony_error *error);
+PRONY_API void prony_metric_format(const prony_metric *metric, double value, char *text, size_t size);
+/* "100ms", "2 GiB", "1000samples/s", "95 %". A value without the metric's unit is PRONY_INVALID_ARGUMENT; prefixes may stand
+ * before any unit. */
+PRONY_API PRONY_MUST_USE prony_status prony_metric_parse(const prony_metric *metric, const char *text, double *out,
+                                                         prony_error *error);
+
+/* ---- judgement: comparing, checking, advising -------------------------------------------------------------------- */
+
+typedef enum prony_verdict {
+    PRONY_VERDICT_NONE,   /* nothing to judge by: measured once, known on one side alone, or neither way is better */
+    PRONY_VERDICT_SAME,   /* "~": within the noise threshold, or not significant */
+    PRONY_VERDICT_BETTER, /* the second one */
+    PRONY_VERDICT_WORSE
+} prony_verdict;
+PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse" */
+
+/* What a verdict rests on. */
+typedef enum prony_evidence {
+    PRONY_EVIDENCE_NONE,     /* a single measurement: shown, not judged */
+    PRONY_EVIDENCE_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold counts */
+    PRONY_EVIDENCE_RUNS,     /* Mann-Whitney's p below 0.05 and the bootstrap interval beyond the noise threshold */
+    PRONY_EVIDENCE_INTERVAL, /* the bootstrap interval alone: quantiles */
+    PRONY_EVIDENCE_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of means */
+} prony_evidence;
+PRONY_API const char *prony_evidence_name(prony_evidence evidence); /* "single", "exact", "runs", "interval", "means" */
+
+typedef struct prony_compare_options {
+    size_t struct_size;
+    double noise; /* part of the first value (of fractions: absolute) below which a difference is none; 0: 0.01 */
+    const prony_metrics *metrics; /* NULL: the built-in ones; else it must outlive the comparison. A metric that the user
+                                     defined is judged as exact. */
+    const char *first_name, *second_name; /* as shown; NULL: the models' names */
+    const char *keys; /* only these metrics, comma-separated; NULL: all */
+} prony_compare_options;
+#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0}
+
+/* A metric that both reports know. NaN: does not apply. */
+typedef struct prony_compare_metric {
+    prony_metric_value first, second;
+    double difference;         /* second - first */
+    double ratio;              /* second / first; NaN where first is 0 */
+    double ratio_ci95[2];
+    double p;                  /* two-sided */
+    prony_evidence evidence;
+    prony_verdict verdict;
+} prony_compare_metric;
+
+/* Mean time of a layer that both have, or of all operators of a type. */
+typedef struct prony_compare_part {
+    const char *name; /* of the layer; the type's for types */
+    const char *op;
+    double first_ns, second_ns, difference_ns, ratio, ratio_ci95[2], p;
+    uint64_t first_flops, second_flops;
+    prony_verdict verdict;
+} prony_compare_part;
+
+/* Two reports side by side; the first one is the baseline. Holds copies of all it shows but metric definitions. */
+typedef struct prony_comparison prony_comparison;
+PRONY_API PRONY_MUST_USE prony_status prony_compare(prony_comparison **out, const prony_report *first,
+                                                    const prony_report *second, const prony_compare_options *options,
+                                                    prony_error *error);
+PRONY_API void prony_comparison_release(prony_comparison *comparison);
+/* In the order of the registry. */
+PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count);
+/* Measured in both and matched by name, in the first one's order. */
+PRONY_API const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
+PRONY_API const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count);
+/* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
+PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
+/* Metrics whose verdict is PRONY_VERDICT_WORSE. */
+PRONY_API size_t prony_comparison_regressions(const prony_comparison *comparison);
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.comparison/1"); colour, width and top (rows of layers) count. */
+PRONY_API PRONY_MUST_USE prony_status prony_comparison_write(const prony_comparison *comparison, prony_format format,
+                                                             const prony_write_options *options, prony_write_fn write,
+                                                             void *user, prony_error *error);
+
+/* A limit on a metric: at most where smaller is better, at least where larger is. */
+typedef struct prony_threshold {
+    const prony_metric *metric; /* of the registry that it was read with */
+    double limit;
+    char text[64]; /* "100 ms" */
+} prony_threshold;
+/* "latency:100ms", "throughput:1000samples/s", "memory:64MiB": a metric's key or one of the short names p50, p90, p95, p99,
+ * p999, mean, min, max, time, fps, rss, params, size, accuracy. An unknown metric, one without a direction, and a value that
+ * lacks the metric's unit are PRONY_INVALID_ARGUMENT. */
+PRONY_API PRONY_MUST_USE prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *metrics,
+                                                            const char *text, prony_error *error);
+
+typedef enum prony_outcome {
+    PRONY_OUTCOME_MET,
+    PRONY_OUTCOME_MISSED,
+    PRONY_OUTCOME_UNKNOWN /* the report does not know the metric */
+} prony_outcome;
+
+typedef struct prony_check_row {
+    prony_threshold threshold;
+    prony_metric_value value;
+    prony_outcome outcome;
+    double margin; /* part of the limit that is left, negative if it is missed; NaN where it is unknown or the limit is 0 */
+} prony_check_row;
+/* rows[i] is of thresholds[i], which come from `metrics`, and so do not outlive it. */
+PRONY_API PRONY_MUST_USE prony_status prony_check(prony_check_row *rows, const prony_report *report,
+                                                  const prony_metrics *metrics, const prony_threshold *thresholds,
+                                                  size_t count, prony_error *error);
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.check/1"); colour and width count. `target` names what was checked. */
+PRONY_API PRONY_MUST_USE prony_status prony_check_write(const prony_check_row *rows, size_t count, const char *target,
+                                                        prony_format format, const prony_write_options *options,
+                                                        prony_write_fn write, void *user, prony_error *error);
+
+typedef struct prony_advice {
+    const char *topic;  /* "batch", "threads", "fusion", "precision", "overhead", "memory" */
+    bool applies;       /* false: was looked at, and `reason` says why nothing is recommended; the rest is not set */
+    const char *action; /* what to change */
+    const char *reason; /* the figures that it rests on */
+    const char *metric; /* key of what gains */
+    bool measured;      /* in a variant that was given; false: computed from the report, and the most there is to gain */
+    double gain;        /* part of the metric's value: 0.25 is a quarter less latency, or a quarter more throughput */
+    char gain_text[96];
+} prony_advice;
+/* What to change, each with its measured or computed reason. `variants` are reports of the same model with another batch,
+ * another number of threads, or rewrites on, measured beside `report` (prony_sessions_profile); without them nothing is said
+ * of batch and threads. At least one row per topic; those that apply come first. */
+PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
+                                                      const prony_report *const *variants, size_t variant_count,
+                                                      prony_error *error);
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.recommendation/1"); colour and width count. */
+PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *rows, size_t count, const char *target,
+                                                         prony_format format, const prony_write_options *options,
+                                                         prony_write_fn write, void *user, prony_error *error);
+
+/* ---- one call per question --------------------------------------------------------------------------------------- */
+
+/* All take a model and the options of a session, which give free dimensions, input shapes and threads (NULL: defaults).
+ * Inputs are generated. Rows are released by prony_rows_release; the first one is the whole model, "__root__". */
+
+typedef struct prony_figure {
+    uint64_t value;
+    char text[48]; /* "4.09 GMACs", "97.5 MiB", "12.3 ms" */
+} prony_figure;
+
+PRONY_API PRONY_MUST_USE prony_status prony_profile_macs(prony_figure *out, prony_model *model,
+                                                         const prony_session_options *options, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_profile_madds(prony_figure *out, prony_model *model,
+                                                          const prony_session_options *options, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_profile_flops(prony_figure *out, prony_model *model,
+                                                          const prony_session_options *options, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_profile_params(prony_figure *out, prony_model *model,
+                                                           const prony_session_options *options, prony_error *error);
+/* Weights, packed weights and the planned arena, bytes; runs the model once. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_memory(prony_figure *out, prony_model *model,
+                                                           const prony_session_options *options, prony_error *error);
+/* Median latency, ns. `runs` NULL: until it is known to 1 %. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_runtime(prony_figure *out, prony_model *model,
+                                                            const prony_session_options *options,
+                                                            const prony_profile_options *runs, prony_error *error);
+/* Every metric of the registry; it must outlive the values. NULL: the built-in ones. */
+PRONY_API PRONY_MUST_USE prony_status prony_profile_metrics(prony_metric_value **values, size_t *count, prony_model *model,
+                                                            const prony_session_options *options,
+                                                            const prony_profile_options *runs,
+                                                            const prony_metrics *metrics, prony_error *error);
+
+typedef struct prony_params_row {
+    uint32_t layer; /* PRONY_NO_INDEX: the whole model */
+    const char *name, *op;
+    const char *types; /* of its tensors, comma-separated */
+    uint64_t trainable; /* weights, elements */
+    uint64_t buffers;   /* not trainable: running statistics */
+    uint64_t bits;      /* of both */
+    double share;       /* of the model's elements, 0..1 */
+} prony_params_row;
+/* Layers that hold none are left out. */
+PRONY_API PRONY_MUST_USE prony_status prony_count_params(prony_params_row **rows, size_t *count, prony_model *model,
+                                                         const prony_session_options *options, prony_error *error);
+
+typedef struct prony_io_row {
+    uint32_t layer;
+    const char *name, *op;
+    bool output;
+    uint32_t position;
+    prony_dtype dtype;
+    prony_shape shape;
+    uint64_t elements, bits; /* 0 where the shape is not known */
+} prony_io_row;
+/* Inputs, weights among them, and outputs of every layer; no row for the whole model. */
+PRONY_API PRONY_MUST_USE prony_status prony_trace_io_sizes(prony_io_row **rows, size_t *count, prony_model *model,
+                                                           const prony_session_options *options, prony_error *error);
+
+typedef struct prony_ops_row {
+    uint32_t layer; /* PRONY_NO_INDEX: the whole model */
+    const char *name, *op;
+    uint64_t macs, madds, flops, special, int_ops;
+    bool counted;   /* by the preset */
+    uint64_t count;
+    double share;   /* of the model's FLOPs and integer operations, 0..1 */
+} prony_ops_row;
+/* `preset` may be NULL. */
+PRONY_API PRONY_MUST_USE prony_status prony_estimate_ops(prony_ops_row **rows, size_t *count, prony_model *model,
+                                                         const prony_session_options *options, const char *preset,
+                                                         prony_error *error);
+
+typedef struct prony_timing_options {
+    size_t struct_size;
+    int64_t iterations; /* 0: 1000 */
+    int64_t dropped;    /* first ones that are not counted; -1: 100, or a tenth of fewer than 1000 iterations */
+    bool every_sample;  /* `samples_ns` of the rows is set */
+} prony_timing_options;
+#define PRONY_TIMING_OPTIONS_INIT {sizeof(prony_timing_options), 0, -1, false}
+
+typedef struct prony_timing_row {
+    uint32_t layer; /* PRONY_NO_INDEX: the whole model */
+    const char *name, *op;
+    bool attributed; /* its operator stands for several layers: the time is its part by analytic cost */
+    int64_t mean_ns, median_ns, min_ns, max_ns, std_ns;
+    const int64_t *samples_ns; /* in order; NULL unless asked for, or the layer runs nothing */
+    size_t sample_count;       /* iterations that counted */
+} prony_timing_row;
+PRONY_API PRONY_MUST_USE prony_status prony_estimate_inference_time(prony_timing_row **rows, size_t *count,
+                                                                    prony_model *model,
+                                                                    const prony_session_options *options,
+                                                                    const prony_timing_options *timing,
+                                                                    prony_error *error);
+/* Of the whole model alone, without stamps inside. */
+PRONY_API PRONY_MUST_USE prony_status prony_estimate_total_inference_time(prony_time_stats *out, prony_model *model,
+                                                                          const prony_session_options *options,
+                                                                          const prony_timing_options *timing,
+                                                                          prony_error *error);
 
 /* ---- operator table --------------------------------------------------------------------------------------------- */
 

@@ -45,20 +45,20 @@ def resnet18_cifar():
     return model
 
 
-def vit_b_16():
+class PlainAttention(nn.MultiheadAttention):
     """nn.MultiheadAttention takes a fused path in eval mode that has no ONNX form; this takes the written-out one."""
-    class PlainAttention(nn.MultiheadAttention):
-        def forward(self, query, key, value, need_weights=True):
-            q, k, v = (t.transpose(0, 1) for t in (query, key, value))
-            if query is key and key is value:
-                k = v = q  # multi_head_attention_forward recognises self-attention by identity
-            out, weights = F.multi_head_attention_forward(
-                q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-                None, None, False, 0.0, self.out_proj.weight, self.out_proj.bias,
-                training=False, need_weights=need_weights)
-            return out.transpose(0, 1), weights
 
-    model = tv.vit_b_16()
+    def forward(self, query, key, value, **options):
+        q, k, v = (t.transpose(0, 1) if self.batch_first else t for t in (query, key, value))
+        if query is key and key is value:
+            k = v = q  # multi_head_attention_forward recognises self-attention by identity
+        out, weights = F.multi_head_attention_forward(
+            q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            None, None, False, 0.0, self.out_proj.weight, self.out_proj.bias, training=False, **options)
+        return out.transpose(0, 1) if self.batch_first else out, weights
+
+
+def plain_attention(model):
     for module in model.modules():
         if type(module) is nn.MultiheadAttention:
             module.__class__ = PlainAttention
@@ -154,15 +154,157 @@ class IfTwoBranch(nn.Module):
         return y + 1.0
 
 
+class Projection(nn.Module):
+    """GPT-2's linear layer: weights as [in, out], the rows flattened around one Gemm."""
+
+    def __init__(self, cin, cout):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(cin, cout).normal_(0, cin ** -0.5))
+        self.bias = nn.Parameter(torch.empty(cout).normal_(0, 0.1))
+        self.cout = cout
+
+    def forward(self, x):
+        flat = torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight)
+        return flat.view(x.size(0), x.size(1), self.cout)
+
+
+class GptBlock(nn.Module):
+    def __init__(self, hidden, heads, positions):
+        super().__init__()
+        self.heads, self.size = heads, hidden // heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.attention, self.attention_out = Projection(hidden, 3 * hidden), Projection(hidden, hidden)
+        self.inner, self.out = Projection(hidden, 4 * hidden), Projection(4 * hidden, hidden)
+        self.register_buffer("causal", torch.ones(positions, positions).tril().bool()[None, None])
+
+    def forward(self, x):
+        batch, length = x.size(0), x.size(1)
+        q, k, v = (part.view(batch, length, self.heads, self.size).permute(0, 2, 1, 3)
+                   for part in self.attention(self.ln_1(x)).split(self.heads * self.size, dim=2))
+        scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.size)
+        scores = torch.where(self.causal[:, :, :length, :length], scores, torch.tensor(-1e4))
+        mixed = torch.matmul(torch.softmax(scores, -1), v).permute(0, 2, 1, 3).contiguous()
+        x = x + self.attention_out(mixed.view(batch, length, self.heads * self.size))
+        inner = self.inner(self.ln_2(x))
+        inner = 0.5 * inner * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (inner + 0.044715 * torch.pow(inner, 3.0))))
+        return x + self.out(inner)
+
+
+class Gpt2(nn.Module):
+    """GPT-2 as published: learned positions, pre-norm blocks, tanh GELU, the word embedding again as output layer."""
+
+    def __init__(self, layers=12, hidden=768, heads=12, vocabulary=50257, positions=1024):
+        super().__init__()
+        self.word, self.position = nn.Embedding(vocabulary, hidden), nn.Embedding(positions, hidden)
+        nn.init.normal_(self.word.weight, 0, hidden ** -0.5)
+        self.blocks = nn.ModuleList(GptBlock(hidden, heads, positions) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(hidden)
+
+    def forward(self, input_ids):
+        x = self.word(input_ids) + self.position(torch.arange(input_ids.size(1))[None])
+        for block in self.blocks:
+            x = block(x)
+        return torch.matmul(self.ln_f(x), self.word.weight.t())
+
+
+class Recurrent(nn.Module):
+    """A recurrent stack over [batch, sequence, features] with a linear layer on every step."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.cells = kind(32, 64, batch_first=True, **options)
+        self.head = nn.Linear(128 if self.cells.bidirectional else 64, 20)
+
+    def forward(self, x):
+        return self.head(self.cells(x)[0])
+
+
+class StatefulLstm(Recurrent):
+    """The state goes in and out, so that a stream can be run piece by piece."""
+
+    def __init__(self):
+        super().__init__(nn.LSTM, num_layers=2)
+
+    def forward(self, x, h, c):
+        y, (h, c) = self.cells(x, (h, c))
+        return self.head(y), h, c
+
+
+class Crnn(nn.Module):
+    """Text recognition: convolutions squeeze the height to 1, a bidirectional LSTM reads along the width."""
+
+    def __init__(self, classes=37, hidden=128):
+        super().__init__()
+
+        def stage(cin, cout, pool):
+            return nn.Conv2d(cin, cout, 3, padding=1, bias=False), nn.BatchNorm2d(cout), nn.ReLU(), nn.MaxPool2d(pool)
+
+        self.features = nn.Sequential(
+            *stage(1, 32, 2), *stage(32, 64, 2), *stage(64, 128, (2, 1)), *stage(128, 128, (4, 1)))
+        self.cells = nn.LSTM(128, hidden, num_layers=2, bidirectional=True)
+        self.head = nn.Linear(2 * hidden, classes)
+
+    def forward(self, image):
+        x = self.features(image).squeeze(2).permute(2, 0, 1)
+        return torch.log_softmax(self.head(self.cells(x)[0]), 2)
+
+
+class EncoderDecoder(nn.Module):
+    """torch's own nn.Transformer between two embeddings and a linear layer; padding of the source is masked."""
+
+    def __init__(self, vocabulary=1000, hidden=128, positions=512):
+        super().__init__()
+        self.word, self.position = nn.Embedding(vocabulary, hidden), nn.Embedding(positions, hidden)
+        self.body = nn.Transformer(hidden, 4, num_encoder_layers=3, num_decoder_layers=3, dim_feedforward=4 * hidden,
+                                   dropout=0.0, activation=F.silu)
+        self.head = nn.Linear(hidden, vocabulary)
+
+    def embed(self, ids):
+        return (self.word(ids) + self.position(torch.arange(ids.size(1))[None])).transpose(0, 1)
+
+    def forward(self, source, padding, target):
+        causal = torch.ones(target.size(1), target.size(1)).triu(1).bool()
+        y = self.body(self.embed(source), self.embed(target), tgt_mask=causal, src_key_padding_mask=padding,
+                      memory_key_padding_mask=padding)
+        return self.head(y.transpose(0, 1))
+
+
+class Detector(nn.Module):
+    """ssdlite320 from an image of any size to boxes, scores and labels; the number of detections depends on the data.
+    The usual threshold would keep the 300 best, whose order rounding decides; this one keeps tens, far enough apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = tv.detection.ssdlite320_mobilenet_v3_large(
+            weights=None, weights_backbone=None, score_thresh=0.4)
+
+    def forward(self, image):
+        found = self.body([image])
+        found = found[1] if isinstance(found, tuple) else found  # a scripted detector also gives its losses
+        return found[0]["boxes"], found[0]["scores"], found[0]["labels"]
+
+
+class SmallCnn(nn.Sequential):
+    def __init__(self):
+        super().__init__(
+            nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1, groups=16), nn.ReLU6(),
+            nn.Conv2d(16, 32, 1), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+
+
 class Model:
-    """build: constructor; shape: one sample of the input; keep_bn: BatchNormalization stays a node (the engine's
-    folding is what is tested), else the exporter folds it; script: torch.jit.script, for real control flow."""
+    """build: constructor; shape: one sample of the input; keep_bn: BatchNormalization stays a node and tied weights stay
+    tied (the engine's folding is what is tested), else the exporter folds constants; script: torch.jit.script, for real
+    control flow."""
 
     def __init__(self, build, shape=(3, 224, 224), opset=13, keep_bn=False, script=False):
         self.build, self.shape, self.opset, self.keep_bn, self.script = build, shape, opset, keep_bn, script
 
     def inputs(self, batch):
         return (torch.rand(batch, *self.shape) - 0.5,)
+
+    def axes(self):
+        return {value: {0: "batch"} for value in self.input_names + self.output_names}
 
     input_names, output_names = ["input"], ["output"]
 
@@ -173,6 +315,65 @@ class TextModel(Model):
 
     def inputs(self, batch):
         return tuple(torch.randint(0, 2, (batch, *self.shape)) for _ in self.input_names)
+
+
+class TokenModel(Model):
+    """One input of token numbers, [batch, sequence], both dynamic."""
+    input_names, output_names = ["input_ids"], ["logits"]
+
+    def __init__(self, build, vocabulary, **options):
+        super().__init__(build, (128,), **options)
+        self.vocabulary = vocabulary
+
+    def inputs(self, batch):
+        return (torch.randint(0, self.vocabulary, (batch, *self.shape)),)
+
+    def axes(self):
+        return {value: {0: "batch", 1: "sequence"} for value in ("input_ids", "logits")}
+
+
+class SequenceModel(Model):
+    """[batch, sequence, 32] in, [batch, sequence, classes] out, batch and sequence dynamic."""
+
+    def axes(self):
+        return {value: {0: "batch", 1: "sequence"} for value in ("input", "output")}
+
+
+class StateModel(SequenceModel):
+    input_names, output_names = ["input", "h", "c"], ["output", "h_out", "c_out"]
+
+    def inputs(self, batch):
+        return (*super().inputs(batch), torch.rand(2, batch, 64) - 0.5, torch.rand(2, batch, 64) - 0.5)
+
+    def axes(self):
+        return {**super().axes(), **{value: {1: "batch"} for value in ("h", "c", "h_out", "c_out")}}
+
+
+class CrnnModel(Model):
+    def axes(self):
+        return {"input": {0: "batch", 3: "width"}, "output": {0: "sequence", 1: "batch"}}
+
+
+class TranslationModel(Model):
+    input_names, output_names = ["source", "padding", "target"], ["output"]
+
+    def inputs(self, batch):
+        source, target = torch.randint(0, 1000, (batch, 20)), torch.randint(0, 1000, (batch, 12))
+        return source, torch.arange(20)[None] >= 20 - 4 * torch.arange(batch)[:, None], target
+
+    def axes(self):
+        return {"source": {0: "batch", 1: "source_length"}, "padding": {0: "batch", 1: "source_length"},
+                "target": {0: "batch", 1: "target_length"}, "output": {0: "batch", 1: "target_length"}}
+
+
+class DetectionModel(Model):
+    input_names, output_names = ["image"], ["boxes", "scores", "labels"]
+
+    def inputs(self, batch):
+        return (F.interpolate(torch.rand(1, 3, 12, 15), self.shape[1:], mode="bilinear")[0],)  # smooth, as photographs are
+
+    def axes(self):
+        return {"image": {1: "height", 2: "width"}, **{value: {0: "detections"} for value in self.output_names}}
 
 
 # Opsets differ on purpose: 13 writes LayerNorm and HardSwish out in primitives, 14 has HardSwish, 17 LayerNormalization.
@@ -196,10 +397,19 @@ MODELS = {
     "alexnet": Model(tv.alexnet),
     "googlenet": Model(lambda: tv.googlenet(aux_logits=False, init_weights=False), keep_bn=True, opset=16),
     "convnext_tiny": Model(tv.convnext_tiny, opset=17),
-    "vit_b_16": Model(vit_b_16, opset=17),
+    "vit_b_16": Model(lambda: plain_attention(tv.vit_b_16()), opset=17),
     "unet": Model(Unet, (3, 128, 128), keep_bn=True),
     "bert_base": TextModel(Bert, (128,), opset=14),
     "minilm6": TextModel(lambda: Bert(layers=6, hidden=384), (128,), opset=17),
+    "gpt2": TokenModel(Gpt2, 50257, keep_bn=True),
+    "gpt2_tiny": TokenModel(lambda: Gpt2(2, 64, 4, 1000, 256), 1000, opset=17),
+    "bilstm": SequenceModel(lambda: Recurrent(nn.LSTM, num_layers=2, bidirectional=True), (24, 32)),
+    "gru": SequenceModel(lambda: Recurrent(nn.GRU, num_layers=2), (24, 32)),
+    "stateful_lstm": StateModel(StatefulLstm, (24, 32), opset=15),
+    "crnn": CrnnModel(Crnn, (1, 32, 100), keep_bn=True),
+    "encoder_decoder": TranslationModel(lambda: plain_attention(EncoderDecoder()), opset=14),
+    "ssdlite320_mobilenet_v3": DetectionModel(Detector, (3, 240, 300), keep_bn=True),
+    "small_cnn": Model(SmallCnn, (3, 32, 32)),
 }
 
 
@@ -249,13 +459,12 @@ def settle(model, inputs):
 def check_range(name, outputs):
     """Refuses a model whose outputs could hide an engine's error: not finite, tiny, huge, or the same for any input."""
     for out in outputs:
-        moved = (out[0] - out[1]).abs().max().item()
+        moved = (out.max(0)[0] - out.min(0)[0]).abs().max().item()
         if not torch.isfinite(out).all() or out.abs().max() > 1e3 or moved < 1e-2:
             raise SystemExit(f"{name}: outputs out of range: max {out.abs().max():.3g}, spread over inputs {moved:.3g}")
 
 
-def export(name, folder):
-    spec = MODELS[name]
+def export(name, spec, folder):
     torch.manual_seed(SEED)
     model = spec.build().eval()
     with torch.no_grad():
@@ -268,7 +477,7 @@ def export(name, folder):
     torch.onnx.export(
         torch.jit.script(model) if spec.script else model, spec.inputs(2), str(partial), opset_version=spec.opset,
         input_names=spec.input_names, output_names=spec.output_names,
-        dynamic_axes={value: {0: "batch"} for value in spec.input_names + spec.output_names},
+        dynamic_axes=spec.axes(),
         # PRESERVE keeps the model's eval mode but skips the exporter's folding of BatchNorm into Conv.
         training=TrainingMode.PRESERVE if spec.keep_bn else TrainingMode.EVAL, do_constant_folding=not spec.keep_bn)
     partial.rename(path)
@@ -292,8 +501,8 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     for name in args.names or MODELS:
         start = time.monotonic()
-        path, parameters, outputs = export(name, args.out)
-        spread = "  ".join(f"{list(o.shape[1:])} max {o.abs().max():.3g} std {o.std():.3g}" for o in outputs)
+        path, parameters, outputs = export(name, MODELS[name], args.out)
+        spread = "  ".join(f"{list(o.shape[1:])} max {o.abs().max():.3g} std {o.float().std():.3g}" for o in outputs)
         print(f"{name:20} {parameters:12,} parameters {path.stat().st_size / 1e6:8.2f} MB "
               f"{time.monotonic() - start:5.1f} s  {spread}", flush=True)
 

@@ -248,7 +248,7 @@ static const prn_param selu_rows[] = {
 static const prn_param shrink_rows[] = {FLOAT_ROW(lambd, 0.5f), FLOAT_ROW(bias, 0.0f), {0}};
 
 MAPPED(leaky_relu, "LeakyRelu", 1, leaky_relu, LEAKY_RELU, take_alpha_beta, leaky_relu_rows, 2, 0, 0, "2 n")
-MAPPED(thresholded_relu, "ThresholdedRelu", 10, thresholded_relu, THRESHOLDED_RELU, take_alpha_beta, alpha_one_rows, 1,
+MAPPED(thresholded_relu, "ThresholdedRelu", 1, thresholded_relu, THRESHOLDED_RELU, take_alpha_beta, alpha_one_rows, 1,
        0, 0, "n")
 MAPPED(sigmoid, "Sigmoid", 1, sigmoid, SIGMOID, take_nothing, none, 4, 2, 0, "4 n; special 2 n")
 MAPPED(tanh, "Tanh", 1, tanh, TANH, take_nothing, none, 1, 1, 0, "n; special n")

@@ -94,10 +94,11 @@ static prony_status infer_arg(const prony_context *context)
     int64_t axis = params->axis;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
     PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
-    if (!prn_axis_normalize(&axis, in->rank) || in->dim[axis] == 0) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld of rank %d is outside or has no elements",
-                          (long long)params->axis, in->rank);
-    }
+    if (!prn_axis_normalize(&axis, in->rank))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)params->axis,
+                          in->rank);
+    if (in->dim[axis] == 0)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "axis %lld has 0 elements", (long long)params->axis);
     prony_shape out = {.rank = 0};
     for (int d = 0; d < in->rank; d++) {
         if (d != axis || params->keepdims) out.dim[out.rank++] = d == axis ? 1 : in->dim[d];
@@ -158,7 +159,7 @@ static prony_status cumsum_axis(const prony_context *context, int64_t *axis, boo
     if (!*known) return PRONY_OK;
     const int64_t given = count ? *axis : PRN_ABSENT;
     if (count == 1 && prn_axis_normalize(axis, rank)) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)given, rank);
+    return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)given, rank);
 }
 
 static prony_status run_lines(const prony_context *context, bool product)

@@ -182,7 +182,7 @@ static prn_gemm keys_of(const attention *at, int64_t head)
     const int64_t first = head / at->heads * k->stride[0] + head % at->heads * k->stride[1];
     return (prn_gemm){.n = at->keys,
                       .k = at->depth,
-                      .b = (const float *)k->data + first,
+                      .b = k->data ? (const float *)k->data + first : NULL, /* no keys, no data */
                       .b_row = k->stride[3],
                       .b_col = k->stride[2]};
 }
@@ -193,7 +193,7 @@ static prn_gemm values_of(const attention *at, int64_t head)
     const int64_t first = head / at->heads * v->stride[0] + head % at->heads * v->stride[1];
     return (prn_gemm){.n = at->width,
                       .k = at->keys,
-                      .b = (const float *)v->data + first,
+                      .b = v->data ? (const float *)v->data + first : NULL,
                       .b_row = v->stride[2],
                       .b_col = v->stride[3]};
 }

@@ -252,7 +252,7 @@ static double bias_of(const attention *at, int64_t b, int64_t h, int64_t s, int6
     const int64_t limit = valid ? ((const int64_t *)valid->data)[b] : at->keys;
     if (t >= limit) return -INFINITY;
     if (((const attention_params *)at->context->params)->is_causal) {
-        const int64_t before = at->past > 0 || !valid ? at->past : limit - at->rows;
+        const int64_t before = prn_input(at->context, PAST_KEY) || !valid ? at->past : limit - at->rows;
         if (t > s + before) return -INFINITY;
     }
     if (!mask) return 0.0;
@@ -271,7 +271,8 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
                 at->keys);
 }
 
-/* One row in float with vector kernels, or in double. `raw` holds the products of the query with every key. */
+/* One row in float with vector kernels, or in double. A query that may attend to no key gets zeros, while its softmax,
+ * if asked for, is what the formula gives: NaN. */
 #define DEFINE_ROW(name, type, DOT, TANH, SOFTMAX, ADD_SCALED)                                                         \
     static void row_##name(const attention *at, int64_t row, int64_t first_key, type *scores, const type *query,       \
                            type *result)                                                                               \
@@ -286,10 +287,12 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
         keep_scores(at, row, scores, SCORES_CAPPED);                                                                   \
         for (int64_t t = 0; t < at->keys; t++) scores[t] += (type)bias_of(at, b, h, s, t);                             \
         keep_scores(at, row, scores, SCORES_MASKED);                                                                   \
+        bool alone = true;                                                                                             \
+        for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -(type)INFINITY;                          \
         SOFTMAX(scores, scores, at->keys);                                                                             \
         keep_scores(at, row, scores, SCORES_SOFTMAX);                                                                  \
         memset(result, 0, (size_t)at->width * sizeof *result);                                                         \
-        for (int64_t t = 0; t < at->keys; t++) ADD_SCALED(result, v + t * at->width, scores[t], at->width);            \
+        for (int64_t t = 0; t < at->keys && !alone; t++) ADD_SCALED(result, v + t * at->width, scores[t], at->width);  \
     }
 
 static double dot_f64(const double *a, const double *b, int64_t n)

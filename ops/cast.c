@@ -9,7 +9,7 @@
 
 typedef struct cast_params {
     int64_t to, saturate;
-    const char *round_mode;
+    const char *round_mode, *to_name;
 } cast_params;
 
 static const prn_param cast_attributes[] = {PRN_INT_REQUIRED(cast_params, to),
@@ -18,6 +18,12 @@ static const prn_param cast_attributes[] = {PRN_INT_REQUIRED(cast_params, to),
                                             {0}};
 static const prn_param cast_like_attributes[] = {
     PRN_INT(cast_params, saturate, 1), PRN_STRING(cast_params, round_mode, "up"), {0}};
+
+/* Below opset 6 the type is named. */
+static const prn_param cast_1_attributes[] = {
+    {"to", PRN_PARAM_STRING, offsetof(cast_params, to_name), true, 0, 0, NULL},
+    PRN_STRING(cast_params, round_mode, "up"),
+    {0}};
 
 static const char *const round_modes[] = {
     [PRN_E8M0_UP] = "up", [PRN_E8M0_DOWN] = "down", [PRN_E8M0_NEAREST] = "nearest"};
@@ -70,6 +76,19 @@ static prony_status infer_cast(const prony_context *context)
     return infer_to(context, (prony_dtype)((const cast_params *)context->params)->to);
 }
 
+static prony_status infer_cast_1(const prony_context *context)
+{
+    static const char *const names[] = {
+        [PRONY_FLOAT32] = "FLOAT", [PRONY_UINT8] = "UINT8",     [PRONY_INT8] = "INT8",      [PRONY_UINT16] = "UINT16",
+        [PRONY_INT16] = "INT16",   [PRONY_INT32] = "INT32",     [PRONY_INT64] = "INT64",    [PRONY_STRING] = "STRING",
+        [PRONY_BOOL] = "BOOL",     [PRONY_FLOAT16] = "FLOAT16", [PRONY_FLOAT64] = "DOUBLE", [PRONY_UINT32] = "UINT32",
+        [PRONY_UINT64] = "UINT64"};
+    const char *wanted = ((const cast_params *)context->params)->to_name;
+    for (size_t type = 1; type < sizeof names / sizeof *names; type++)
+        if (strcmp(names[type], wanted) == 0) return infer_to(context, (prony_dtype)type);
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is '%.40s', which is no element type", wanted);
+}
+
 static prony_status infer_cast_like(const prony_context *context)
 {
     return infer_to(context, context->inputs[1]->dtype);
@@ -120,19 +139,26 @@ static void cast_range(void *argument, int64_t begin, int64_t end)
     prn_cast(job->out->data, job->out->dtype, begin, job->in->data, job->in->dtype, begin, end - begin, &job->rule);
 }
 
-static prony_status run_cast(const prony_context *context)
+prony_status prn_cast_value(const prony_context *context, const prony_value *in, const prony_value *out,
+                            const prn_cast_rule *rule)
 {
-    cast_job job = {.in = context->inputs[0], .out = context->outputs[0]};
-    const int64_t count = prony_shape_numel(&job.in->shape);
-    read_rule(context, &job.rule);
-    if (job.in->dtype == job.out->dtype) {
-        prn_copy_bytes(context->threads, job.in->data, job.out->data, prony_dtype_bytes(job.in->dtype, count));
+    cast_job job = {.in = in, .out = out, .rule = *rule};
+    const int64_t count = prony_shape_numel(&in->shape);
+    if (in->dtype == out->dtype) {
+        prn_copy_bytes(context->threads, in->data, out->data, prony_dtype_bytes(in->dtype, count));
         return PRONY_OK;
     }
-    if (job.out->dtype == PRONY_STRING) return write_text(context, job.in, job.out);
-    if (job.in->dtype == PRONY_STRING) return read_text(context, job.in, job.out, &job.rule);
+    if (out->dtype == PRONY_STRING) return write_text(context, in, out);
+    if (in->dtype == PRONY_STRING) return read_text(context, in, out, rule);
     prn_parallel_range(context->threads, count, 16384, cast_range, &job);
     return PRONY_OK;
+}
+
+static prony_status run_cast(const prony_context *context)
+{
+    prn_cast_rule rule;
+    read_rule(context, &rule);
+    return prn_cast_value(context, context->inputs[0], context->outputs[0], &rule);
 }
 
 /* Equally large means equally wide elements, which prn_cast takes in place; or strings, which are copied. */
@@ -151,6 +177,22 @@ const prn_op prn_op_cast = {
     .params_bytes = sizeof(cast_params),
     .check = check_cast,
     .infer = infer_cast,
+    .cost = prn_cost_none,
+    .cost_text = "0",
+    .kernels = cast_kernels,
+};
+
+const prn_op prn_op_cast_1 = {
+    .name = "Cast",
+    .domain = "",
+    .since_opset = 1,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .params = cast_1_attributes,
+    .params_bytes = sizeof(cast_params),
+    .infer = infer_cast_1,
     .cost = prn_cost_none,
     .cost_text = "0",
     .kernels = cast_kernels,

@@ -16,4 +16,9 @@ size_t prn_number_to_text(char text[PRN_NUMBER_TEXT_BYTES], const void *data, pr
 bool prn_text_to_number(const prony_string *text, void *data, prony_dtype type, int64_t index,
                         const prn_cast_rule *rule);
 
+/* Converts all elements of `in` to `out`'s type, to and from text too; `out` has at least as many. Text that is no
+ * number is PRONY_OUT_OF_RANGE. */
+prony_status prn_cast_value(const prony_context *context, const prony_value *in, const prony_value *out,
+                            const prn_cast_rule *rule);
+
 #endif

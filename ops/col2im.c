@@ -187,8 +187,9 @@ static prony_status unpooled_shape(const prony_context *context, prony_shape *sh
     const size_t axes = (size_t)shape->rank - 2;
     if (params->kernel_shape.count != axes || (params->strides.present && params->strides.count != axes) ||
         (params->pads.present && params->pads.count != 2 * axes))
-        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape, strides or pads do not fit %zu spatial axes",
-                          axes);
+        return prony_fail(context, PRONY_INVALID_MODEL,
+                          "kernel_shape, strides and pads have %zu, %zu and %zu entries for %zu spatial axes",
+                          params->kernel_shape.count, params->strides.count, params->pads.count, axes);
     for (size_t i = 0; i < axes; i++) {
         const int64_t stride = params->strides.present ? params->strides.v[i] : 1;
         const int64_t pads = params->pads.present ? params->pads.v[i] + params->pads.v[i + axes] : 0;
@@ -208,6 +209,7 @@ static prony_status check_unpool(const prony_context *context)
 
 static prony_status infer_unpool(const prony_context *context)
 {
+    char has[PRN_SHAPE_TEXT_BYTES], wants[PRN_SHAPE_TEXT_BYTES];
     prony_shape full, shape;
     int64_t wanted[PRONY_MAX_RANK];
     size_t count;
@@ -216,7 +218,9 @@ static prony_status infer_unpool(const prony_context *context)
     PRN_TRY(prn_check_type(context, INDICES, PRN_TYPE(PRONY_INT64)));
     PRN_TRY(unpooled_shape(context, &full));
     if (!prn_shape_equal(&context->inputs[MAXIMA]->shape, &context->inputs[INDICES]->shape))
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "there is not one index per element");
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "indices of shape %s for elements of shape %s",
+                          prn_shape_text(&context->inputs[INDICES]->shape, has),
+                          prn_shape_text(&context->inputs[MAXIMA]->shape, wants));
     PRN_TRY(prn_input_ints(context, OUTPUT_SHAPE, wanted, PRONY_MAX_RANK, &count, &known));
     shape = full;
     if (!known) shape = prn_shape_unknown();

@@ -356,7 +356,7 @@ static const prn_kernel split_kernels[] = {
 
 const prn_op prn_op_split = {.name = "Split",
                              .domain = "",
-                             .since_opset = 2,
+                             .since_opset = 1,
                              .min_inputs = 1,
                              .max_inputs = 2,
                              .min_outputs = 1,

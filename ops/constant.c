@@ -1,7 +1,7 @@
 /* Operators that make values out of shapes and attributes: Shape, Size, Constant, ConstantOfShape, Range, EyeLike.
  * Invariant: Shape and Size never touch their input's data, which need not be there. */
 #include "ops/copy_nd.h"
-#include "ops/number.h"
+#include "ops/narrow_types.h"
 
 #include <math.h>
 #include <string.h>
@@ -208,15 +208,18 @@ static prony_status fill_infer(const prony_context *context)
     bool known;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPE(PRONY_INT64)));
     PRN_TRY(prn_check_rank(context, 0, 1, 1));
-    if (value && (prony_shape_numel(&value->shape) != 1 || !prn_dtype_is_number(value->dtype))) {
+    if (value && (prony_shape_numel(&value->shape) != 1 || !prn_dtype_is_castable(value->dtype))) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_INVALID_MODEL, "value is %s, wanted one number", prn_value_text(value, text));
     }
     PRN_TRY(prn_input_ints(context, 0, shape.dim, PRONY_MAX_RANK, &count, &known));
     shape.rank = known ? (int32_t)count : -1;
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] < 0)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "input[%d] is %lld, no extent", i, (long long)shape.dim[i]);
     if (known && prony_shape_numel(&shape) < 0) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "%s is no shape", prn_shape_text(&shape, text));
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "a shape of %s is too large", prn_shape_text(&shape, text));
     }
     prn_set_output(context, 0, value ? value->dtype : PRONY_FLOAT32, &shape);
     return PRONY_OK;
@@ -229,7 +232,12 @@ static prony_status fill_run(const prony_context *context)
     static const float zero = 0.0f;
     prn_copy copy = {0};
     prn_copy_axis(&copy, prony_shape_numel(&out->shape), 0, 1);
-    prn_copy_native(context->threads, prn_copy_width(out->dtype), &copy, value ? value->data : &zero, out->data);
+    if (prn_copy_width(out->dtype) > 0) {
+        prn_copy_native(context->threads, prn_copy_width(out->dtype), &copy, value ? value->data : &zero, out->data);
+    } else {
+        memset(out->data, 0, prn_value_bytes(out)); /* the bits behind the last element */
+        prn_copy_packed(out->dtype, &copy, value->data, out->data);
+    }
     return PRONY_OK;
 }
 
@@ -255,7 +263,7 @@ const prn_op prn_op_constant_of_shape = {.name = "ConstantOfShape",
 /* ---- Range */
 
 #define RANGE_TYPES                                                                                                    \
-    (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
+    (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
 
 static prony_status range_count(const prony_context *context, int64_t *count)
 {
@@ -263,11 +271,10 @@ static prony_status range_count(const prony_context *context, int64_t *count)
     const void *start = context->inputs[0]->data, *limit = context->inputs[1]->data, *delta = context->inputs[2]->data;
     *count = 0;
     if (prn_dtype_is_float(dtype)) {
-        double step = prn_get_f64(delta, dtype, 0);
-        double steps = ceil((prn_get_f64(limit, dtype, 0) - prn_get_f64(start, dtype, 0)) / step);
-        if (step == 0 || isnan(steps) || steps >= 0x1p62) {
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "delta %g does not lead from start to limit", step);
-        }
+        double step = prn_get_f64(delta, dtype, 0), from = prn_get_f64(start, dtype, 0), to = prn_get_f64(limit, dtype, 0);
+        double steps = ceil((to - from) / step);
+        if (step == 0 || isnan(steps) || steps >= 0x1p62)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "delta %g does not lead from %g to %g", step, from, to);
         *count = steps > 0 ? (int64_t)steps : 0;
         return PRONY_OK;
     }
@@ -277,7 +284,9 @@ static prony_status range_count(const prony_context *context, int64_t *count)
     if (step > 0 ? first >= last : first <= last) return PRONY_OK;
     uint64_t span = step > 0 ? (uint64_t)last - (uint64_t)first : (uint64_t)first - (uint64_t)last;
     uint64_t steps = (span - 1) / (step > 0 ? (uint64_t)step : UINT64_C(0) - (uint64_t)step) + 1;
-    if (steps > INT64_MAX) return prony_fail(context, PRONY_LIMIT, "the range is too long");
+    if (steps > INT64_MAX)
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "from %lld to %lld in steps of %lld is too long", (long long)first,
+                          (long long)last, (long long)step);
     *count = (int64_t)steps;
     return PRONY_OK;
 }
@@ -315,6 +324,9 @@ static prony_status range_run(const prony_context *context)
             ((float *)out->data)[i] = *(const float *)start + (float)i * *(const float *)delta;
         } else if (dtype == PRONY_FLOAT64) {
             ((double *)out->data)[i] = *(const double *)start + (double)i * *(const double *)delta;
+        } else if (prn_dtype_is_float(dtype)) {
+            const float first = (float)prn_get_f64(start, dtype, 0), step = (float)prn_get_f64(delta, dtype, 0);
+            prn_put_f64(out->data, dtype, i, (double)(first + (float)i * step));
         } else {
             uint64_t step = (uint64_t)prn_get_i64(delta, dtype, 0);
             prn_put_i64(out->data, dtype, i, (int64_t)((uint64_t)prn_get_i64(start, dtype, 0) + (uint64_t)i * step));

@@ -55,7 +55,7 @@ static prony_status split_widths(const prony_context *context, const prn_mha_nod
     for (int i = 0; i < 3; i++) {
         widths[i] = sizes->count == 3 ? sizes->v[i] : columns / 3;
         if (widths[i] < 0 || widths[i] > columns || widths[i] % n->heads)
-            return prony_fail(context, PRONY_INVALID_MODEL, "a width of %lld in %lld heads", (long long)widths[i],
+            return prony_fail(context, PRONY_INVALID_MODEL, "a width of %lld does not divide among num_heads %lld", (long long)widths[i],
                               (long long)n->heads);
         sum += widths[i];
     }
@@ -84,7 +84,7 @@ static prony_status begin(const prony_context *context, prn_mha_node *out)
     if (params->num_heads < 1 || params->num_heads > INT32_MAX)
         return prony_fail(context, PRONY_INVALID_MODEL, "num_heads is %lld", (long long)params->num_heads);
     if (params->do_rotary || params->past_present_share_buffer)
-        return prony_fail(context, PRONY_UNSUPPORTED, "do_rotary or past_present_share_buffer");
+        return prony_fail(context, PRONY_UNSUPPORTED, "do_rotary and past_present_share_buffer are not supported");
     return PRONY_OK;
 }
 

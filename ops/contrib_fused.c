@@ -3,8 +3,10 @@
  * FusedMatMul is a product with other strides. Owns nothing. Invariant: the borrowed context lives as long as the call.
  */
 #include "ops/conv.h"
+#include "ops/copy_nd.h"
 #include "ops/number.h"
 #include "ops/product.h"
+#include "ops/vec.h"
 
 extern const prn_op prn_op_conv, prn_op_gemm;
 
@@ -16,22 +18,31 @@ typedef struct activation_params {
     float alpha, beta, gamma;
 } activation_params;
 
-/* One row per activation: defaults of its two parameters, operations per element. */
+/* One row per activation: defaults of its two parameters, operations per element. What is no post-operation is a map
+ * over the finished output; Gemm's optimizer alone writes those. */
 static const struct activation {
     const char *name;
     prn_post_kind kind;
     float a, b;
     uint64_t flops, special;
+    bool mapped;
+    prn_map_id map;
 } activations[] = {
-    {"Relu", PRN_POST_RELU, 0.0f, 0.0f, 1, 0},
-    {"Clip", PRN_POST_CLIP, -INFINITY, INFINITY, 2, 0},
-    {"LeakyRelu", PRN_POST_LEAKY_RELU, 0.01f, 0.0f, 2, 0},
-    {"Sigmoid", PRN_POST_SIGMOID, 0.0f, 0.0f, 4, 2},
-    {"Tanh", PRN_POST_TANH, 0.0f, 0.0f, 1, 1},
-    {"HardSigmoid", PRN_POST_HARD_SIGMOID, 0.2f, 0.5f, 4, 0},
-    {"HardSwish", PRN_POST_HARD_SWISH, 0.0f, 0.0f, 5, 0},
-    {"Silu", PRN_POST_SILU, 0.0f, 0.0f, 5, 2},
-    {"Gelu", PRN_POST_GELU_ERF, 0.0f, 0.0f, 5, 1},
+    {"Relu", PRN_POST_RELU, 0.0f, 0.0f, 1, 0, false, 0},
+    {"Clip", PRN_POST_CLIP, -INFINITY, INFINITY, 2, 0, false, 0},
+    {"LeakyRelu", PRN_POST_LEAKY_RELU, 0.01f, 0.0f, 2, 0, false, 0},
+    {"Sigmoid", PRN_POST_SIGMOID, 0.0f, 0.0f, 4, 2, false, 0},
+    {"Tanh", PRN_POST_TANH, 0.0f, 0.0f, 1, 1, false, 0},
+    {"HardSigmoid", PRN_POST_HARD_SIGMOID, 0.2f, 0.5f, 4, 0, false, 0},
+    {"HardSwish", PRN_POST_HARD_SWISH, 0.0f, 0.0f, 5, 0, false, 0},
+    {"Silu", PRN_POST_SILU, 0.0f, 0.0f, 5, 2, false, 0},
+    {"Gelu", PRN_POST_GELU_ERF, 0.0f, 0.0f, 5, 1, false, 0},
+    {"Elu", 0, 1.0f, 0.0f, 4, 1, true, PRN_MAP_ELU},
+    {"Selu", 0, 1.67326319217681884765625f, 1.05070102214813232421875f, 5, 1, true, PRN_MAP_SELU},
+    {"Celu", 0, 1.0f, 0.0f, 7, 2, true, PRN_MAP_CELU},
+    {"Softplus", 0, 0.0f, 0.0f, 3, 2, true, PRN_MAP_SOFTPLUS},
+    {"Softsign", 0, 0.0f, 0.0f, 3, 1, true, PRN_MAP_SOFTSIGN},
+    {"ThresholdedRelu", 0, 1.0f, 0.0f, 1, 0, true, PRN_MAP_THRESHOLDED_RELU},
 };
 
 static const struct activation *find_activation(const char *name)
@@ -42,22 +53,51 @@ static const struct activation *find_activation(const char *name)
     return NULL;
 }
 
-static prony_status check_activation(const prony_context *context, const activation_params *params)
+static prony_status check_activation(const prony_context *context, const activation_params *params, bool maps)
 {
-    if (*params->name == '\0' || find_activation(params->name)) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "activation '%s'", params->name);
+    const struct activation *found = find_activation(params->name);
+    if (*params->name == '\0' || (found && (maps || !found->mapped))) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "activation '%s' is not supported", params->name);
+}
+
+/* Its parameters, as given or by default, in a and b. */
+static prn_post_op activation_with(const activation_params *params, const struct activation *found)
+{
+    prn_post_op op = {.kind = found->kind, .a = found->a, .b = found->b};
+    if (!isnan(params->alpha)) op.a = params->alpha;
+    if (!isnan(params->beta)) op.b = params->beta;
+    if (found->mapped && !isnan(params->gamma)) op.b = params->gamma;
+    if (params->params.count > 0) op.a = params->params.v[0];
+    if (params->params.count > 1) op.b = params->params.v[1];
+    return op;
 }
 
 static void add_activation(const activation_params *params, prn_post_ops *out)
 {
     const struct activation *found = find_activation(params->name);
-    if (!found) return;
-    prn_post_op op = {.kind = found->kind, .a = found->a, .b = found->b};
-    if (!isnan(params->alpha)) op.a = params->alpha;
-    if (!isnan(params->beta)) op.b = params->beta;
-    if (params->params.count > 0) op.a = params->params.v[0];
-    if (params->params.count > 1) op.b = params->params.v[1];
-    out->op[out->count++] = op;
+    if (found && !found->mapped) out->op[out->count++] = activation_with(params, found);
+}
+
+typedef struct mapped_job {
+    float *y;
+    prn_map_fn map;
+    prn_post_op with;
+} mapped_job;
+
+static void map_range(void *argument, int64_t begin, int64_t end)
+{
+    const mapped_job *job = argument;
+    job->map(job->y + begin, job->y + begin, end - begin, job->with.a, job->with.b);
+}
+
+static void finish_activation(const prony_context *context, const activation_params *params)
+{
+    const struct activation *found = find_activation(params->name);
+    const prony_value *y = context->outputs[0];
+    if (!found || !found->mapped) return;
+    mapped_job job = {.y = y->data, .map = prn_vec()->map[found->map], .with = activation_with(params, found)};
+    prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 20 * (int64_t)prn_value_bytes(y), map_range,
+                       &job);
 }
 
 static prony_status cost_activation(const prony_context *context, const activation_params *params, prony_cost *cost)
@@ -65,7 +105,8 @@ static prony_status cost_activation(const prony_context *context, const activati
     const struct activation *found = find_activation(params->name);
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     if (!found) return PRONY_OK;
-    if (found->kind == PRN_POST_HARD_SIGMOID || found->kind == PRN_POST_HARD_SWISH) cost->madds += n;
+    const bool scaled = found->kind == PRN_POST_HARD_SIGMOID || found->kind == PRN_POST_HARD_SWISH;
+    if (scaled && !found->mapped) cost->madds += n;
     return prn_cost_elementwise(context, cost, n, found->flops, found->special);
 }
 
@@ -114,7 +155,9 @@ typedef prony_status (*hand_fn)(const prony_context *context, handed *out);
     {                                                                                                                  \
         handed to;                                                                                                     \
         PRN_TRY(hand_##symbol(context, &to));                                                                          \
-        return kernel_of(&op, #backend_name)->run(&to.context);                                                        \
+        PRN_TRY(kernel_of(&op, #backend_name)->run(&to.context));                                                      \
+        finish_activation(context, activation_of_##symbol(context));                                                   \
+        return PRONY_OK;                                                                                               \
     }                                                                                                                  \
     static void symbol##_##backend_name##_release(void *state)                                                         \
     {                                                                                                                  \
@@ -133,6 +176,11 @@ typedef struct fused_conv_params {
     activation_params activation;
 } fused_conv_params;
 
+static const activation_params *activation_of_conv(const prony_context *context)
+{
+    return &((const fused_conv_params *)context->params)->activation;
+}
+
 static prony_status hand_conv(const prony_context *context, handed *out)
 {
     const fused_conv_params *params = context->params;
@@ -148,7 +196,7 @@ static prony_status hand_conv(const prony_context *context, handed *out)
 static prony_status check_conv(const prony_context *context)
 {
     PRN_TRY(prn_conv_check(context));
-    return check_activation(context, &((const fused_conv_params *)context->params)->activation);
+    return check_activation(context, activation_of_conv(context), false);
 }
 
 static prony_status infer_conv(const prony_context *context)
@@ -172,7 +220,7 @@ static prony_status cost_conv(const prony_context *context, prony_cost *cost)
     PRN_TRY(prn_op_conv.cost(&to.context, cost));
     if (prn_input(context, 3))
         PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 1, 0));
-    return cost_activation(context, &((const fused_conv_params *)context->params)->activation, cost);
+    return cost_activation(context, activation_of_conv(context), cost);
 }
 
 #ifdef PRN_HAVE_DNNL
@@ -186,6 +234,11 @@ HANDED_KERNEL(conv, prn_op_conv, reference)
 typedef struct fused_gemm_params {
     activation_params activation;
 } fused_gemm_params;
+
+static const activation_params *activation_of_gemm(const prony_context *context)
+{
+    return &((const fused_gemm_params *)context->params)->activation;
+}
 
 static prony_status hand_gemm(const prony_context *context, handed *out)
 {
@@ -202,7 +255,7 @@ static prony_status hand_gemm(const prony_context *context, handed *out)
 
 static prony_status check_gemm(const prony_context *context)
 {
-    return check_activation(context, &((const fused_gemm_params *)context->params)->activation);
+    return check_activation(context, activation_of_gemm(context), true);
 }
 
 static prony_status infer_gemm(const prony_context *context)
@@ -218,7 +271,7 @@ static prony_status cost_gemm(const prony_context *context, prony_cost *cost)
     handed to;
     PRN_TRY(hand_gemm(context, &to));
     PRN_TRY(prn_op_gemm.cost(&to.context, cost));
-    return cost_activation(context, &((const fused_gemm_params *)context->params)->activation, cost);
+    return cost_activation(context, activation_of_gemm(context), cost);
 }
 
 HANDED_KERNEL(gemm, prn_op_gemm, native)
@@ -306,7 +359,7 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
     return PRONY_OK;
 }
 
-#define MATMUL_TYPES (PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64))
+#define MATMUL_TYPES PRN_TYPES_FLOAT
 
 static prony_status infer_matmul(const prony_context *context)
 {
@@ -381,6 +434,7 @@ static const prn_param gemm_params[] = {
     ACTIVATION_ROW(fused_gemm_params, "activation", PRN_PARAM_STRING, name, 0),
     ACTIVATION_ROW(fused_gemm_params, "activation_alpha", PRN_PARAM_FLOAT, alpha, NAN),
     ACTIVATION_ROW(fused_gemm_params, "activation_beta", PRN_PARAM_FLOAT, beta, NAN),
+    ACTIVATION_ROW(fused_gemm_params, "activation_gamma", PRN_PARAM_FLOAT, gamma, NAN),
     {0}};
 static const prn_param matmul_params[] = {
     PRN_INT(fused_matmul_params, transA, 0),      PRN_INT(fused_matmul_params, transB, 0),
@@ -426,6 +480,8 @@ static const prn_kernel matmul_kernels[] = {
 
 DESCRIPTOR(conv, "FusedConv", 4, fused_conv_params, check_conv,
            "Conv's, + n with Z, + the activation: Relu n, Clip and LeakyRelu 2 n, Sigmoid and HardSigmoid 4 n, Tanh n")
-DESCRIPTOR(gemm, "FusedGemm", 3, fused_gemm_params, check_gemm, "Gemm's, + the activation as for FusedConv")
+DESCRIPTOR(gemm, "FusedGemm", 3, fused_gemm_params, check_gemm,
+           "Gemm's, + the activation as for FusedConv; ThresholdedRelu n, Softplus and Softsign 3 n, Elu 4 n, Selu 5 n, "
+           "Celu 7 n")
 DESCRIPTOR(matmul, "FusedMatMul", 2, fused_matmul_params, NULL,
            "MACs M = n K; FLOPs 2M, + n with an alpha other than 1")

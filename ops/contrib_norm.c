@@ -180,7 +180,7 @@ static prony_status begin_rows(const prony_context *context, int64_t axis, row_s
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
     if (!prn_axis_normalize(&axis, x->shape.rank))
-        return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis,
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           x->shape.rank);
     *out = (row_sum){.y = context->outputs[0],
                      .rows = prn_shape_count(&x->shape, 0, (int)axis),

@@ -122,7 +122,7 @@ typedef struct job {
     prony_context rest; /* for the post-operations that are not part of the sum */
     prn_post_ops rest_ops;
     const float *packed, *x;
-    const float *added; /* NULL: no residual to begin with */
+    const float *added; /* NULL: no residual that the sums are added to */
     float *y;
     int64_t in_blocks, blocks, groups;
     int64_t positions, pieces; /* of a task; of an image */

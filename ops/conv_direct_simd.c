@@ -1,6 +1,7 @@
 /* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
  * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
- * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap, input lane. */
+ * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap, input lane;
+ * then what it is added to. */
 #include "ops/conv_direct_simd.h"
 
 #define JOIN_(a, b) a##b
@@ -96,14 +97,12 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
 {
     vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
     const int64_t y_block = t->y_block, taps = t->taps;
-    const float *from = t->start ? t->added : t->y;
     for (int64_t i = 0; i < t->next_lines; i++) __builtin_prefetch(t->next + i * 16, 0, 2);
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
         for (int p = 0; p < positions; p++) {
-            sum[b][p] = t->start ? *(const vec *)(t->start + b * LANES) : (vec){0};
-            if (from) sum[b][p] += *(const vec *)(from + b * y_block + p * LANES);
+            sum[b][p] = (vec){0};
         }
     }
     for (int64_t i = 0; i < t->in_blocks; i++) {
@@ -118,10 +117,17 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             for (int p = 0; p < positions; p++) at[p] = next[p];
         }
     }
+    /* What is there already comes last: short sums are the more exact ones. */
+    const float *there = t->start ? t->added : t->y;
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
-        for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
+        for (int p = 0; p < positions; p++) {
+            vec y = sum[b][p];
+            if (t->start) y += *(const vec *)(t->start + b * LANES);
+            if (there) y += *(const vec *)(there + b * y_block + p * LANES);
+            *(vec *)(t->y + b * y_block + p * LANES) = y;
+        }
     }
 }
 

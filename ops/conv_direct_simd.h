@@ -17,8 +17,8 @@ typedef struct prn_direct_tile {
     int64_t in_blocks, taps;
     float *y;
     int64_t y_block;
-    const float *start; /* what the sums begin with: a bias for each channel; NULL: y itself */
-    const float *added; /* with `start`: a residual that they begin with as well, lying as y does; NULL: none */
+    const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */
+    const float *added; /* with `start`: a residual that is added as well, lying as y does; NULL: none */
     const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched on the way */
     int64_t next_lines;
 } prn_direct_tile;

@@ -3,6 +3,8 @@
  */
 #include "ops/copy_nd.h"
 
+#include "ops/narrow_types.h"
+
 #include "base/parallel.h"
 
 #include <string.h>
@@ -260,9 +262,9 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     prn_parallel_items(threads, items, total, copy_items, &work);
 }
 
-void prn_copy_reference(int threads, size_t width, const prn_copy *copy, const void *from, void *to)
+/* Elements of `width` bytes, or of `bits` bits where that is 0. */
+static void copy_elements(size_t width, unsigned bits, const prn_copy *copy, const void *from, void *to)
 {
-    (void)threads;
     int64_t total = 1;
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
     for (int64_t element = 0; element < total; element++) {
@@ -273,8 +275,23 @@ void prn_copy_reference(int threads, size_t width, const prn_copy *copy, const v
             f += index * copy->from[axis];
             t += index * copy->to[axis];
         }
-        memcpy((char *)to + t * (int64_t)width, (const char *)from + f * (int64_t)width, width);
+        if (width > 0) {
+            memcpy((char *)to + t * (int64_t)width, (const char *)from + f * (int64_t)width, width);
+        } else {
+            prn_code_put(to, bits, t, prn_code_get(from, bits, f));
+        }
     }
+}
+
+void prn_copy_reference(int threads, size_t width, const prn_copy *copy, const void *from, void *to)
+{
+    (void)threads;
+    copy_elements(width, 0, copy, from, to);
+}
+
+void prn_copy_packed(prony_dtype dtype, const prn_copy *copy, const void *from, void *to)
+{
+    copy_elements(0, (unsigned)prn_dtype_bits(dtype), copy, from, to);
 }
 
 typedef struct bytes_work {
@@ -306,15 +323,20 @@ size_t prn_copy_width(prony_dtype dtype)
     return prn_dtype_bits(dtype) / 8;
 }
 
+prony_status prn_check_tensor(const prony_context *context, size_t input)
+{
+    const prony_value *in = prn_input(context, input);
+    if (!in || in->kind == PRONY_TENSOR) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is a %s; only tensors are supported here", input,
+                      in->kind == PRONY_SEQUENCE ? "sequence" : "optional");
+}
+
 prony_status prn_check_movable(const prony_context *context, size_t input)
 {
     const prony_value *in = prn_input(context, input);
     char text[PRN_SHAPE_TEXT_BYTES];
-    if (!in || (in->kind == PRONY_TENSOR && prn_copy_width(in->dtype))) return PRONY_OK;
-    if (in->kind != PRONY_TENSOR) {
-        return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is a %s; only tensors are supported here", input,
-                          in->kind == PRONY_SEQUENCE ? "sequence" : "optional");
-    }
+    PRN_TRY(prn_check_tensor(context, input));
+    if (!in || prn_copy_width(in->dtype)) return PRONY_OK;
     return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is %s; elements below one byte are not supported here",
                       input, prn_value_text(in, text));
 }

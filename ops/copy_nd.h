@@ -28,11 +28,16 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
 /* Element by element. */
 void prn_copy_reference(int threads, size_t width, const prn_copy *copy, const void *from, void *to);
 
+/* The same for the types of less than a byte, into a result without gaps. */
+void prn_copy_packed(prony_dtype dtype, const prn_copy *copy, const void *from, void *to);
+
 /* `bytes` consecutive bytes; nothing if both pointers are equal. */
 void prn_copy_bytes(int threads, const void *from, void *to, size_t bytes);
 
 /* Bytes of one element that can be moved by itself, or 0 (4-bit types, undefined). Strings move as prony_string. */
 size_t prn_copy_width(prony_dtype dtype);
+/* Refuses an input that is no tensor. */
+prony_status prn_check_tensor(const prony_context *context, size_t input);
 /* Refuses an input that is no tensor or whose elements are smaller than a byte. */
 prony_status prn_check_movable(const prony_context *context, size_t input);
 

@@ -244,7 +244,7 @@ static prony_status run(const prony_context *context)
     const int64_t count = prony_shape_numel(&weights->shape);
     prn_convert(context->scratch, PRONY_FLOAT64, weights->data, weights->dtype, count);
     job.weights = context->scratch;
-    job.columns = (double *)context->scratch + count;
+    job.columns = context->scratch ? (double *)context->scratch + count : NULL;
     if (prony_shape_numel(&job.y->shape) > 0) prn_parallel_tasks(context->threads, tasks, make_points, &job);
     return PRONY_OK;
 }

@@ -346,6 +346,13 @@ typedef struct mod_params {
 
 static const prn_param mod_attributes[] = {PRN_INT(mod_params, fmod, 0), {0}};
 
+static prony_status check_mod(const prony_context *context)
+{
+    const int64_t fmod = ((const mod_params *)context->params)->fmod;
+    if (fmod == 0 || fmod == 1) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'fmod' is %lld, wanted 0 or 1", (long long)fmod);
+}
+
 static prony_status run_mod(const prony_context *context)
 {
     const mod_params *params = context->params;
@@ -509,8 +516,8 @@ ROWS_OPERATOR(bitwise_and, "BitwiseAnd", 18, infer_integers, cost_steps, "n int_
 ROWS_OPERATOR(bitwise_or, "BitwiseOr", 18, infer_integers, cost_steps, "n int_ops")
 ROWS_OPERATOR(bitwise_xor, "BitwiseXor", 18, infer_integers, cost_steps, "n int_ops")
 
-PLAIN_OPERATOR(mod, "Mod", 10, 2, infer_arithmetic, cost_division, "n; special n", run_mod, .params = mod_attributes,
-               .params_bytes = sizeof(mod_params))
+PLAIN_OPERATOR(mod, "Mod", 10, 2, infer_arithmetic, cost_division, "n; special n", run_mod, .check = check_mod,
+               .params = mod_attributes, .params_bytes = sizeof(mod_params))
 PLAIN_OPERATOR(bit_shift, "BitShift", 11, 2, infer_unsigned, cost_steps, "n int_ops", run_shift,
                .params = shift_attributes, .params_bytes = sizeof(shift_params), .check = check_shift)
 PLAIN_OPERATOR(not, "Not", 1, 1, infer_not, prn_cost_none, "0", run_not)

@@ -20,11 +20,15 @@ static prony_status expand_infer(const prony_context *context)
     if (!known) return set_unknown(context);
     wanted.rank = (int32_t)count;
     char from[PRN_SHAPE_TEXT_BYTES], to[PRN_SHAPE_TEXT_BYTES];
+    for (size_t i = 0; i < count; i++)
+        if (wanted.dim[i] < 0)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "shape[%zu] is %lld", i, (long long)wanted.dim[i]);
     if (!prn_shape_known(&wanted) || !prn_shape_broadcast(&shape, &in->shape, &wanted)) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s does not expand to %s", prn_shape_text(&in->shape, from),
                           prn_shape_text(&wanted, to));
     }
-    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    if (prony_shape_numel(&shape) < 0)
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "an output of shape %s is too large", prn_shape_text(&shape, to));
     prn_set_output(context, 0, in->dtype, &shape);
     return PRONY_OK;
 }
@@ -82,7 +86,7 @@ static prony_status tile_infer(const prony_context *context)
     PRN_TRY(prn_check_movable(context, 0));
     PRN_TRY(prn_input_ints(context, 1, repeats, PRONY_MAX_RANK, &count, &known));
     if (count != (size_t)shape.rank) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%zu repeats for rank %d", count, shape.rank);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "repeats has %zu entries, input 0 has rank %d", count, shape.rank);
     }
     if (!known) return set_unknown(context);
     for (int i = 0; i < shape.rank; i++) {

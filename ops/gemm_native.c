@@ -66,6 +66,7 @@ void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
 {
     pack_job job = {gemm, packed, ceil_div(gemm->n, prn_gemm_isa()->panel_columns)};
     const int64_t tasks = ceil_div(job.panels, PACK_PANELS);
+    if (gemm->k == 0) return; /* nothing to read, and maybe no data */
     prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
 }
 

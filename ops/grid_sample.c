@@ -127,7 +127,9 @@ static prn_taps taps_of(const sample_job *job, double coordinate, int64_t extent
     if (job->mode == SAMPLE_NEAREST) x = job->axes == 3 ? round(x) : nearbyint(x);
     const double low = job->aligned ? 0.0 : -0.5, high = job->aligned ? length - 1.0 : length - 0.5;
     if (!(x >= low && x <= high)) {
-        if (job->padding == PADDING_BORDER) x = x > high ? length - 1.0 : 0.0;
+        /* Four taps meet the border one by one; two further out they all lie on it. */
+        const double beyond = job->mode == SAMPLE_CUBIC ? 2.0 : 0.0;
+        if (job->padding == PADDING_BORDER) x = fmin(fmax(x, -beyond), length - 1.0 + beyond);
         if (job->padding == PADDING_REFLECTION) x = reflected(x, low, high);
     }
     const double base = job->mode == SAMPLE_NEAREST ? trunc(x) : floor(x), fraction = x - base;
@@ -219,7 +221,12 @@ static prony_status infer_affine(const prony_context *context)
     prony_shape shape = prn_shape_unknown();
     if (known) {
         shape = (prony_shape){.rank = (int32_t)axes + 2, .dim = {theta->dim[0]}};
-        for (int64_t i = 0; i < axes; i++) shape.dim[1 + i] = wanted[2 + i];
+        for (int64_t i = 0; i < axes; i++) {
+            shape.dim[1 + i] = wanted[2 + i];
+            if (wanted[2 + i] < 0)
+                return prony_fail(context, PRONY_OUT_OF_RANGE, "size[%lld] is %lld", (long long)i + 2,
+                                  (long long)wanted[2 + i]);
+        }
         shape.dim[1 + axes] = axes;
         if (wanted[0] != theta->dim[0] || prony_shape_numel(&shape) < 0) {
             char text[PRN_SHAPE_TEXT_BYTES];

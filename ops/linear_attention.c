@@ -327,8 +327,10 @@ static void filter_rows(void *argument, int64_t begin, int64_t end)
             double sum = job->bias ? entry(job->bias, channel) : 0.0;
             for (int64_t k = 0; k < job->taps; k++)
                 sum += entry(job->weight, channel * job->taps + k) * padded(job, row, i + k);
-            if (job->silu) sum = sum / (1.0 + exp(-sum));
             prn_put_f64(job->out->data, job->out->dtype, row * job->length + i, sum);
+            if (!job->silu) continue;
+            sum = entry(job->out, row * job->length + i); /* as the output's type holds it */
+            prn_put_f64(job->out->data, job->out->dtype, row * job->length + i, sum / (1.0 + exp(-sum)));
         }
         for (int64_t k = 0; k < job->taps - 1 && job->present; k++)
             prn_put_f64(job->present->data, job->present->dtype, row * (job->taps - 1) + k,

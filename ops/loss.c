@@ -113,7 +113,7 @@ static prony_status run(const prony_context *context, bool softmax)
     describe(context, softmax, &job);
     PRN_TRY(check_targets(context, &job));
     job.loss = context->scratch;
-    job.share = job.loss + job.positions;
+    job.share = job.loss ? job.loss + job.positions : NULL; /* nothing at all in an empty batch */
     prn_parallel_items(context->threads, job.positions, 8 * (int64_t)prn_value_bytes(job.x), run_positions, &job);
     const prony_value *y = prn_output(context, 0);
     if (!y) return PRONY_OK;

@@ -111,7 +111,7 @@ static prony_status infer_axis(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     if (axis_of(context) >= 0) return prn_infer_same(context);
-    return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d",
+    return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d",
                       (long long)((const lp_params *)context->params)->axis, context->inputs[0]->shape.rank);
 }
 

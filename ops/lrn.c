@@ -105,7 +105,7 @@ static prony_status check(const prony_context *context)
 {
     const int64_t size = ((const lrn_params *)context->params)->size;
     if (size >= 1 && size <= INT32_MAX) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "size %lld", (long long)size);
+    return prony_fail(context, PRONY_INVALID_MODEL, "size is %lld, wanted 1 or more", (long long)size);
 }
 
 static prony_status infer(const prony_context *context)

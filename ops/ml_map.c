@@ -283,6 +283,18 @@ static prony_status prepare_onehot(const prony_context *context, prn_prepared *o
     return lookup_prepare(context, &cats, out);
 }
 
+static prony_status refuse_element(const prony_context *context, const prony_value *x, int64_t i)
+{
+    const char *why = "is in no category, and zeros is 0";
+    if (x->dtype == PRONY_STRING) {
+        const prony_string *text = (const prony_string *)x->data + i;
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, '%.*s', %s", (long long)i,
+                          (int)(text->size < 40 ? text->size : 40), text->data, why);
+    }
+    return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, %g, %s", (long long)i,
+                      prn_get_f64(x->data, x->dtype, i), why);
+}
+
 static prony_status run_onehot(const prony_context *context)
 {
     const lookup *cats = context->state;
@@ -297,8 +309,7 @@ static prony_status run_onehot(const prony_context *context)
         if (index >= 0)
             y[i * cats->count + index] = 1.0f;
         else if (!((const map_params *)context->params)->zeros)
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld is in no category, and zeros is 0",
-                              (long long)i);
+            return refuse_element(context, x, i);
     }
     return PRONY_OK;
 }

@@ -1,5 +1,6 @@
 /* MeanVarianceNormalization: y = (x - mean) / (standard deviation + 1e-9), both taken over a set of axes, [0, 2, 3]
- * unless the node says otherwise. Owns nothing. Invariant: the elements that share a mean are one task's. */
+ * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not. Owns nothing.
+ * Invariant: the elements that share a mean are one task's. */
 #include "ops/chain.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
@@ -7,22 +8,28 @@
 
 typedef struct mvn_params {
     prn_ints axes;
+    int64_t across_channels, normalize_variance; /* before opset 9 */
 } mvn_params;
 
-static const prn_param attributes[] = {PRN_INTS(mvn_params, axes), {0}};
+static const prn_param attributes[] = {PRN_INTS(mvn_params, axes),
+                                       PRN_INT(mvn_params, across_channels, 0),
+                                       PRN_INT(mvn_params, normalize_variance, 1),
+                                       {0}};
 
 typedef struct mvn_job {
     const prony_value *x, *y;
     prn_chain chain;
     int64_t groups, count;
+    bool divided;
 } mvn_job;
 
 static bool job_of(const prony_context *context, mvn_job *job)
 {
-    static const int64_t usual[] = {0, 2, 3};
-    const prn_ints *given = &((const mvn_params *)context->params)->axes;
-    const int64_t *axes = given->present ? given->v : usual;
-    const size_t axis_count = given->present ? given->count : 3;
+    static const int64_t usual[] = {0, 2, 3, 1};
+    const mvn_params *params = context->params;
+    const bool early = context->node->opset < 9, listed = params->axes.present && !early;
+    const int64_t *axes = listed ? params->axes.v : usual;
+    const size_t axis_count = listed ? params->axes.count : early && params->across_channels ? 4 : 3;
     const prony_shape *shape = &context->inputs[0]->shape;
     bool reduced[PRONY_MAX_RANK] = {false};
     for (size_t i = 0; i < axis_count; i++) {
@@ -30,7 +37,11 @@ static bool job_of(const prony_context *context, mvn_job *job)
         if (!prn_axis_normalize(&axis, shape->rank)) return false;
         reduced[axis] = true;
     }
-    *job = (mvn_job){.x = context->inputs[0], .y = context->outputs[0], .groups = 1, .count = 1};
+    *job = (mvn_job){.x = context->inputs[0],
+                     .y = context->outputs[0],
+                     .groups = 1,
+                     .count = 1,
+                     .divided = !early || params->normalize_variance};
     for (int d = 0; d < shape->rank; d++) {
         prn_chain_add(&job->chain, shape->dim[d], reduced[d]);
         *(reduced[d] ? &job->count : &job->groups) *= shape->dim[d];
@@ -52,7 +63,7 @@ static void normalise_group(const mvn_job *job, int64_t group)
         const double deviation = prn_get_f64(job->x->data, dtype, cursor.offset) - sum / count;
         squares += deviation * deviation;
     }
-    const double divisor = sqrt(squares / count) + 1e-9;
+    const double divisor = job->divided ? sqrt(squares / count) + 1e-9 : 1.0;
     for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
         const double x = prn_get_f64(job->x->data, dtype, cursor.offset);
         prn_put_f64(job->y->data, dtype, cursor.offset, (x - sum / count) / divisor);
@@ -77,7 +88,7 @@ static prony_status infer(const prony_context *context)
     mvn_job job;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     if (job_of(context, &job)) return prn_infer_same(context);
-    return prony_fail(context, PRONY_INVALID_MODEL, "axes do not fit rank %d", context->inputs[0]->shape.rank);
+    return prony_fail(context, PRONY_INVALID_MODEL, "axes are outside of rank %d", context->inputs[0]->shape.rank);
 }
 
 static prony_status cost(const prony_context *context, prony_cost *cost)
@@ -96,7 +107,7 @@ static const prn_kernel kernels[] = {{.name = "mvn_reference", .backend = "refer
 const prn_op prn_op_mvn = {
     .name = "MeanVarianceNormalization",
     .domain = "",
-    .since_opset = 9,
+    .since_opset = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .min_outputs = 1,

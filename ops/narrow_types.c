@@ -13,35 +13,17 @@ enum { CHUNK = 256 };
     static const prn_float_format format_##name = {bits, mantissa, bias, max, overflow, nan, unsigned_zero};
 PRN_NARROW_FLOATS(DEFINE_FORMAT)
 
-/* Element i of an array of `bits`-wide codes, the first of them in the low bits of a byte. */
-static inline uint8_t code_get(const uint8_t *data, unsigned bits, int64_t i)
-{
-    if (bits == 8) return data[i];
-    const unsigned per_byte = 8 / bits, at = (unsigned)(i % per_byte) * bits;
-    return (uint8_t)(data[i / per_byte] >> at & ((1u << bits) - 1));
-}
-
-static inline void code_put(uint8_t *data, unsigned bits, int64_t i, uint8_t code)
-{
-    if (bits == 8) {
-        data[i] = code;
-        return;
-    }
-    const unsigned per_byte = 8 / bits, at = (unsigned)(i % per_byte) * bits, mask = (1u << bits) - 1;
-    const unsigned kept = at ? data[i / per_byte] : 0; /* the first in a byte clears those behind it */
-    data[i / per_byte] = (uint8_t)((kept & ~(mask << at)) | (code & mask) << at);
-}
-
 #define DEFINE_FLOAT_LOOPS(DTYPE, name, bits, mantissa, bias, max, overflow, nan, unsigned_zero)                       \
     static void load_##name(float *to, const uint8_t *from, int64_t first, int64_t n)                                  \
     {                                                                                                                  \
-        for (int64_t i = 0; i < n; i++) to[i] = prn_narrow_decode(&format_##name, code_get(from, bits, first + i));    \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            to[i] = prn_narrow_decode(&format_##name, prn_code_get(from, bits, first + i));                            \
     }                                                                                                                  \
     static void store_##name(uint8_t *to, const float *from, int64_t first, int64_t n, const prn_cast_rule *rule)      \
     {                                                                                                                  \
         const bool saturate = rule->saturate;                                                                          \
         for (int64_t i = 0; i < n; i++)                                                                                \
-            code_put(to, bits, first + i, prn_narrow_encode(&format_##name, from[i], saturate));                       \
+            prn_code_put(to, bits, first + i, prn_narrow_encode(&format_##name, from[i], saturate));                   \
     }
 PRN_NARROW_FLOATS(DEFINE_FLOAT_LOOPS)
 
@@ -72,12 +54,12 @@ static void store_e8m0(uint8_t *to, const float *from, int64_t first, int64_t n,
 static void load_integers(int8_t *to, const uint8_t *from, unsigned bits, bool is_signed, int64_t first, int64_t n)
 {
     const int flip = is_signed ? 1 << (bits - 1) : 0;
-    for (int64_t i = 0; i < n; i++) to[i] = (int8_t)((code_get(from, bits, first + i) ^ flip) - flip);
+    for (int64_t i = 0; i < n; i++) to[i] = (int8_t)((prn_code_get(from, bits, first + i) ^ flip) - flip);
 }
 
 static void store_integers(uint8_t *to, const int64_t *from, unsigned bits, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) code_put(to, bits, first + i, (uint8_t)from[i]);
+    for (int64_t i = 0; i < n; i++) prn_code_put(to, bits, first + i, (uint8_t)from[i]);
 }
 
 /* ---- the table */

@@ -83,6 +83,26 @@ static inline uint8_t prn_narrow_encode(const prn_float_format *format, float x,
     return (uint8_t)(code | sign);
 }
 
+/* Element i of an array of `bits`-wide codes, the first of them in the low bits of a byte. */
+static inline uint8_t prn_code_get(const uint8_t *data, unsigned bits, int64_t i)
+{
+    if (bits == 8) return data[i];
+    const unsigned per_byte = 8 / bits, at = (unsigned)(i % per_byte) * bits;
+    return (uint8_t)((unsigned)data[i / per_byte] >> at & ((1u << bits) - 1));
+}
+
+/* In ascending order: the first of a byte clears those behind it. */
+static inline void prn_code_put(uint8_t *data, unsigned bits, int64_t i, uint8_t code)
+{
+    if (bits == 8) {
+        data[i] = code;
+        return;
+    }
+    const unsigned per_byte = 8 / bits, at = (unsigned)(i % per_byte) * bits, mask = (1u << bits) - 1;
+    const unsigned kept = at ? data[i / per_byte] : 0;
+    data[i / per_byte] = (uint8_t)((kept & ~(mask << at)) | (code & mask) << at);
+}
+
 /* Powers of two from 2^-127 to 2^127 and NaN; signs and zero have no code of their own. */
 static inline float prn_e8m0_decode(uint8_t code)
 {

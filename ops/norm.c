@@ -160,7 +160,7 @@ static prony_status infer_layer_norm(const prony_context *context)
     const prony_value *x = context->inputs[0];
     const int64_t axis = layer_axis(context);
     if (axis < 0) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d",
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d",
                           (long long)((const norm_params *)context->params)->axis, x->shape.rank);
     }
     prn_affine scale, bias;

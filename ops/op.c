@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #define PRN_OP(symbol) extern const prn_op prn_op_##symbol;
@@ -77,7 +78,7 @@ static void param_set(const prn_param *param, const prn_attr *attr, char *field)
 {
     switch (param->type) {
     case PRN_PARAM_INT:
-        *(int64_t *)(void *)field = attr->i;
+        *(int64_t *)(void *)field = attr->type == PRN_ATTR_FLOAT ? (int64_t)attr->f : attr->i;
         break;
     case PRN_PARAM_FLOAT:
         *(float *)(void *)field = attr->f;
@@ -100,11 +101,15 @@ static void param_set(const prn_param *param, const prn_attr *attr, char *field)
     }
 }
 
-/* An empty list carries no type of its own in some encodings, so it passes for either list. */
-static bool attr_fits(const prn_param *param, const prn_attr *attr)
+/* An empty list carries no type of its own in some encodings, so it passes for either list. Opset 1 writes some whole
+ * numbers as floats. */
+static bool attr_fits(const prn_param *param, const prn_attr *attr, const prony_node *node)
 {
     if (attr->type == wanted_attr(param->type)) return true;
     switch (param->type) {
+    case PRN_PARAM_INT:
+        return attr->type == PRN_ATTR_FLOAT && node->opset == 1 && node->domain[0] == '\0' &&
+               fabsf(attr->f) < 0x1p24f && attr->f == truncf(attr->f);
     case PRN_PARAM_TENSOR:
         return attr->type == PRN_ATTR_SPARSE_TENSOR && attr->tensor;
     case PRN_PARAM_INTS:
@@ -130,7 +135,7 @@ prony_status prn_params_parse(const prn_op *op, const prony_node *node, void *pa
             param_default(param, field);
             continue;
         }
-        if (!attr_fits(param, attr)) {
+        if (!attr_fits(param, attr, node)) {
             return prn_fail(error, PRONY_INVALID_MODEL, "node '%s' (%s): attribute '%s' is of type %s, wanted %s",
                             node->name, node->op_type, param->name, prn_attr_type_name(attr->type),
                             prn_attr_type_name(wanted_attr(param->type)));
@@ -184,6 +189,16 @@ prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint6
         return cost_overflow(context);
     }
     return PRONY_OK;
+}
+
+bool prn_cost_add(prony_cost *to, const prony_cost *from)
+{
+    return prn_add_u64(&to->macs, to->macs, from->macs) && prn_add_u64(&to->madds, to->madds, from->madds) &&
+           prn_add_u64(&to->flops, to->flops, from->flops) && prn_add_u64(&to->special, to->special, from->special) &&
+           prn_add_u64(&to->int_ops, to->int_ops, from->int_ops) &&
+           prn_add_u64(&to->bytes_read, to->bytes_read, from->bytes_read) &&
+           prn_add_u64(&to->bytes_written, to->bytes_written, from->bytes_written) &&
+           prn_add_u64(&to->parameters, to->parameters, from->parameters);
 }
 
 /* ---- shape inference */

@@ -58,6 +58,7 @@ typedef struct prn_param {
 #define PRN_INTS_REQUIRED(params, field) {#field, PRN_PARAM_INTS, offsetof(params, field), true, 0, 0, NULL}
 #define PRN_FLOATS(params, field) {#field, PRN_PARAM_FLOATS, offsetof(params, field), false, 0, 0, NULL}
 #define PRN_TENSOR(params, field) {#field, PRN_PARAM_TENSOR, offsetof(params, field), false, 0, 0, NULL}
+#define PRN_GRAPH(params, field) {#field, PRN_PARAM_GRAPH, offsetof(params, field), false, 0, 0, NULL}
 #define PRN_GRAPH_REQUIRED(params, field) {#field, PRN_PARAM_GRAPH, offsetof(params, field), true, 0, 0, NULL}
 
 /* ---- post-operations: what a rewrite attaches to a contraction -------------------------------------------------- */
@@ -139,6 +140,8 @@ typedef struct prn_host {
     prony_status (*text_take)(const prony_context *context, size_t bytes, char **text);
     /* How many trips one Loop may make. */
     int64_t (*trip_limit)(const prony_context *context);
+    /* Adds work of the operator's own to what its subgraphs execute in this run. Only for operators with subgraphs. */
+    prony_status (*work_add)(const prony_context *context, const prony_cost *cost);
 } prn_host;
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------ */
@@ -221,6 +224,9 @@ prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost
                                   uint64_t special_per_element);
 /* macs, and the flops (2 each) or int_ops they are; checked for overflow. */
 prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint64_t macs, bool integer);
+
+/* to += from, checked; facts are left alone. false: overflow. */
+PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 

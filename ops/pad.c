@@ -2,6 +2,7 @@
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
 #include "ops/copy_nd.h"
+#include "ops/narrow_types.h"
 
 #include <string.h>
 
@@ -112,9 +113,7 @@ static prony_status pad_infer(const prony_context *context)
     prony_shape shape = in->shape;
     pad_plan plan;
     bool known;
-    PRN_TRY(prn_check_movable(context, 0));
-    if (in->dtype == PRONY_STRING)
-        return prony_fail(context, PRONY_UNSUPPORTED, "tensors of strings are not supported");
+    PRN_TRY(prn_check_tensor(context, 0));
     if (value && (value->dtype != in->dtype || prony_shape_numel(&value->shape) != 1)) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "constant_value is %s, wanted one %s",
@@ -164,8 +163,9 @@ typedef struct pad_work {
     pad_plan plan;
     const prony_value *in, *out;
     int64_t strides[PRONY_MAX_RANK];
-    size_t width;
-    unsigned char constant[16];
+    size_t width;  /* 0: less than a byte */
+    unsigned bits; /* of an element, then */
+    unsigned char constant[sizeof(prony_string)];
 } pad_work;
 
 /* Rows of the result, and in the input, of the outer axes of row number `row`; -1 if the whole row is constant. */
@@ -240,7 +240,8 @@ static prony_status pad_constant(const prony_context *context, pad_work *work)
     float value = ((const pad_params *)context->params)->value;
     const prony_value *given = prn_input(context, 2);
     if (context->node->opset >= 11) {
-        if (given) memcpy(work->constant, given->data, work->width);
+        if (given && work->width > 0) memcpy(work->constant, given->data, work->width);
+        if (given && work->width == 0) work->constant[0] = prn_code_get(given->data, work->bits, 0);
         return PRONY_OK;
     }
     double wide = (double)value;
@@ -260,6 +261,7 @@ static prony_status pad_begin(const prony_context *context, pad_work *work)
     bool known;
     *work = (pad_work){.in = context->inputs[0], .out = context->outputs[0]};
     work->width = prn_copy_width(work->in->dtype);
+    work->bits = (unsigned)prn_dtype_bits(work->in->dtype);
     PRN_TRY(pad_read(context, &work->plan, &known));
     prn_shape_strides(&work->in->shape, work->strides);
     return pad_constant(context, work);
@@ -278,7 +280,7 @@ static prony_status pad_native(const prony_context *context)
 
 static bool pad_has_rows(const prony_context *context)
 {
-    return context->inputs[0]->shape.rank > 0;
+    return context->inputs[0]->shape.rank > 0 && prn_copy_width(context->inputs[0]->dtype) > 0;
 }
 
 static prony_status pad_reference(const prony_context *context)
@@ -294,6 +296,11 @@ static prony_status pad_reference(const prony_context *context)
             int64_t index = pad_index(work.plan.mode, at, work.in->shape.dim[axis]);
             rest /= shape->dim[axis];
             offset = index < 0 ? -1 : offset + index * work.strides[axis];
+        }
+        if (work.width == 0) {
+            prn_code_put(work.out->data, work.bits, element,
+                         offset < 0 ? work.constant[0] : prn_code_get(work.in->data, work.bits, offset));
+            continue;
         }
         const unsigned char *from =
             (const unsigned char *)work.in->data + (offset < 0 ? 0 : offset) * (int64_t)work.width;

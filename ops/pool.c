@@ -185,12 +185,13 @@ static void pool_row(const job *job, int64_t index)
     const int64_t at[PRN_WINDOW_AXES] = {z, row, 0};
     reach reach;
     find_reach(window, at, &reach);
+    prn_window_useful(window, 2, &reach.first[2], &reach.last[2]);
     for (int64_t i = 0; i < width; i++) y[i] = job->average ? 0.0f : -INFINITY;
     for (int64_t i = reach.first[0]; i < reach.last[0]; i++) {
         for (int64_t j = reach.first[1]; j < reach.last[1]; j++) {
             int64_t in_row =
                 (reach.start[0] + i * window->dilation[0]) * window->in[1] + reach.start[1] + j * window->dilation[1];
-            for (int64_t t = 0; t < window->kernel[2]; t++) {
+            for (int64_t t = reach.first[2]; t < reach.last[2]; t++) {
                 int64_t shift = t * window->dilation[2] - window->pad_begin[2], first, last;
                 prn_window_outputs(window, t, &first, &last);
                 const float *x = plane + (in_row * window->in[2] + first * window->stride[2] + shift) * lanes;
@@ -473,7 +474,7 @@ const prn_op prn_op_average_pool = {.name = "AveragePool",
 
 const prn_op prn_op_lp_pool = {.name = "LpPool",
                                .domain = "",
-                               .since_opset = 2,
+                               .since_opset = 1,
                                .min_inputs = 1,
                                .max_inputs = 1,
                                .min_outputs = 1,

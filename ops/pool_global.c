@@ -273,7 +273,7 @@ const prn_op prn_op_global_max_pool = {.name = "GlobalMaxPool",
 
 const prn_op prn_op_global_lp_pool = {.name = "GlobalLpPool",
                                       .domain = "",
-                                      .since_opset = 2,
+                                      .since_opset = 1,
                                       .min_inputs = 1,
                                       .max_inputs = 1,
                                       .min_outputs = 1,

@@ -145,6 +145,35 @@ static void finish(const pool *p, const int32_t *sums, const int64_t *taps, cons
     prn_quantize_run(p->y, p->type, at, values, zero, n, &rule);
 }
 
+/* What a run of outputs meets of the input: n of them from position `column` (and channel `first_lane`) of row `row` on. */
+typedef struct run {
+    int64_t base, row, column, n;
+    int64_t from[PRN_WINDOW_AXES], to[PRN_WINDOW_AXES]; /* taps that meet the input somewhere */
+} run;
+
+/* Adds one row of every window, which starts at element `start` of the input's positions. */
+static void add_tap_row(const pool *p, const run *r, int64_t start, int32_t *sums)
+{
+    const prn_window *w = &p->window;
+    for (int64_t kx = r->from[2]; kx < r->to[2]; kx++) {
+        const int64_t shift = kx * w->dilation[2] - w->pad_begin[2];
+        int64_t first, last;
+        prn_window_outputs(w, kx, &first, &last);
+        if (p->last) {
+            const int64_t x = r->column * w->stride[2] + shift;
+            if (r->column >= first && r->column < last)
+                add_codes(p, sums, r->base + (start + x) * p->channels, 1, r->n);
+            continue;
+        }
+        if (first < r->column) first = r->column;
+        if (last > r->column + r->n) last = r->column + r->n;
+        if (first < last) {
+            add_codes(p, sums + (first - r->column), r->base + start + first * w->stride[2] + shift, w->stride[2],
+                      last - first);
+        }
+    }
+}
+
 /* Adds to the sums of n outputs, from position `column` (and channel `first_lane`) of a row on, what their windows
  * hold.
  */
@@ -153,31 +182,18 @@ static void add_window_rows(const pool *p, int64_t plane, int64_t row, int64_t c
 {
     const prn_window *w = &p->window;
     const int64_t lanes = p->last ? p->channels : 1;
-    const int64_t base = plane * prn_window_volume(w->in) * lanes + first_lane;
+    run r = {plane * prn_window_volume(w->in) * lanes + first_lane, row, column, n, {0}, {0}};
     const bool whole_row =
         !p->last && w->out[2] == 1 && w->kernel[2] == w->in[2] && w->pad_begin[2] == 0 && w->dilation[2] == 1;
-    for (int64_t t = 0; t < w->kernel[0] * w->kernel[1]; t++) {
-        const int64_t start = prn_window_row(w, row, t / w->kernel[1], t % w->kernel[1]);
-        if (start < 0) continue;
-        if (whole_row) {
-            sums[0] += sum_codes(p, base + start, w->in[2]);
-            continue;
-        }
-        for (int64_t kx = 0; kx < w->kernel[2]; kx++) {
-            const int64_t shift = kx * w->dilation[2] - w->pad_begin[2];
-            int64_t first, last;
-            prn_window_outputs(w, kx, &first, &last);
-            if (p->last) {
-                const int64_t x = column * w->stride[2] + shift;
-                if (column >= first && column < last) add_codes(p, sums, base + (start + x) * lanes, 1, n);
-                continue;
-            }
-            if (first < column) first = column;
-            if (last > column + n) last = column + n;
-            if (first < last) {
-                add_codes(p, sums + (first - column), base + start + first * w->stride[2] + shift, w->stride[2],
-                          last - first);
-            }
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) prn_window_useful(w, a, &r.from[a], &r.to[a]);
+    for (int64_t kz = r.from[0]; kz < r.to[0]; kz++) {
+        for (int64_t ky = r.from[1]; ky < r.to[1]; ky++) {
+            const int64_t start = prn_window_row(w, row, kz, ky);
+            if (start < 0) continue;
+            if (whole_row)
+                sums[0] += sum_codes(p, r.base + start, w->in[2]);
+            else
+                add_tap_row(p, &r, start, sums);
         }
     }
 }
@@ -232,7 +248,9 @@ static prony_status run_native(const prony_context *context, bool global)
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
     const int64_t lanes = p.last ? p.channels : 1;
     p.rows = (p.last ? p.batch : p.batch * p.channels) * p.window.out[0] * p.window.out[1];
-    p.rows_per_task = TASK_TAPS / (p.window.out[2] * lanes * prn_window_volume(p.window.kernel)) + 1;
+    int64_t taps; /* a window may reach far into padding */
+    if (__builtin_mul_overflow(p.window.out[2] * lanes, prn_window_volume(p.window.kernel), &taps)) taps = INT64_MAX;
+    p.rows_per_task = TASK_TAPS / taps + 1;
     prn_parallel_tasks(context->threads, (p.rows + p.rows_per_task - 1) / p.rows_per_task, pool_task, &p);
     return PRONY_OK;
 }
@@ -242,24 +260,25 @@ static prony_status run_native(const prony_context *context, bool global)
 static double reference_average(const pool *p, int64_t image, int64_t channel, const int64_t at[PRN_WINDOW_AXES])
 {
     const prn_window *w = &p->window;
+    const int64_t volume = prn_window_volume(w->in);
+    int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES], divisor = 1;
     double sum = 0;
-    int64_t divisor = 1;
-    for (int64_t k = 0; k < prn_window_volume(w->kernel); k++) {
-        const int64_t tap[] = {k / (w->kernel[1] * w->kernel[2]), k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
-        int64_t place = 0;
-        bool inside = true;
-        for (int a = 0; a < PRN_WINDOW_AXES; a++) {
-            const int64_t x = at[a] * w->stride[a] - w->pad_begin[a] + tap[a] * w->dilation[a];
-            inside = inside && x >= 0 && x < w->in[a];
-            place = place * w->in[a] + x;
-        }
-        if (!inside) continue;
-        const int64_t volume = prn_window_volume(w->in);
-        const int64_t index = p->last ? (image * volume + place) * p->channels + channel
-                                      : (image * p->channels + channel) * volume + place;
-        sum += (double)prn_dequantize_one(p->x, p->type, index, p->from.zero, 1.0f);
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        start[a] = at[a] * w->stride[a] - w->pad_begin[a];
+        prn_window_clip(w, a, start[a], &first[a], &last[a]);
+        divisor *= prn_window_taps(w, a, at[a], p->padding);
     }
-    for (int a = 0; a < PRN_WINDOW_AXES; a++) divisor *= prn_window_taps(w, a, at[a], p->padding);
+    for (int64_t kz = first[0]; kz < last[0]; kz++) {
+        for (int64_t ky = first[1]; ky < last[1]; ky++) {
+            for (int64_t kx = first[2]; kx < last[2]; kx++) {
+                const int64_t z = start[0] + kz * w->dilation[0], y = start[1] + ky * w->dilation[1];
+                const int64_t place = (z * w->in[1] + y) * w->in[2] + start[2] + kx * w->dilation[2];
+                const int64_t index = p->last ? (image * volume + place) * p->channels + channel
+                                              : (image * p->channels + channel) * volume + place;
+                sum += (double)prn_dequantize_one(p->x, p->type, index, p->from.zero, 1.0f);
+            }
+        }
+    }
     return (double)((float)sum * p->from.scale / (float)divisor);
 }
 

@@ -130,6 +130,7 @@ static prony_status quantize_native(const prony_context *context)
 {
     quantize_job job;
     PRN_TRY(quantize_job_make(context, &job));
+    job.quant.no_zero = -0.0f;
     job.quotient = quotient_type(context);
     prn_parallel_range(context->threads, prony_shape_numel(&context->inputs[X]->shape), PRN_QUANT_GRAIN, quantize_range,
                        &job);
@@ -142,6 +143,7 @@ static prony_status quantize_reference(const prony_context *context)
     const prony_dtype quotient = quotient_type(context);
     quantize_job job;
     PRN_TRY(quantize_job_make(context, &job));
+    job.quant.no_zero = -0.0f;
     for (int64_t i = 0; i < prony_shape_numel(&x->shape); i++) {
         float scale, zero;
         uint32_t rounded;

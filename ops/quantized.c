@@ -76,8 +76,9 @@ prony_status prn_quant_read(const prony_context *context, const prony_shape *sha
 
 void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero)
 {
+    const float none = quant->no_zero;
     if (quant->uniform) {
-        const float s = prn_quant_get(quant->scale, 0), z = quant->zero ? prn_quant_get(quant->zero, 0) : 0.0f;
+        const float s = prn_quant_get(quant->scale, 0), z = quant->zero ? prn_quant_get(quant->zero, 0) : none;
         for (int64_t i = 0; i < n; i++) scale[i] = s;
         for (int64_t i = 0; i < n; i++) zero[i] = z;
         return;
@@ -88,9 +89,9 @@ void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *sca
         if (quant->blocks > 0) {
             const int64_t base = (line / quant->axis * quant->blocks + a / quant->block) * quant->inner + at;
             for (int64_t i = 0; i < run; i++) scale[i] = prn_quant_get(quant->scale, base + i);
-            for (int64_t i = 0; i < run; i++) zero[i] = quant->zero ? prn_quant_get(quant->zero, base + i) : 0.0f;
+            for (int64_t i = 0; i < run; i++) zero[i] = quant->zero ? prn_quant_get(quant->zero, base + i) : none;
         } else {
-            const float s = prn_quant_get(quant->scale, a), z = quant->zero ? prn_quant_get(quant->zero, a) : 0.0f;
+            const float s = prn_quant_get(quant->scale, a), z = quant->zero ? prn_quant_get(quant->zero, a) : none;
             for (int64_t i = 0; i < run; i++) scale[i] = s;
             for (int64_t i = 0; i < run; i++) zero[i] = z;
         }

@@ -19,7 +19,8 @@
 enum { PRN_QUANT_CHUNK = 256, PRN_QUANT_GRAIN = 8192 };
 
 typedef struct prn_quant {
-    const prony_value *scale, *zero; /* zero NULL: 0 everywhere */
+    const prony_value *scale, *zero; /* zero NULL: no_zero everywhere */
+    float no_zero;                   /* 0, or -0: what leaves the sign of a zero alone when it is added */
     int64_t axis, inner;             /* extents: of the axis, of what lies below it */
     int64_t block, blocks;           /* blocks 0: not blocked */
     bool uniform;                    /* per tensor */

@@ -176,7 +176,7 @@ static prony_status infer_multinomial(const prony_context *context)
     const prony_value *x = context->inputs[0];
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     PRN_TRY(prn_check_rank(context, 0, 2, 2));
-    if (x->shape.dim[1] == 0) return prony_fail(context, PRONY_SHAPE_MISMATCH, "there are no classes to choose from");
+    if (x->shape.dim[1] == 0) return prony_fail(context, PRONY_SHAPE_MISMATCH, "there are 0 classes to choose from");
     const prony_shape shape = prn_shape_make(2, (const int64_t[]){x->shape.dim[0], params->sample_size});
     prn_set_output(context, 0, params->dtype == PRN_ABSENT ? PRONY_INT32 : (prony_dtype)params->dtype, &shape);
     return PRONY_OK;

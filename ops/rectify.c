@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "ops/elementwise.h"
 #include "ops/broadcast.h"
-#include "ops/number.h"
+#include "ops/narrow_types.h"
 
 #include <float.h>
 
@@ -274,13 +274,24 @@ typedef struct test_job {
     bool nan, low, high;
 } test_job;
 
+static bool passes(const test_job *job, double x)
+{
+    return (job->nan && x != x) || (job->low && x == -(double)INFINITY) || (job->high && x == (double)INFINITY);
+}
+
 static void test_range(void *argument, int64_t begin, int64_t end)
 {
     const test_job *job = argument;
-    for (int64_t i = begin; i < end; i++) {
-        const double x = prn_get_f64(job->in->data, job->in->dtype, i);
-        job->y[i] =
-            (job->nan && x != x) || (job->low && x == -(double)INFINITY) || (job->high && x == (double)INFINITY);
+    const prn_cast_rule any = {0};
+    float piece[256];
+    if (!prn_dtype_is_narrow(job->in->dtype)) {
+        for (int64_t i = begin; i < end; i++) job->y[i] = passes(job, prn_get_f64(job->in->data, job->in->dtype, i));
+        return;
+    }
+    for (int64_t first = begin; first < end; first += 256) {
+        const int64_t n = end - first < 256 ? end - first : 256;
+        prn_cast(piece, PRONY_FLOAT32, 0, job->in->data, job->in->dtype, first, n, &any);
+        for (int64_t i = 0; i < n; i++) job->y[first + i] = passes(job, (double)piece[i]);
     }
 }
 
@@ -304,7 +315,7 @@ static prony_status run_isinf(const prony_context *context)
 
 static prony_status infer_test(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT | PRN_TYPES_FLOAT8));
     prn_set_output(context, 0, PRONY_BOOL, &context->inputs[0]->shape);
     return PRONY_OK;
 }

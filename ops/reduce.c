@@ -20,6 +20,12 @@ static const prn_param attributes[] = {PRN_INTS(reduce_params, axes),
 
 typedef enum reduce_kind { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE } reduce_kind;
 
+/* Whether reducing a single element gives that element. */
+static bool keeps_one(reduce_kind kind)
+{
+    return kind != L1 && kind != L2 && kind != LOG_SUM && kind != SUM_SQUARE;
+}
+
 /* ---- which axes */
 
 typedef struct axis_set {
@@ -48,7 +54,7 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
     for (size_t i = 0; i < count; i++) {
         int64_t axis = axes[i];
         if (!prn_axis_normalize(&axis, rank)) {
-            return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axes[i],
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes[i],
                               rank);
         }
         set->reduced[axis] = true;
@@ -168,10 +174,13 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
 {
     const reduce_job *job = argument;
     const prony_dtype dtype = job->x->dtype;
+    const bool no_extreme = dtype == PRONY_BOOL && job->count == 0 && (job->kind == MAX || job->kind == MIN);
     const bool real = prn_dtype_is_float(dtype) || job->kind == L2 || job->kind == LOG_SUM ||
                       job->kind == LOG_SUM_EXP || job->count == 0;
     for (int64_t output = begin; output < end; output++) {
-        if (real) {
+        if (no_extreme) {
+            prn_put_i64(job->y->data, dtype, output, job->kind == MIN);
+        } else if (real) {
             double top = job->kind == LOG_SUM_EXP ? reduce_f64(job, MAX, output, 0.0) : 0.0;
             if (isinf(top)) top = 0.0;
             prn_put_f64(job->y->data, dtype, output, reduce_f64(job, job->kind, output, top));
@@ -186,7 +195,7 @@ static prony_status run_reference(const prony_context *context, reduce_kind kind
     axis_set set;
     PRN_TRY(axes_of(context, &set));
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
-    if (set.noop) {
+    if (set.noop && keeps_one(kind)) {
         prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
         return PRONY_OK;
     }
@@ -385,7 +394,7 @@ static prony_status cost_kind(const prony_context *context, prony_cost *cost, re
     const uint64_t outputs = prn_output_elements(context);
     prn_cost_fact(cost, "input_elements", (int64_t)inputs);
     prn_cost_fact(cost, "output_elements", (int64_t)outputs);
-    if (set.noop || inputs == 0) return PRONY_OK;
+    if ((set.noop && keeps_one(kind)) || inputs == 0) return PRONY_OK;
     const struct kind_cost *each = &kind_costs[kind];
     PRN_TRY(prn_cost_elementwise(context, cost, inputs - outputs, 1, 0));
     PRN_TRY(prn_cost_elementwise(context, cost, inputs, each->before, each->before_special));

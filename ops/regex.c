@@ -39,6 +39,7 @@ typedef struct parser {
     size_t size, at;
     unsigned flags;
     int depth;
+    bool quoted; /* between \Q and \E, where every character stands for itself */
     prony_error *error;
 } parser;
 
@@ -449,11 +450,31 @@ static prony_status parse_repetitions(parser *p, size_t begin)
     return PRONY_OK;
 }
 
+static prony_status parse_quoted(parser *p)
+{
+    size_t first = p->regex->range_count;
+    uint32_t c = next_code(p->pattern, p->size, &p->at);
+    PRN_TRY(add_folded(p, c, c));
+    return end_class(p, first, false);
+}
+
+/* Moves past the mark that begins or ends a quotation, if it stands here. */
+static bool quotation_mark(parser *p)
+{
+    const char letter = p->quoted ? 'E' : 'Q';
+    if (p->size - p->at < 2 || p->pattern[p->at] != '\\' || p->pattern[p->at + 1] != letter) return false;
+    p->quoted = !p->quoted;
+    p->at += 2;
+    return true;
+}
+
 static prony_status parse_sequence(parser *p)
 {
-    while (p->at < p->size && p->pattern[p->at] != '|' && p->pattern[p->at] != ')') {
+    while (p->at < p->size && (p->quoted || (p->pattern[p->at] != '|' && p->pattern[p->at] != ')'))) {
+        if (quotation_mark(p)) continue;
         size_t begin = p->regex->size;
-        PRN_TRY(parse_atom(p));
+        PRN_TRY(p->quoted ? parse_quoted(p) : parse_atom(p));
+        if (p->quoted && !quotation_mark(p)) continue;
         PRN_TRY(parse_repetitions(p, begin));
     }
     return PRONY_OK;

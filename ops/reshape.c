@@ -88,7 +88,7 @@ static prony_status reshape_infer(const prony_context *context)
     int64_t wanted[PRONY_MAX_RANK];
     size_t count;
     bool known;
-    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_tensor(context, 0));
     PRN_TRY(read_wanted(context, wanted, &count, &known));
     if (!known) return set_unknown(context);
     int inferred = -1;
@@ -147,7 +147,7 @@ static prony_status flatten_infer(const prony_context *context)
     const flatten_params *params = context->params;
     const prony_value *in = context->inputs[0];
     int64_t axis = params->axis;
-    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_tensor(context, 0));
     if (axis != in->shape.rank && !prn_axis_normalize(&axis, in->shape.rank)) {
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           in->shape.rank);
@@ -203,7 +203,7 @@ static prony_status squeeze_infer(const prony_context *context)
     size_t count;
     bool known, given;
     uint32_t mask;
-    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_tensor(context, 0));
     PRN_TRY(read_axes(context, axes, &count, &known, &given));
     if (!known) return set_unknown(context);
     PRN_TRY(axes_mask(context, axes, count, in->shape.rank, &mask));
@@ -227,7 +227,7 @@ static prony_status unsqueeze_infer(const prony_context *context)
     size_t count;
     bool known, given;
     uint32_t mask;
-    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_tensor(context, 0));
     PRN_TRY(read_axes(context, axes, &count, &known, &given));
     if (!given) return prony_fail(context, PRONY_INVALID_MODEL, "there are no axes");
     if (!known) return set_unknown(context);
@@ -275,7 +275,7 @@ static prony_status identity_infer(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = prn_output(context, 0);
-    if (in->kind == PRONY_TENSOR && in->dtype != PRONY_UNDEFINED) PRN_TRY(prn_check_movable(context, 0));
+    if (in->kind == PRONY_TENSOR && in->dtype != PRONY_UNDEFINED) PRN_TRY(prn_check_tensor(context, 0));
     if (out) {
         out->kind = in->kind;
         out->dtype = in->dtype;

@@ -16,6 +16,7 @@ typedef struct resize_params {
     int64_t exclude_outside, antialias;
     prn_ints axes;
     prn_floats scales;
+    float height_scale, width_scale; /* Upsample of opset 1 */
 } resize_params;
 
 static const prn_param resize_attributes[] = {PRN_STRING(resize_params, mode, "nearest"),
@@ -29,8 +30,11 @@ static const prn_param resize_attributes[] = {PRN_STRING(resize_params, mode, "n
                                               PRN_INTS(resize_params, axes),
                                               {0}};
 
-static const prn_param upsample_attributes[] = {
-    PRN_STRING(resize_params, mode, "nearest"), PRN_FLOATS(resize_params, scales), {0}};
+static const prn_param upsample_attributes[] = {PRN_STRING(resize_params, mode, "nearest"),
+                                                PRN_FLOATS(resize_params, scales),
+                                                PRN_FLOAT(resize_params, height_scale, 0),
+                                                PRN_FLOAT(resize_params, width_scale, 0),
+                                                {0}};
 
 /* ---- attributes */
 
@@ -61,6 +65,18 @@ static bool is_upsample(const prony_context *context)
     return strcmp(context->node->op_type, "Upsample") == 0;
 }
 
+/* Upsample before opset 7: scales of the last two of four axes, and a name of its own for linear. */
+static bool first_form(const prony_context *context)
+{
+    return is_upsample(context) && context->node->opset < 7;
+}
+
+static const char *mode_of(const prony_context *context)
+{
+    const char *mode = ((const resize_params *)context->params)->mode;
+    return first_form(context) && strcmp(mode, "bilinear") == 0 ? "linear" : mode;
+}
+
 static prony_status resize_check(const prony_context *context)
 {
     const resize_params *params = context->params;
@@ -69,7 +85,7 @@ static prony_status resize_check(const prony_context *context)
         const char *what, *value;
         const char *const *names;
     } choices[] = {
-        {"mode", params->mode, mode_names},
+        {"mode", mode_of(context), mode_names},
         {"coordinate_transformation_mode", params->coordinate_transformation_mode, coordinate_names},
         {"nearest_mode", params->nearest_mode, rounding_names},
         {"keep_aspect_ratio_policy", params->keep_aspect_ratio_policy, policy_names},
@@ -80,8 +96,9 @@ static prony_status resize_check(const prony_context *context)
                               choices[i].value);
         }
     }
-    if (is_upsample(context) && context->node->opset < 9 && !params->scales.present) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'scales' is missing");
+    if (first_form(context) ? !(params->height_scale > 0 && params->width_scale > 0)
+                            : is_upsample(context) && context->node->opset < 9 && !params->scales.present) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "scales are missing or not above 0");
     }
     return PRONY_OK;
 }
@@ -89,7 +106,7 @@ static prony_status resize_check(const prony_context *context)
 static void read_modes(const prony_context *context, prn_resize *resize)
 {
     const resize_params *params = context->params;
-    *resize = (prn_resize){.mode = (prn_resize_mode)find_name(mode_names, params->mode),
+    *resize = (prn_resize){.mode = (prn_resize_mode)find_name(mode_names, mode_of(context)),
                            .cubic_a = params->cubic_coeff_a,
                            .extrapolation = params->extrapolation_value,
                            .exclude_outside = params->exclude_outside != 0,
@@ -198,7 +215,14 @@ static prony_status read_extents(const prony_context *context, prn_resize *resiz
         }
     }
     bool attribute = is_upsample(context) && context->node->opset < 9;
-    if (attribute ? params->scales.count != count : !scales && !sizes) {
+    const float *given = params->scales.v;
+    size_t given_count = params->scales.count;
+    const float last_two[] = {1, 1, params->height_scale, params->width_scale};
+    if (first_form(context)) {
+        given = last_two;
+        given_count = 4;
+    }
+    if (attribute ? given_count != count : !scales && !sizes) {
         return prony_fail(context, PRONY_INVALID_MODEL, "wanted scales or sizes for %zu axes", count);
     }
     *known = attribute || (sizes ? sizes->data : scales->data);
@@ -207,7 +231,7 @@ static prony_status read_extents(const prony_context *context, prn_resize *resiz
     for (size_t i = 0; i < count; i++) {
         prn_resize_axis *axis = &resize->axis[axes[i]];
         if (!sizes) {
-            PRN_TRY(apply_scale(context, axis, attribute ? params->scales.v[i] : ((const float *)scales->data)[i]));
+            PRN_TRY(apply_scale(context, axis, attribute ? given[i] : ((const float *)scales->data)[i]));
         }
         if (!region || !region->data) continue;
         axis->start = (float)prn_get_f64(region->data, region->dtype, (int64_t)i);
@@ -419,7 +443,8 @@ static prony_status resize_prepare(const prony_context *context, prn_prepared *o
     bool known;
     int64_t doubles = 0;
     PRN_TRY(prn_resize_read(context, &resize, &known));
-    if (known && resize.antialias) PRN_TRY(prn_resize_antialias_space(context, &resize, &doubles));
+    if (known && resize.antialias && prony_shape_numel(&context->outputs[0]->shape) > 0)
+        PRN_TRY(prn_resize_antialias_space(context, &resize, &doubles));
     out->scratch_bytes = (size_t)doubles * sizeof(double);
     return PRONY_OK;
 }
@@ -493,7 +518,7 @@ const prn_op prn_op_resize = {.name = "Resize",
 
 const prn_op prn_op_upsample = {.name = "Upsample",
                                 .domain = "",
-                                .since_opset = 7,
+                                .since_opset = 1,
                                 .min_inputs = 1,
                                 .max_inputs = 2,
                                 .min_outputs = 1,

@@ -173,7 +173,7 @@ static const prn_param trilu_attributes[] = {PRN_INT(trilu_params, upper, 1), {0
 static prony_status trilu_infer(const prony_context *context)
 {
     const prony_value *k = prn_input(context, 1);
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL));
+    PRN_TRY(prn_check_movable(context, 0));
     PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(PRONY_INT64)));
     if (k && prony_shape_numel(&k->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "k is no scalar");

@@ -228,7 +228,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out, boo
     line_job job = {.direct = direct};
     PRN_TRY(describe(context, &job.t));
     if (job.t.shape.rank < 0) return prony_fail(context, PRONY_INTERNAL, "the length is not known");
-    out->scratch_bytes = (size_t)lay_out(&job, NULL) * sizeof(prn_complex);
+    if (job.t.lines > 0) out->scratch_bytes = (size_t)lay_out(&job, NULL) * sizeof(prn_complex);
     return PRONY_OK;
 }
 
@@ -238,6 +238,7 @@ static prony_status run(const prony_context *context, bool direct)
     bool known = true;
     PRN_TRY(describe(context, &job.t));
     if (is_stft(context)) PRN_TRY(read_scalar(context, 1, 0, &job.frame_step, &known));
+    if (job.t.lines == 0) return PRONY_OK;
     lay_out(&job, context->scratch);
     if (direct) {
         for (int64_t k = 0; k < job.t.length; k++) {

@@ -73,7 +73,7 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
 static void cut_axis(window *w, int axis, int64_t dim, int64_t start, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
-    start = clamp(start < 0 ? start + dim : start, step > 0 ? 0 : low, high);
+    start = dim == 0 ? low : clamp(start < 0 ? start + dim : start, 0, high);
     end = clamp(end < 0 ? end + dim : end, low, high);
     int64_t span = step > 0 ? end - start : start - end;
     uint64_t stride = step > 0 ? (uint64_t)step : UINT64_C(0) - (uint64_t)step;

@@ -167,7 +167,7 @@ static prony_status infer(const prony_context *context)
     int64_t axis;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
     if (!axis_of(context, &axis)) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis,
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
                           context->inputs[0]->shape.rank);
     }
     return prn_infer_same(context);

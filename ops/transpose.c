@@ -9,8 +9,14 @@ static prony_status run_copy(const prony_context *context, prn_copy (*describe)(
                              prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    const size_t width = prn_copy_width(in->dtype);
     prn_copy copy = describe(context);
-    execute(context->threads, prn_copy_width(in->dtype), &copy, in->data, context->outputs[0]->data);
+    if (width > 0) {
+        execute(context->threads, width, &copy, in->data, out->data);
+    } else {
+        prn_copy_packed(in->dtype, &copy, in->data, out->data);
+    }
     return PRONY_OK;
 }
 
@@ -34,7 +40,7 @@ static prony_status transpose_infer(const prony_context *context)
     const prony_value *in = context->inputs[0];
     prony_shape shape = {.rank = in->shape.rank};
     uint32_t seen = 0;
-    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_tensor(context, 0));
     if (params->perm.present && params->perm.count != (size_t)in->shape.rank) {
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "perm has %zu entries, the input rank %d", params->perm.count,
                           in->shape.rank);

@@ -72,6 +72,15 @@ static inline void prn_window_clip(const prn_window *window, int axis, int64_t s
     if (*first > *last) *first = *last;
 }
 
+/* Kernel positions [first, last) along one axis that fall inside the input at any output position: a kernel may reach far
+ * into the padding, which nothing should walk through. */
+static inline void prn_window_useful(const prn_window *window, int axis, int64_t *first, int64_t *last)
+{
+    int64_t none;
+    prn_window_clip(window, axis, (window->out[axis] - 1) * window->stride[axis] - window->pad_begin[axis], first, &none);
+    prn_window_clip(window, axis, -window->pad_begin[axis], &none, last);
+}
+
 /* Taps along one axis of the window at output position `at`: those inside the input, or inside the padded input. */
 static inline int64_t prn_window_taps(const prn_window *window, int axis, int64_t at, bool padding)
 {

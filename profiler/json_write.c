@@ -3,11 +3,11 @@
 #include "profiler/json_write.h"
 
 #include "profiler/number_text.h"
+#include "profiler/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void flush(prn_json *json)
@@ -54,22 +54,6 @@ prony_status prn_json_end(prn_json *json)
     return json->status;
 }
 
-/* Bytes of the valid UTF-8 sequence at `s`; 0 if there is none. Rejects overlong forms and surrogates. */
-static size_t utf8_sequence(const unsigned char *s)
-{
-    if (s[0] < 0x80) return 1;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf) return (s[1] & 0xc0) == 0x80 ? 2 : 0;
-    if (s[0] >= 0xe0 && s[0] <= 0xef) {
-        unsigned char low = s[0] == 0xe0 ? 0xa0 : 0x80, high = s[0] == 0xed ? 0x9f : 0xbf;
-        return s[1] >= low && s[1] <= high && (s[2] & 0xc0) == 0x80 ? 3 : 0;
-    }
-    if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-        unsigned char low = s[0] == 0xf0 ? 0x90 : 0x80, high = s[0] == 0xf4 ? 0x8f : 0xbf;
-        return s[1] >= low && s[1] <= high && (s[2] & 0xc0) == 0x80 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
-    }
-    return 0;
-}
-
 static void put_escaped(prn_json *json, unsigned char c)
 {
     static const char plain[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
@@ -86,7 +70,7 @@ static void put_string(prn_json *json, const char *text)
 {
     put(json, "\"", 1);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t span = utf8_sequence(s);
+        size_t span = prn_utf8_sequence((const char *)s);
         if (span == 0) {
             put_text(json, "\xef\xbf\xbd");
             s++;
@@ -182,19 +166,9 @@ void prn_json_int(prn_json *json, const char *key, int64_t value)
 
 void prn_json_double(prn_json *json, const char *key, double value)
 {
-    char text[40];
+    prn_number_text text;
     lead_in(json, key);
-    if (!isfinite(value)) {
-        put_text(json, "null");
-        return;
-    }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        double back = strtod(text, NULL);
-        if (memcmp(&back, &value, sizeof value) == 0) break;
-    }
-    prn_number_plain_point(text);
-    put_text(json, text);
+    put_text(json, isfinite(value) ? prn_number_exact(text, value) : "null");
 }
 
 void prn_json_bool(prn_json *json, const char *key, bool value)

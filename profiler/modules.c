@@ -129,6 +129,7 @@ static prony_status add_layer(tree *t, prony_layer_row *layer, prony_error *erro
     layer->module = t->rows[row].path;
     for (; row != PRONY_NO_INDEX; row = t->rows[row].parent) {
         prn_module_row *m = &t->rows[row];
+        m->layers++;
         if (!prn_add_u64(&m->macs, m->macs, layer->cost.macs) || !prn_add_u64(&m->flops, m->flops, layer->cost.flops) ||
             !prn_add_u64(&m->parameters, m->parameters, layer->cost.parameters))
             return prn_fail(error, PRONY_INTERNAL, "module \"%s\": cost overflows 64 bits", m->path);

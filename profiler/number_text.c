@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void prn_number_plain_point(char *text)
@@ -90,5 +91,16 @@ char *prn_number_grouped(prn_number_text text, uint64_t value)
         *to++ = digits[i];
     }
     *to = '\0';
+    return text;
+}
+
+char *prn_number_exact(prn_number_text text, double value)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, PRN_NUMBER_TEXT_BYTES, "%.*g", digits, value);
+        double back = strtod(text, NULL);
+        if (memcmp(&back, &value, sizeof value) == 0) break;
+    }
+    prn_number_plain_point(text);
     return text;
 }

@@ -22,6 +22,8 @@ char *prn_number_time(prn_number_text text, int64_t ns, int digits, const char *
 char *prn_number_percent(prn_number_text text, double share);
 /* 11220132 -> "11,220,132" */
 char *prn_number_grouped(prn_number_text text, uint64_t value);
+/* Shortest of 15 to 17 digits that reads back to the same double. `value` is finite. */
+char *prn_number_exact(prn_number_text text, double value);
 /* `decimals` digits after the point. */
 char *prn_number_fixed(prn_number_text text, double value, int decimals);
 

@@ -85,6 +85,28 @@ static prony_status layer_times(prony_report *report, const prony_operator_row *
     return PRONY_OK;
 }
 
+size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_t *out, size_t capacity)
+{
+    const prony_layer_row *wanted = layer < report->layer_count ? &report->layers[layer] : NULL;
+    if (!wanted || !report->operator_samples_ns || wanted->operator_index >= report->operator_count) return 0;
+    const prony_operator_row *row = &report->operators[wanted->operator_index];
+    uint64_t from = 0, to = 0, end = 0;
+    bool even = row->cost.flops + row->cost.int_ops == 0;
+    for (size_t k = 0; k < row->layer_count; k++) {
+        const prony_cost *cost = &report->layers[row->layers[k]].cost;
+        uint64_t work = even ? 1 : cost->flops + cost->int_ops;
+        if (row->layers[k] == layer) {
+            from = end;
+            to = end + work;
+        }
+        end += work;
+    }
+    size_t runs = (size_t)report->latency.count, stride = report->operator_count;
+    for (size_t r = 0; r < runs && r < capacity && end; r++)
+        out[r] = part(report->operator_samples_ns[r * stride + wanted->operator_index], from, to, end);
+    return runs;
+}
+
 prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs, prony_error *error)
 {
     PRN_TRY(prn_stats_compute(&report->latency, latency_ns, runs, true, error));
@@ -107,6 +129,33 @@ prony_status prn_report_fill_times(prony_report *report, const int64_t *duration
     for (size_t r = 0; r < runs; r++) wall += (double)latency_ns[r];
     report->time_share = wall > 0 ? inside / wall : 0;
     return PRONY_OK;
+}
+
+static bool is_integer_port(const prony_port *port)
+{
+    return port->dtype == PRONY_INT64 || port->dtype == PRONY_INT32;
+}
+
+static bool is_image_port(const prony_port *port)
+{
+    const prony_shape *s = &port->shape;
+    if (port->kind != PRONY_TENSOR || s->rank != 4 || is_integer_port(port)) return false;
+    return (s->dim[1] >= 1 && s->dim[1] <= 4 && s->dim[3] > 4) || (s->dim[3] >= 1 && s->dim[3] <= 4 && s->dim[1] > 4);
+}
+
+prn_report_rates prn_report_rates_of(const prony_report *report)
+{
+    prn_report_rates rates = {-1, -1, -1, -1};
+    double runs = report->latency.mean_ns > 0 ? 1e9 / (double)report->latency.mean_ns : 0;
+    if (!report->measured || runs <= 0) return rates;
+    rates.requests = runs;
+    if (report->config.batch > 0) rates.samples = (double)report->config.batch * runs;
+    const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
+    if (!first || report->config.batch <= 0) return rates;
+    if (is_image_port(first)) rates.images = rates.samples;
+    if (first->kind == PRONY_TENSOR && first->shape.rank == 2 && first->shape.dim[1] > 0 && is_integer_port(first))
+        rates.tokens = rates.samples * (double)first->shape.dim[1];
+    return rates;
 }
 
 #define COST_FIELDS 8
@@ -150,4 +199,38 @@ prony_status prn_report_fill_totals(prony_report *report, prony_error *error)
         (t->macs == executed.macs && t->madds == executed.madds && t->flops == executed.flops &&
          t->special == executed.special && t->int_ops == executed.int_ops && t->parameters == executed.parameters);
     return PRONY_OK;
+}
+
+double prn_report_roof_flops(const prony_report *report)
+{
+    double found = 0;
+    int threads = 0;
+    const char *precision = report->config.precision ? report->config.precision : "fp32";
+    for (size_t i = 0; report->has_roof && i < report->roof.compute_count; i++) {
+        const prn_roof_compute *c = &report->roof.compute[i];
+        if (strcmp(c->precision, precision) != 0 || c->threads > report->config.intra_op_threads || c->threads < threads)
+            continue;
+        threads = c->threads;
+        found = c->flops_per_second;
+    }
+    return found;
+}
+
+double prn_report_roof_bandwidth(const prony_report *report, const char *level)
+{
+    double found = 0;
+    int threads = 0;
+    for (size_t i = 0; report->has_roof && i < report->roof.memory_count; i++) {
+        const prn_roof_memory *m = &report->roof.memory[i];
+        if (strcmp(m->level, level) != 0 || m->threads > report->config.intra_op_threads || m->threads < threads) continue;
+        threads = m->threads;
+        found = m->bytes_per_second;
+    }
+    return found;
+}
+
+const char *prn_report_title(const prony_report *report)
+{
+    const char *slash = strrchr(report->model.name, '/');
+    return slash && slash[1] ? slash + 1 : report->model.name;
 }

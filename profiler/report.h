@@ -37,7 +37,14 @@ typedef struct prn_report_system {
     const char *isa_used;   /* after the cap */
     const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21, …"; "name version" pairs, comma-separated */
     const char *git_commit, *compiler, *compiler_flags;
+    const char *prony_version; /* that made the report; NULL: the one that is running */
 } prn_report_system;
+
+/* What the caller does around every run; medians of the measured runs, -1: nothing. */
+typedef struct prn_report_around {
+    int64_t preprocess_ns, postprocess_ns;
+    prony_time_stats end_to_end; /* with the run between them */
+} prn_report_around;
 
 /* -1: not measured. */
 typedef struct prn_report_phases {
@@ -50,16 +57,42 @@ typedef struct prn_report_cpu {
     uint64_t read_bytes, written_bytes, read_calls, write_calls;
 } prn_report_cpu;
 
-/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. */
-typedef struct prn_module_row {
-    const char *path; /* "layer1/layer1.0"; the root is "" */
-    const char *type; /* last part without trailing digits or index; a guess from the name */
-    uint64_t macs, flops, parameters;
-    int64_t time_ns; /* mean per run; -1: not measured */
-    double share;
-    uint32_t parent; /* PRONY_NO_INDEX for the root */
-    uint32_t depth;
-} prn_module_row;
+typedef prony_module_row prn_module_row;
+
+/* Layers that together are one operator written out in primitives (GELU, LayerNormalization, a linear layer as MatMul and
+ * Add), as counting presets see them. The last layer carries the composite's count. */
+typedef struct prn_composite_row {
+    const char *op;
+    const uint32_t *layers; /* ascending */
+    size_t layer_count;
+    prony_cost cost; /* of the one operator: its facts, and macs */
+} prn_composite_row;
+
+/* Work per second of latency; negative: does not apply to this model. */
+typedef struct prn_report_rates {
+    double samples, images, tokens, requests;
+} prn_report_rates;
+
+/* What the machine can do at most, for the roofline. Arrays in the report's pool; counts 0: not measured. */
+typedef struct prn_roof_compute {
+    const char *precision; /* "fp32" */
+    int threads;
+    double flops_per_second;
+} prn_roof_compute;
+
+typedef struct prn_roof_memory {
+    const char *level; /* "L1", "L2", "L3", "DRAM" */
+    int threads;
+    double bytes_per_second;
+} prn_roof_memory;
+
+typedef struct prn_report_roof {
+    const prn_roof_compute *compute;
+    size_t compute_count;
+    const prn_roof_memory *memory;
+    size_t memory_count;
+    const char *method; /* how they were measured; may be NULL */
+} prn_report_roof;
 
 struct prony_report {
     prn_pool pool;
@@ -73,9 +106,15 @@ struct prony_report {
     bool measured; /* latency, cpu; with time_share >= 0 also coverage, overhead and the rows' times */
     prony_time_stats latency;
     int64_t *samples_ns; /* raw, in order of time; latency.count of them */
+    bool has_around;
+    prn_report_around around;
     bool warmup_detected; /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;
+    const prony_core_row *cores;
+    size_t core_count;
+    const int64_t *core_times_ns;
+    size_t core_points;
     double time_share; /* of wall time inside operators; negative: no stamps were taken */
     double overhead_ns_per_event, overhead_share;
     uint64_t dropped_events;
@@ -89,10 +128,22 @@ struct prony_report {
     size_t operator_count;
     prn_module_row *modules; /* parents before children */
     size_t module_count;
+    prony_parameter_row *parameters;
+    size_t parameter_count;
+    prn_composite_row *composites;
+    size_t composite_count;
+    const int64_t *operator_samples_ns; /* runs x operators; NULL unless the profile was asked to keep them */
+
+    const char *const *uncounted; /* operator types that the counting preset leaves out */
+    size_t uncounted_count;
+    double uncounted_time_share; /* of the operators' time; meaningful with stamps and a preset */
 
     const char *const *unsupported;
     size_t unsupported_count;
     bool conserved; /* totals = sum of layers = sum of operators, exactly */
+
+    bool has_roof; /* `prony machine` has been run here */
+    prn_report_roof roof;
 
     bool has_evaluation;
     const char *evaluation_metric;
@@ -120,10 +171,44 @@ PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_er
 /* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */
 PRN_MUST_USE prony_status prn_report_fill_totals(prony_report *report, prony_error *error);
 
-/* Text and JSON writers behind prony_report_write. */
+/* The model's name without the folders before it. */
+const char *prn_report_title(const prony_report *report);
+/* Peak FLOP/s at the report's precision and thread count (the nearest count at or below it); 0: not known. */
+double prn_report_roof_flops(const prony_report *report);
+/* Bandwidth of a level, likewise. */
+double prn_report_roof_bandwidth(const prony_report *report, const char *level);
+
+/* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
+double prn_operator_bytes(const prony_operator_row *row);
+/* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be NULL):
+ * which of them is longer. */
+double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);
+
+/* A layer's part of its operator's time in every run; the number of runs, or 0. */
+size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_t *out, size_t capacity);
+
+/* From the mean latency, the batch and the inputs: images have 4 dimensions, 1 to 4 channels first or last; tokens are
+ * integers [batch, sequence]. Needs report->measured. */
+prn_report_rates prn_report_rates_of(const prony_report *report);
+
+/* The writers behind prony_report_write. */
 PRN_MUST_USE prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options,
                                                 prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_latex(const prony_report *report, const prony_write_options *options,
+                                                 prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_trace(const prony_report *report, const prony_write_options *options,
+                                                 prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_folded(const prony_report *report, const prony_write_options *options,
+                                                  prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_dot(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_svg(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_html(const prony_report *report, const prony_write_options *options,
                                                 prony_write_fn write, void *user, prony_error *error);
 
 #endif

@@ -140,7 +140,7 @@ static void write_system(prn_json *j, const prn_report_system *s)
     if (m->load_avg_1min >= 0) prn_json_double(j, "load_avg_1min", m->load_avg_1min);
     prn_json_null(j, "gpu");
     write_libraries(j, s->libraries);
-    prn_json_string(j, "prony_version", PRONY_VERSION);
+    prn_json_string(j, "prony_version", s->prony_version ? s->prony_version : PRONY_VERSION);
     prn_json_known_string(j, "git_commit", s->git_commit);
     prn_json_known_string(j, "compiler", s->compiler);
     prn_json_known_string(j, "compiler_flags", s->compiler_flags);
@@ -155,18 +155,25 @@ static void write_totals(prn_json *j, const prony_report *r)
     prn_json_uint(j, "folded_layers", r->totals.folded_layers);
     prn_json_uint(j, "operators", r->totals.operators);
     prn_json_bool(j, "conserved", r->conserved);
+    if (r->totals.counted) prn_json_uint(j, "count", r->totals.count);
     prn_json_close(j, '}');
 }
 
-static void write_phases(prn_json *j, const prn_report_phases *p)
+static void write_phases(prn_json *j, const prony_report *r)
 {
-    if (p->load_ns < 0 && p->bind_ns < 0 && p->rewrite_ns < 0 && p->plan_ns < 0 && p->first_run_ns < 0) return;
+    const prn_report_phases *p = &r->phases;
+    bool once = p->load_ns >= 0 || p->bind_ns >= 0 || p->rewrite_ns >= 0 || p->plan_ns >= 0 || p->first_run_ns >= 0;
+    if (!once && !r->has_around) return;
     prn_json_open(j, "phases_ns", '{', false);
     int_if_known(j, "load", p->load_ns);
     int_if_known(j, "bind", p->bind_ns);
     int_if_known(j, "rewrite", p->rewrite_ns);
     int_if_known(j, "plan", p->plan_ns);
     int_if_known(j, "first_run", p->first_run_ns);
+    if (r->has_around) {
+        int_if_known(j, "preprocess", r->around.preprocess_ns);
+        int_if_known(j, "postprocess", r->around.postprocess_ns);
+    }
     prn_json_close(j, '}');
 }
 
@@ -180,10 +187,8 @@ static void write_unsupported_quantiles(prn_json *j, const prony_time_stats *t)
     prn_json_close(j, ']');
 }
 
-static void write_latency(prn_json *j, const prony_report *r)
+static void write_statistics(prn_json *j, const prony_time_stats *t)
 {
-    const prony_time_stats *t = &r->latency;
-    prn_json_open(j, "latency_ns", '{', false);
     prn_json_int(j, "mean", t->mean_ns);
     prn_json_int(j, "min", t->min_ns);
     prn_json_int(j, "max", t->max_ns);
@@ -200,8 +205,51 @@ static void write_latency(prn_json *j, const prony_report *r)
     prn_json_int(j, NULL, t->median_ci95_ns[1]);
     prn_json_close(j, ']');
     prn_json_uint(j, "runs", t->count);
+}
+
+static void write_end_to_end(prn_json *j, const prony_report *r)
+{
+    prn_json_open(j, "end_to_end_ns", '{', false);
+    write_statistics(j, &r->around.end_to_end);
+    prn_json_close(j, '}');
+}
+
+static void fail_json(prn_json *j, prony_status status)
+{
+    if (j->status == PRONY_OK) j->status = status;
+}
+
+/* What the samples tell beyond their quantiles. */
+static void write_shape(prn_json *j, const prony_report *r)
+{
+    prony_steady_state steady;
+    prony_outlier *outliers = NULL;
+    size_t count = 0;
+    if (!r->samples_ns || r->latency.count == 0) return;
+    prony_status status = prony_report_steady_state(&steady, r, j->error);
+    if (status == PRONY_OK) status = prony_report_outliers(&outliers, &count, r, j->error);
+    if (status != PRONY_OK) {
+        fail_json(j, status);
+        return;
+    }
+    if (steady.known) {
+        prn_json_bool(j, "steady", steady.steady);
+        prn_json_double(j, "drift", steady.drift);
+    }
+    prn_json_open(j, "outliers", '[', true);
+    for (size_t i = 0; i < count; i++) prn_json_uint(j, NULL, outliers[i].run);
+    prn_json_close(j, ']');
+    prony_rows_release(outliers);
+}
+
+static void write_latency(prn_json *j, const prony_report *r)
+{
+    const prony_time_stats *t = &r->latency;
+    prn_json_open(j, "latency_ns", '{', false);
+    write_statistics(j, t);
     prn_json_bool(j, "warmup_detected", r->warmup_detected);
     prn_json_known_string(j, "stop_reason", r->stop_reason);
+    write_shape(j, r);
     prn_json_open(j, "samples", '[', true);
     for (uint64_t i = 0; r->samples_ns && i < t->count; i++) prn_json_int(j, NULL, r->samples_ns[i]);
     prn_json_close(j, ']');
@@ -211,11 +259,15 @@ static void write_latency(prn_json *j, const prony_report *r)
 static void write_throughput(prn_json *j, const prony_report *r)
 {
     double seconds = (double)r->latency.mean_ns / 1e9;
+    prn_report_rates rates = prn_report_rates_of(r);
     prn_json_open(j, "throughput", '{', false);
-    if (r->config.batch > 0)
-        prn_json_ratio(j, "samples_per_second", (double)r->config.batch, seconds);
+    if (rates.samples >= 0)
+        prn_json_double(j, "samples_per_second", rates.samples);
     else
         prn_json_null(j, "samples_per_second");
+    if (rates.images >= 0) prn_json_double(j, "images_per_second", rates.images);
+    if (rates.tokens >= 0) prn_json_double(j, "tokens_per_second", rates.tokens);
+    if (rates.requests >= 0) prn_json_double(j, "requests_per_second", rates.requests);
     prn_json_ratio(j, "flops_per_second", (double)r->totals.cost.flops, seconds);
     prn_json_close(j, '}');
 }
@@ -273,14 +325,60 @@ static void write_memory(prn_json *j, const prony_report *r, bool detail)
     prn_json_close(j, '}');
 }
 
-static void write_cpu(prn_json *j, const prn_report_cpu *c)
+static void write_roof(prn_json *j, const prn_report_roof *roof)
 {
+    prn_json_open(j, "roof", '{', false);
+    prn_json_open(j, "compute", '[', false);
+    for (size_t i = 0; i < roof->compute_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "precision", roof->compute[i].precision);
+        prn_json_int(j, "threads", roof->compute[i].threads);
+        prn_json_double(j, "flops_per_second", roof->compute[i].flops_per_second);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+    prn_json_open(j, "memory", '[', false);
+    for (size_t i = 0; i < roof->memory_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "level", roof->memory[i].level);
+        prn_json_int(j, "threads", roof->memory[i].threads);
+        prn_json_double(j, "bytes_per_second", roof->memory[i].bytes_per_second);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+    prn_json_known_string(j, "method", roof->method);
+    prn_json_close(j, '}');
+}
+
+static void write_cores(prn_json *j, const prony_report *r)
+{
+    if (!r->core_points) return;
+    prn_json_open(j, "core_times_ns", '[', true);
+    for (size_t p = 0; p < r->core_points; p++) prn_json_int(j, NULL, r->core_times_ns[p]);
+    prn_json_close(j, ']');
+    prn_json_open(j, "cores", '[', false);
+    for (size_t c = 0; c < r->core_count; c++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_int(j, "core", r->cores[c].core);
+        prn_json_double(j, "mean", r->cores[c].mean);
+        prn_json_open(j, "use", '[', true);
+        for (size_t p = 0; p < r->core_points; p++) prn_json_double(j, NULL, r->cores[c].use[p]);
+        prn_json_close(j, ']');
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
+static void write_cpu(prn_json *j, const prony_report *r)
+{
+    const prn_report_cpu *c = &r->cpu;
     prn_json_open(j, "cpu", '{', false);
     prn_json_double(j, "utilisation", c->utilisation);
     prn_json_int(j, "user_ns", c->user_ns);
     prn_json_int(j, "system_ns", c->system_ns);
     prn_json_int(j, "voluntary_switches", c->voluntary_switches);
     prn_json_int(j, "involuntary_switches", c->involuntary_switches);
+    write_cores(j, r);
     prn_json_close(j, '}');
     prn_json_open(j, "io", '{', false);
     prn_json_uint(j, "read_bytes", c->read_bytes);
@@ -290,12 +388,25 @@ static void write_cpu(prn_json *j, const prn_report_cpu *c)
     prn_json_close(j, '}');
 }
 
+static void write_coverage(prn_json *j, const prony_report *r)
+{
+    bool stamped = prn_report_stamped(r), counted = r->totals.counted;
+    if (!stamped && !counted) return;
+    prn_json_open(j, "coverage", '{', false);
+    if (stamped) prn_json_double(j, "time_share", r->time_share);
+    if (counted) {
+        prn_json_open(j, "uncounted_ops", '[', true);
+        for (size_t i = 0; i < r->uncounted_count; i++) prn_json_string(j, NULL, r->uncounted[i]);
+        prn_json_close(j, ']');
+        if (stamped) prn_json_double(j, "uncounted_time_share", r->uncounted_time_share);
+    }
+    prn_json_close(j, '}');
+}
+
 static void write_trust(prn_json *j, const prony_report *r)
 {
+    write_coverage(j, r);
     if (prn_report_stamped(r)) {
-        prn_json_open(j, "coverage", '{', false);
-        prn_json_double(j, "time_share", r->time_share);
-        prn_json_close(j, '}');
         prn_json_open(j, "overhead", '{', false);
         prn_json_double(j, "ns_per_event", r->overhead_ns_per_event);
         prn_json_double(j, "share", r->overhead_share);
@@ -327,13 +438,15 @@ prony_status prn_report_write_json(const prony_report *report, const prony_write
     write_config(j, &report->config);
     write_system(j, &report->system);
     write_totals(j, report);
-    write_phases(j, &report->phases);
+    write_phases(j, report);
     if (report->measured) {
         write_latency(j, report);
+        if (report->has_around) write_end_to_end(j, report);
         write_throughput(j, report);
     }
     if (report->has_memory) write_memory(j, report, options && options->memory);
-    if (report->measured) write_cpu(j, &report->cpu);
+    if (report->has_roof) write_roof(j, &report->roof);
+    if (report->measured) write_cpu(j, report);
     prn_json_rows(j, report);
     write_trust(j, report);
     prn_json_close(j, '}');

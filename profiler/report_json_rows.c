@@ -49,6 +49,26 @@ void prn_json_counts(prn_json *j, const prony_cost *c)
     prn_json_uint(j, "parameters", c->parameters);
 }
 
+static void write_facts(prn_json *j, const prony_cost *cost)
+{
+    prn_json_open(j, "facts", '{', true);
+    for (uint32_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++)
+        prn_json_int(j, cost->facts[f].key, cost->facts[f].value);
+    prn_json_close(j, '}');
+}
+
+static void write_indices(prn_json *j, const char *key, const uint32_t *indices, size_t count)
+{
+    prn_json_open(j, key, '[', true);
+    for (size_t k = 0; k < count; k++) {
+        if (indices[k] != PRONY_NO_INDEX)
+            prn_json_uint(j, NULL, indices[k]);
+        else
+            prn_json_null(j, NULL);
+    }
+    prn_json_close(j, ']');
+}
+
 static void write_values(prn_json *j, const char *key, const prony_value *const *values, size_t count)
 {
     prn_json_open(j, key, '[', true);
@@ -96,10 +116,9 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
     write_values(j, "outputs", l->outputs, l->output_count);
     prn_json_counts(j, &l->cost);
     write_bytes(j, &l->cost);
-    prn_json_open(j, "facts", '{', true);
-    for (uint32_t f = 0; f < l->cost.fact_count && f < PRONY_MAX_FACTS; f++)
-        prn_json_int(j, l->cost.facts[f].key, l->cost.facts[f].value);
-    prn_json_close(j, '}');
+    if (l->counted) prn_json_uint(j, "count", l->count);
+    write_facts(j, &l->cost);
+    if (l->sources) write_indices(j, "sources", l->sources, l->input_count);
     if (l->measured) {
         write_time(j, &l->time);
         prn_json_double(j, "share", l->share);
@@ -116,7 +135,7 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
     prn_json_close(j, '}');
 }
 
-static void write_operator(prn_json *j, const prony_operator_row *o)
+static void write_operator(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     prn_json_open(j, NULL, '{', false);
     prn_json_uint(j, "index", o->index);
@@ -124,9 +143,7 @@ static void write_operator(prn_json *j, const prony_operator_row *o)
     prn_json_string(j, "op", o->op ? o->op : "");
     prn_json_known_string(j, "kernel", o->kernel);
     prn_json_known_string(j, "backend", o->backend);
-    prn_json_open(j, "layers", '[', true);
-    for (size_t k = 0; k < o->layer_count; k++) prn_json_uint(j, NULL, o->layers[k]);
-    prn_json_close(j, ']');
+    write_indices(j, "layers", o->layers, o->layer_count);
     prn_json_counts(j, &o->cost);
     write_bytes(j, &o->cost);
     double bytes = (double)o->cost.bytes_read + (double)o->cost.bytes_written;
@@ -135,6 +152,12 @@ static void write_operator(prn_json *j, const prony_operator_row *o)
         write_time(j, &o->time);
         prn_json_double(j, "share", o->share);
         prn_json_ratio(j, "flops_per_second", (double)o->cost.flops, (double)o->time.mean_ns / 1e9);
+        double share_of_roof;
+        prony_bound bound = prony_report_bound(r, o->index, &share_of_roof);
+        if (bound != PRONY_BOUND_UNKNOWN) {
+            prn_json_string(j, "bound", prony_bound_name(bound));
+            prn_json_double(j, "percent_of_roof", share_of_roof * 100);
+        }
         prn_json_uint(j, "library_heap_calls", o->library_heap_calls);
     }
     if (o->threads > 0) prn_json_int(j, "threads", o->threads);
@@ -144,6 +167,13 @@ static void write_operator(prn_json *j, const prony_operator_row *o)
         prn_json_null(j, "offset_bytes");
     prn_json_uint(j, "output_bytes", o->output_bytes);
     prn_json_uint(j, "scratch_bytes", o->scratch_bytes);
+    if (o->traced) {
+        prn_json_open(j, "trace", '{', true);
+        prn_json_int(j, "worker", o->worker);
+        prn_json_int(j, "start_ns", o->trace_start_ns);
+        prn_json_int(j, "end_ns", o->trace_end_ns);
+        prn_json_close(j, '}');
+    }
     prn_json_close(j, '}');
 }
 
@@ -157,6 +187,8 @@ static void write_module(prn_json *j, const prony_report *r, size_t index, const
     prn_json_uint(j, "macs", m->macs);
     prn_json_uint(j, "flops", m->flops);
     prn_json_uint(j, "parameters", m->parameters);
+    if (r->totals.counted) prn_json_uint(j, "count", m->count);
+    prn_json_uint(j, "layers", m->layers);
     if (prn_report_stamped(r)) {
         prn_json_int(j, "time_ns", m->time_ns);
         prn_json_double(j, "share", m->share);
@@ -191,13 +223,48 @@ static void write_modules(prn_json *j, const prony_report *r)
     prn_free(next_sibling);
 }
 
+static void write_weights(prn_json *j, const prony_report *r)
+{
+    prn_json_open(j, "weights", '[', false);
+    for (size_t i = 0; i < r->parameter_count; i++) {
+        const prony_parameter_row *p = &r->parameters[i];
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "name", p->name);
+        prn_json_uint(j, "layer", p->layer);
+        prn_json_type(j, PRONY_TENSOR, p->dtype);
+        prn_json_shape(j, &p->shape);
+        prn_json_uint(j, "elements", p->elements);
+        prn_json_uint(j, "bytes", p->bytes);
+        prn_json_bool(j, "trainable", p->trainable);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
+static void write_composites(prn_json *j, const prony_report *r)
+{
+    prn_json_open(j, "composites", '[', false);
+    for (size_t i = 0; i < r->composite_count; i++) {
+        const prn_composite_row *c = &r->composites[i];
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "op", c->op);
+        write_indices(j, "layers", c->layers, c->layer_count);
+        prn_json_uint(j, "macs", c->cost.macs);
+        write_facts(j, &c->cost);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
 void prn_json_rows(prn_json *j, const prony_report *r)
 {
     prn_json_open(j, "layers", '[', false);
     for (size_t i = 0; i < r->layer_count; i++) write_layer(j, r, &r->layers[i]);
     prn_json_close(j, ']');
     prn_json_open(j, "operators", '[', false);
-    for (size_t i = 0; i < r->operator_count; i++) write_operator(j, &r->operators[i]);
+    for (size_t i = 0; i < r->operator_count; i++) write_operator(j, r, &r->operators[i]);
     prn_json_close(j, ']');
     write_modules(j, r);
+    write_weights(j, r);
+    write_composites(j, r);
 }

@@ -11,8 +11,9 @@ typedef struct sortable {
     uint32_t row;
 } sortable;
 
-static const char *const key_names[] = {"index", "time", "macs", "flops",  "parameters",
-                                        "bytes", "name", "op",   "module", "kernel"};
+static const char *const key_names[] = {"index",     "time",    "macs",    "flops",  "parameters", "bytes",
+                                        "madds",     "special", "int_ops", "memory", "count",      "rate",
+                                        "intensity", "name",    "op",      "module", "kernel"};
 
 /* Finds `name` among key_names[first .. last]. */
 static bool find_key(prn_row_key *out, const char *name, size_t length, prn_row_key first, prn_row_key last)
@@ -31,8 +32,11 @@ prony_status prn_select_init(prn_selection *selection, const prony_report *repor
     *selection = (prn_selection){.report = report};
     const char *sort = options->sort, *filter = options->filter;
     if (sort && !find_key(&selection->sort, sort, strlen(sort), PRN_KEY_INDEX, PRN_KEY_NAME))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "sort key \"%s\": there are index, time, macs, flops, parameters, bytes and name", sort);
+        return prn_fail(
+            error, PRONY_INVALID_ARGUMENT,
+            "sort key \"%s\": there are index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, "
+            "count, rate, intensity and name",
+            sort);
     if (!filter) return PRONY_OK;
     const char *equals = strchr(filter, '=');
     if (!equals || equals[1] == '\0')
@@ -85,11 +89,20 @@ static bool operator_passes(const prn_selection *s, const prony_operator_row *ro
     }
 }
 
-static double sort_number(prn_row_key key, const prony_cost *cost, const prony_time_stats *time, bool measured)
+/* What layers and operators have in common for sorting. */
+typedef struct row_figures {
+    const prony_cost *cost;
+    int64_t time_ns; /* -1: not measured */
+    uint64_t output_bytes, count;
+} row_figures;
+
+static double sort_number(prn_row_key key, const row_figures *row)
 {
+    const prony_cost *cost = row->cost;
+    double bytes = (double)cost->bytes_read + (double)cost->bytes_written;
     switch (key) {
     case PRN_KEY_TIME:
-        return measured ? (double)time->mean_ns : -1;
+        return (double)row->time_ns;
     case PRN_KEY_MACS:
         return (double)cost->macs;
     case PRN_KEY_FLOPS:
@@ -97,10 +110,46 @@ static double sort_number(prn_row_key key, const prony_cost *cost, const prony_t
     case PRN_KEY_PARAMETERS:
         return (double)cost->parameters;
     case PRN_KEY_BYTES:
-        return (double)cost->bytes_read + (double)cost->bytes_written;
+        return bytes;
+    case PRN_KEY_MADDS:
+        return (double)cost->madds;
+    case PRN_KEY_SPECIAL:
+        return (double)cost->special;
+    case PRN_KEY_INT_OPS:
+        return (double)cost->int_ops;
+    case PRN_KEY_MEMORY:
+        return (double)row->output_bytes;
+    case PRN_KEY_COUNT:
+        return (double)row->count;
+    case PRN_KEY_RATE:
+        return row->time_ns > 0 ? (double)cost->flops / (double)row->time_ns : 0;
+    case PRN_KEY_INTENSITY:
+        return bytes > 0 ? (double)cost->flops / bytes : 0;
     default:
         return 0;
     }
+}
+
+bool prn_select_sums_up(prn_row_key key)
+{
+    return key >= PRN_KEY_TIME && key <= PRN_KEY_COUNT;
+}
+
+static row_figures layer_figures(const prony_layer_row *row)
+{
+    return (row_figures){&row->cost, row->measured ? row->time.mean_ns : -1, row->output_bytes, row->count};
+}
+
+static row_figures operator_figures(const prony_operator_row *row)
+{
+    return (row_figures){&row->cost, row->measured ? row->time.mean_ns : -1, row->output_bytes, 0};
+}
+
+double prn_select_value(const prn_selection *s, bool layer, uint32_t row)
+{
+    row_figures figures = layer ? layer_figures(&s->report->layers[row]) : operator_figures(&s->report->operators[row]);
+    double value = sort_number(s->sort, &figures);
+    return value > 0 ? value : 0;
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -136,7 +185,8 @@ prony_status prn_select_layers(const prn_selection *s, uint32_t **rows, size_t *
     for (uint32_t i = 0; i < r->layer_count; i++) {
         const prony_layer_row *row = &r->layers[i];
         if (!layer_passes(s, row)) continue;
-        found[(*count)++] = (sortable){sort_number(s->sort, &row->cost, &row->time, row->measured), row->name, i};
+        row_figures figures = layer_figures(row);
+        found[(*count)++] = (sortable){sort_number(s->sort, &figures), row->name, i};
     }
     prony_status status = sorted_rows(s, found, *count, rows, error);
     prn_free(found);
@@ -152,7 +202,8 @@ prony_status prn_select_operators(const prn_selection *s, uint32_t **rows, size_
     for (uint32_t i = 0; i < r->operator_count; i++) {
         const prony_operator_row *row = &r->operators[i];
         if (!operator_passes(s, row)) continue;
-        found[(*count)++] = (sortable){sort_number(s->sort, &row->cost, &row->time, row->measured), row->name, i};
+        row_figures figures = operator_figures(row);
+        found[(*count)++] = (sortable){sort_number(s->sort, &figures), row->name, i};
     }
     prony_status status = sorted_rows(s, found, *count, rows, error);
     prn_free(found);

@@ -11,6 +11,13 @@ typedef enum prn_row_key {
     PRN_KEY_FLOPS,
     PRN_KEY_PARAMETERS,
     PRN_KEY_BYTES,
+    PRN_KEY_MADDS,
+    PRN_KEY_SPECIAL,
+    PRN_KEY_INT_OPS,
+    PRN_KEY_MEMORY,    /* bytes of the outputs */
+    PRN_KEY_COUNT,     /* by the counting preset; of layers */
+    PRN_KEY_RATE,      /* FLOP/s */
+    PRN_KEY_INTENSITY, /* FLOP per byte */
     PRN_KEY_NAME,
     PRN_KEY_OP,
     PRN_KEY_MODULE,
@@ -33,5 +40,10 @@ PRN_MUST_USE prony_status prn_select_layers(const prn_selection *selection, uint
                                             prony_error *error);
 PRN_MUST_USE prony_status prn_select_operators(const prn_selection *selection, uint32_t **rows, size_t *count,
                                                prony_error *error);
+
+/* Whether the key is a quantity that sums up over rows. */
+bool prn_select_sums_up(prn_row_key key);
+/* The sort key's quantity of a layer or operator; 0 where it is not known. */
+double prn_select_value(const prn_selection *selection, bool layer, uint32_t row);
 
 #endif

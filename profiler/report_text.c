@@ -244,6 +244,21 @@ static void put_unsupported(prn_text *text, const prony_report *r)
     }
 }
 
+static void put_uncounted(prn_text *text, const prony_report *r)
+{
+    if (!r->uncounted_count) return;
+    phrase p = {0};
+    prn_number_text number;
+    for (size_t i = 0; i < r->uncounted_count && i < 40; i++) phrase_add(&p, "%.60s", r->uncounted[i]);
+    if (r->uncounted_count > 40) phrase_add(&p, "and %zu more", r->uncounted_count - 40);
+    prn_text_wrap(text, PRN_STYLE_DIM, 2, "not counted:");
+    prn_text_wrap(text, PRN_STYLE_DIM, 4, p.text);
+    if (!prn_report_stamped(r)) return;
+    prn_text_putf(text, PRN_STYLE_DIM, "    %s %% of the operators' time",
+                  prn_number_percent(number, r->uncounted_time_share));
+    prn_text_line(text);
+}
+
 static void put_model(prn_text *text, const prony_report *r)
 {
     pair_list list = {.text = text};
@@ -269,7 +284,15 @@ static void put_model(prn_text *text, const prony_report *r)
     prn_number_text number;
     snprintf(add_pair(&list, "intensity")->value, sizeof list.items[0].value, "%s FLOP/byte",
              bytes > 0 ? prn_number_fixed(number, (double)c->flops / bytes, 2) : "-");
-    put_pairs(text, &list);
+    if (r->totals.counted) {
+        char label[40];
+        snprintf(label, sizeof label, "count by %.24s", r->config.count_preset);
+        add_count(&list, label, r->totals.count);
+        put_pairs(text, &list);
+        put_uncounted(text, r);
+    } else {
+        put_pairs(text, &list);
+    }
     if (r->conserved) return;
     prn_text_to(text, 2);
     prn_text_put(text, PRN_STYLE_BAD, "counts differ between layers and operators: please report this as a bug");
@@ -316,6 +339,11 @@ static void put_latency(prn_text *text, const prony_report *r)
     add_time(&list, "p99", t->p99_ns, t->p99_valid);
     add_time(&list, "maximum", t->max_ns, true);
     if (seconds > 0) add_rate(&list, "achieved", (double)r->totals.cost.flops / seconds, "FLOP");
+    if (r->has_around) {
+        add_time_if_known(&list, "preprocess", r->around.preprocess_ns);
+        add_time_if_known(&list, "postprocess", r->around.postprocess_ns);
+        add_time(&list, "end to end", r->around.end_to_end.median_ns, true);
+    }
     put_pairs(text, &list);
     if (t->p99_valid) return;
     prn_text_wrap(text, PRN_STYLE_DIM, 2, "? fewer samples than this quantile needs (p90 64, p95 130, p99 662)");
@@ -381,18 +409,26 @@ static void put_trust(prn_text *text, const prony_report *r)
 }
 
 static prony_status put_levels(prn_text *text, const prn_selection *selection, unsigned levels, size_t top, bool memory,
-                               prony_error *error)
+                               int64_t depth, prony_error *error)
 {
     const prony_report *r = selection->report;
     if (levels & PRONY_LEVEL_MODEL) {
         put_heading(text, r);
         put_unsupported(text, r);
         put_model(text, r);
-        if (r->measured) put_latency(text, r);
+        if (r->measured) {
+            put_latency(text, r);
+            PRN_TRY(prn_text_latency(text, r, error));
+        }
         if (r->has_memory) put_memory(text, r);
-        if (r->measured) put_trust(text, r);
+        if (r->measured) {
+            put_trust(text, r);
+            PRN_TRY(prn_text_holdups(text, r, error));
+        }
         PRN_TRY(prn_text_types(text, r, top, error));
+        PRN_TRY(prn_text_roof(text, r, error));
     }
+    if (levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, depth, top, error));
     if (levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, top, error));
     if (levels & PRONY_LEVEL_OPERATOR && r->operator_count) {
         PRN_TRY(prn_text_operators(text, selection, top, error));
@@ -411,9 +447,11 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
                         options->width < 0 ? "width" : "top",
                         options->width < 0 ? (int64_t)options->width : options->top);
     const unsigned all = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR;
-    if (options->levels & ~all)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "levels 0x%x: there are 1 (model), 2 (layer) and 4 (operator)",
-                        options->levels);
+    if (options->levels & ~(all | PRONY_LEVEL_MODULE))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator) and 8 (module)", options->levels);
+    if (options->module_depth < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "module depth %" PRId64 " is negative", options->module_depth);
     prn_selection selection;
     PRN_TRY(prn_select_init(&selection, report, options, error));
     int width = options->width ? options->width : 80;
@@ -421,7 +459,7 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
     if (!text) return prn_no_memory(error);
     prn_text_begin(text, width < NARROWEST ? NARROWEST : width, options->color, write, user, error);
     prony_status status = put_levels(text, &selection, options->levels ? options->levels : all, (size_t)options->top,
-                                     options->memory, error);
+                                     options->memory, options->module_depth, error);
     prony_status written = prn_text_end(text);
     prn_free(text);
     return status != PRONY_OK ? status : written;

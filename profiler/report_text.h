@@ -14,6 +14,15 @@ size_t prn_text_shown_rows(size_t count, size_t top);
 void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun);
 
 PRN_MUST_USE prony_status prn_text_types(prn_text *text, const prony_report *report, size_t top, prony_error *error);
+/* What dominates and why, by the roofline; nothing where no operator was stamped. */
+PRN_MUST_USE prony_status prn_text_roof(prn_text *text, const prony_report *report, prony_error *error);
+/* Steady state, outliers and histogram, behind the latency's figures. */
+PRN_MUST_USE prony_status prn_text_latency(prn_text *text, const prony_report *report, prony_error *error);
+/* Critical path and use of the processors, behind the figures of trust. */
+PRN_MUST_USE prony_status prn_text_holdups(prn_text *text, const prony_report *report, prony_error *error);
+/* The module tree down to `depth` levels below the root; 0: all of it. */
+PRN_MUST_USE prony_status prn_text_modules(prn_text *text, const prony_report *report, int64_t depth, size_t top,
+                                           prony_error *error);
 PRN_MUST_USE prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top,
                                           prony_error *error);
 PRN_MUST_USE prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top,

@@ -26,6 +26,7 @@ typedef struct view {
     size_t count, shown;
     bool filtered;
     prony_cost sum;
+    uint64_t counted; /* by the preset */
     int64_t time_ns;
     double share, largest_share;
 } view;
@@ -57,6 +58,7 @@ enum {
     LAYER_PARAMETERS,
     LAYER_MACS,
     LAYER_FLOPS,
+    LAYER_COUNT,
     LAYER_TIME,
     LAYER_SHARE,
     LAYER_BAR
@@ -71,6 +73,7 @@ static const prn_column layer_columns[] = {
     [LAYER_PARAMETERS] = {.title = "params", .right = true},
     [LAYER_MACS] = {.title = "MACs", .right = true},
     [LAYER_FLOPS] = {.title = "FLOPs", .right = true},
+    [LAYER_COUNT] = {.title = "count", .right = true},
     [LAYER_TIME] = {.title = "time", .right = true},
     [LAYER_SHARE] = {.title = "share", .right = true},
     [LAYER_BAR] = {.title = "", .extra = true},
@@ -90,6 +93,9 @@ static void layer_sum_cell(const view *v, int column, prn_cell *cell)
         break;
     case LAYER_FLOPS:
         prn_cell_count(cell, v->sum.flops);
+        break;
+    case LAYER_COUNT:
+        prn_cell_count(cell, v->counted);
         break;
     case LAYER_TIME:
         prn_cell_time(cell, v->time_ns);
@@ -142,6 +148,12 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
     case LAYER_FLOPS:
         prn_cell_count(cell, l->cost.flops);
         break;
+    case LAYER_COUNT:
+        if (l->counted)
+            prn_cell_count(cell, l->count);
+        else
+            cell->string = "-";
+        break;
     case LAYER_TIME:
         if (l->measured)
             prn_cell_time(cell, l->time.mean_ns);
@@ -193,11 +205,13 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
     for (size_t i = 0; i < v.count; i++) {
         const prony_layer_row *l = &r->layers[v.rows[i]];
         add_row(&v, &l->cost, l->measured, l->time.mean_ns, l->share);
+        if (l->counted) v.counted += l->count;
     }
-    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_BAR;
+    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
+    if (!r->totals.counted) hidden |= 1U << LAYER_COUNT;
     prn_table table = {.columns = layer_columns,
                        .column_count = sizeof layer_columns / sizeof layer_columns[0],
-                       .hidden = prn_report_stamped(r) ? 0 : times,
+                       .hidden = hidden,
                        .footer = true,
                        .rows = v.shown,
                        .cell = layer_cell,
@@ -221,6 +235,8 @@ enum {
     OPERATOR_CUMULATIVE,
     OPERATOR_RATE,
     OPERATOR_FLOPS,
+    OPERATOR_BOUND,
+    OPERATOR_ROOF,
     OPERATOR_THREADS,
     OPERATOR_LAYERS,
     OPERATOR_BAR
@@ -235,6 +251,8 @@ static const prn_column operator_columns[] = {
     [OPERATOR_CUMULATIVE] = {.title = "cum", .right = true},
     [OPERATOR_RATE] = {.title = "GFLOP/s", .right = true},
     [OPERATOR_FLOPS] = {.title = "FLOPs", .right = true, .extra = true},
+    [OPERATOR_BOUND] = {.title = "bound by", .extra = true},
+    [OPERATOR_ROOF] = {.title = "roof", .right = true, .extra = true},
     [OPERATOR_THREADS] = {.title = "thr", .right = true},
     [OPERATOR_LAYERS] = {.title = "layers", .right = true, .extra = true},
     [OPERATOR_BAR] = {.title = "", .extra = true},
@@ -267,6 +285,18 @@ typedef struct operator_view {
     view rows;
     double *cumulative; /* [shown] */
 } operator_view;
+
+/* The part of its roof that an operator reaches. */
+static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
+{
+    double share;
+    if (prony_report_bound(r, index, &share) == PRONY_BOUND_UNKNOWN) {
+        cell->string = "-";
+        return;
+    }
+    prn_cell_percent(cell, share);
+    cell->style = PRN_STYLE_PLAIN;
+}
 
 static void operator_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
@@ -302,6 +332,12 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
         break;
     case OPERATOR_FLOPS:
         prn_cell_count(cell, o->cost.flops);
+        break;
+    case OPERATOR_BOUND:
+        cell->string = prony_bound_name(prony_report_bound(v->report, o->index, NULL));
+        break;
+    case OPERATOR_ROOF:
+        put_roof(cell, v->report, o->index);
         break;
     case OPERATOR_THREADS:
         prn_cell_count(cell, o->threads > 0 ? (uint64_t)o->threads : 0);
@@ -339,9 +375,11 @@ prony_status prn_text_operators(prn_text *text, const prn_selection *selection, 
     for (size_t i = 0; i < v->shown; i++) ov.cumulative[i] = sum += r->operators[v->rows[i]].share;
     uint32_t times = 1U << OPERATOR_TIME | 1U << OPERATOR_SHARE | 1U << OPERATOR_CUMULATIVE | 1U << OPERATOR_RATE |
                      1U << OPERATOR_BAR;
+    uint32_t hidden = prn_report_stamped(r) ? 0 : times;
+    if (!prn_report_stamped(r) || !r->has_roof) hidden |= 1U << OPERATOR_BOUND | 1U << OPERATOR_ROOF;
     prn_table table = {.columns = operator_columns,
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
-                       .hidden = prn_report_stamped(r) ? 0 : times,
+                       .hidden = hidden,
                        .footer = true,
                        .rows = v->shown,
                        .cell = operator_cell,

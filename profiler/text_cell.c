@@ -56,8 +56,8 @@ void prn_cell_gflops(prn_cell *cell, uint64_t flops, int64_t ns)
 
 void prn_cell_bar(prn_cell *cell, double value, double full)
 {
-    int length = full > 0 ? (int)(value / full * PRN_CELL_BAR_COLUMNS + 0.5) : 0;
-    if (length > PRN_CELL_BAR_COLUMNS) length = PRN_CELL_BAR_COLUMNS;
+    double part = full > 0 ? value / full : 0;
+    int length = part > 0 ? (int)((part < 1 ? part : 1) * PRN_CELL_BAR_COLUMNS + 0.5) : 0;
     memset(cell->own, '#', (size_t)length);
     cell->own[length] = '\0';
     cell->string = cell->own;

@@ -4,9 +4,9 @@
 # the line to run and fails.
 set -euo pipefail
 
-build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev)
-test=(libcmocka-dev libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
-models=(python3-numpy python3-torch python3-torchvision nodejs npm)
+build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js)
+test=(libcmocka-dev chromium python3-pandas libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
+models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
 packages=()
 for group in "$@"; do

@@ -4,50 +4,32 @@
     check_conformance.py PRONY DATA LISTS [--update]
 
 LISTS/conformance_pass.txt names the cases that pass, one a line. LISTS/conformance_exceptions.txt names those that cannot,
-although their operators are there: "case: reason". Every other case must be `unsupported`, because of an operator that
-has no row in `prony ops` for its opset. A case that passes without being listed is an error too, so that the list stays
-current; --update rewrites it.
+each with its reason: "case: reason". There is no third kind. A case that passes without being listed is an error too, so
+that the list stays current; --update rewrites it.
 """
 import json
 import os
-import re
 import subprocess
 import sys
+
 
 def read_list(path):
     with open(path, encoding="utf-8") as file:
         return [line.strip() for line in file if line.strip() and not line.startswith("#")]
 
 
-def missing_operators(reason):
-    """(domain, name, opset) of every operator that a session refused, or [] if it refused for another reason."""
-    found = re.search(r"operators? (?:is|are) not supported: (.*)$", reason, re.DOTALL)
-    if not found:
-        return []
-    return [m.groups() for m in re.finditer(r"([\w.]+)::(\w+)-(\d+) \(", found.group(1))]
-
-
 def short_name(path):
     return "/".join(path.rstrip("/").split("/")[-2:])
 
 
-def judge(case, listed, exceptions, table):
+def judge(case, listed, exceptions):
     """What is wrong with the verdict, or None."""
     name, verdict, reason = short_name(case["case"]), case["verdict"], case["reason"]
     if name in exceptions:
         return "passes now; take it off the exceptions" if verdict == "pass" else None
-    if name in listed:
-        return None if verdict == "pass" else "%s: %s" % (verdict, reason)
     if verdict == "pass":
-        return "passes, but is not listed (run with --update)"
-    if verdict == "fail":
-        return "fails and is not among the exceptions: %s" % reason
-    missing = missing_operators(reason)
-    for domain, operator, opset in missing:
-        since = table.get(("" if domain == "ai.onnx" else domain, operator))
-        if since is not None and since <= int(opset):
-            return "%s is said to be missing, but `prony ops` has it" % operator
-    return None if missing else "unsupported, though no operator is missing: %s" % reason
+        return None if name in listed else "passes, but is not listed (run with --update)"
+    return "%s: %s" % (verdict, reason)
 
 
 def main():
@@ -69,13 +51,8 @@ def main():
             file.write("\n".join(names) + "\n")
     listed = set(read_list(pass_file))
     exceptions = dict(line.split(": ", 1) for line in read_list(os.path.join(lists, "conformance_exceptions.txt")))
-    operators = json.loads(subprocess.run([prony, "ops", "--json", "-"], stdout=subprocess.PIPE, check=True).stdout)
-    table = {}
-    for op in operators:
-        key = (op["domain"], op["name"])
-        table[key] = min(op["since_opset"], table.get(key, op["since_opset"]))
     wrong = ["%s %s" % (short_name(c["case"]), text) for c in cases
-             for text in [judge(c, listed, exceptions, table)] if text]
+             for text in [judge(c, listed, exceptions)] if text]
     seen = {short_name(c["case"]) for c in cases}
     wrong += ["%s is listed, but not in %s" % (name, data) for name in sorted((listed | set(exceptions)) - seen)]
     for line in wrong:

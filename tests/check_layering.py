@@ -23,8 +23,8 @@ OWNERS = {  # header prefix: files that may include it
     "openblas": r"ops/blas\.c",
     "oneapi/": r"ops/dnnl\w*\.[ch]",
     "dnnl": r"ops/dnnl\w*\.[ch]",
-    "cjson/": r"profiler/json\.c",
-    "cJSON": r"profiler/json\.c",
+    "cjson/": r"profiler/json_read\.c",
+    "cJSON": r"profiler/json_read\.c",
 }
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")

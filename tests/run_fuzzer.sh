@@ -1,10 +1,12 @@
 #!/bin/bash
 # Runs a libFuzzer target for a bounded time: run_fuzzer.sh TARGET TESTS_DIR WORK_DIR SECONDS
-# Seeds: tests/corpus/NAME if there, the digits model, and the small models of libonnx-testdata.
+# Seeds: tests/corpus/NAME if there, the digits model, the small models of libonnx-testdata, and what the target itself
+# writes where PRN_FUZZ_SEEDS says (fuzz_run: a model of every operator case).
 set -euo pipefail
 target=$1 tests=$2 work=$3 seconds=$4
 name=$(basename "$target")
 mkdir -p "$work/found" "$work/seeds"
+export PRN_FUZZ_SEEDS=$work/seeds
 if [ -d "$tests/corpus/$name" ]; then cp -r "$tests/corpus/$name/." "$work/seeds/"; fi
 cp "$tests/../models/digits.onnx" "$work/seeds/"
 for model in /usr/share/libonnx-testdata/data/*/test_*/model.onnx; do

@@ -181,6 +181,44 @@ static void sample_fill_times(prony_report *r)
     r->output_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 }
 
+static void sample_fill_details(prony_report *r, bool measured)
+{
+    static const prony_parameter_row weights[] = {
+        {"conv1.weight", 0, PRONY_FLOAT32, {4, {64, 3, 7, 7}}, 9408, 37632, 301056, true, 0.9},
+        {"bn1.running_mean", 1, PRONY_FLOAT32, {1, {64}}, 64, 256, 2048, false, 0.1},
+        {"", 10, PRONY_UNDEFINED, {.rank = -1}, 12, 0, 0, true, 0}};
+    static const uint32_t joined[] = {1, 2};
+    static const prn_roof_compute compute = {"fp32", 2, 5e10};
+    static const prn_roof_memory memory = {"DRAM", 2, 1.25e10};
+    r->parameters = sample_alloc(r, 3, sizeof *r->parameters);
+    memcpy(r->parameters, weights, sizeof weights);
+    r->parameter_count = 3;
+    r->composites = sample_alloc(r, 1, sizeof *r->composites);
+    r->composites[0] = (prn_composite_row){
+        "Gelu", joined, 2, {.macs = 0, .facts = {{"output_elements", 802816}}, .fact_count = 1}};
+    r->composite_count = 1;
+    for (uint32_t i = 0; i < r->layer_count; i++) {
+        uint32_t *sources = sample_alloc(r, 2, sizeof *sources);
+        sources[0] = i ? i - 1 : PRONY_NO_INDEX;
+        sources[1] = PRONY_NO_INDEX;
+        if (!r->layers[i].sources) r->layers[i].sources = sources;
+    }
+    if (!measured) return;
+    static const double use[2][2] = {{0.5, 1}, {0.125, 0.25}};
+    static const int64_t times[] = {250000000, 500000000};
+    static const prony_core_row cores[] = {{0, 0.75, use[0]}, {3, 0.1875, use[1]}};
+    r->cores = cores;
+    r->core_count = 2;
+    r->core_times_ns = times;
+    r->core_points = 2;
+    r->has_around = true;
+    r->around = (prn_report_around){210000, 34000, r->latency};
+    r->has_roof = true;
+    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5"};
+    r->operators[0].traced = true;
+    r->operators[0].trace_end_ns = 1800000;
+}
+
 /* measured false: what `inspect` makes. The caller releases r->pool. */
 static void sample_report(prony_report *r, bool measured)
 {
@@ -239,9 +277,11 @@ static void sample_report(prony_report *r, bool measured)
         sample_fill_times(r);
     } else {
         static const char *const unsupported[] = {"com.microsoft::FusedMatMul-1 (2 nodes)"};
+        for (size_t i = 0; i < SAMPLE_LAYERS; i++) r->layers[i].operator_index = PRONY_NO_INDEX;
         r->unsupported = unsupported;
         r->unsupported_count = 1;
     }
+    sample_fill_details(r, measured);
     if (prn_report_fill_totals(r, &error) != PRONY_OK) fail_msg("%s", error.message);
     if (prn_report_fill_modules(r, &error) != PRONY_OK) fail_msg("%s", error.message);
 }

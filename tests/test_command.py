@@ -129,7 +129,7 @@ class Usage(CommandTest):
         header = self.read(os.path.join(SOURCE, "include", "prony.h")).decode()
         version = re.search(r'PRONY_VERSION "([\d.]+)"', header).group(1)
         self.assertEqual(self.succeed("--version"), "prony %s\n" % version)
-        commands = ("inspect", "run", "profile", "bench", "verify", "ops")
+        commands = ("inspect", "run", "profile", "bench", "verify", "ops", "compare", "check", "recommend")
         text = self.succeed("--help")
         for name in commands:
             self.assertRegex(text, r"\n  %s " % name)
@@ -156,12 +156,12 @@ class Usage(CommandTest):
                 (["'--quiet=3'", "takes no value"], ["run", "m", "--quiet=3"]),
                 (["--json needs a value"], ["run", "m", "--json"]),
                 (["-x needs a value"], ["run", "m", "-x"]),
-                (["--csv", "not built"], ["profile", "m", "--csv", "f"]),
-                (["--threshold", "not built"], ["bench", "m", "--threshold", "p50:3"]),
+                (["--scenario", "not built"], ["profile", "m", "--scenario", "f"]),
+                (["latency", "no unit"], ["bench", "m", "--threshold", "p50:3"]),
                 (["'inspect' has no use for --runs"], ["inspect", "m", "--top", "3", "--runs", "4"]),
                 (["'inspect' has no use for -r"], ["inspect", "m", "-r", "4"]),
                 (["'ops' has no use for --top"], ["ops", "--top", "3"]),
-                (["-x '1,2'"], ["bench", "m", "-x", "1,2"]),
+                (["-x '1,2'"], ["profile", "m", "-x", "1,2"]),
                 (["-x '0'"], ["run", "m", "-x", "0"]),
                 (["-b '0'"], ["run", "m", "-b", "0"]),
                 (["-t 'nan'"], ["profile", "m", "-t", "nan"]),
@@ -170,6 +170,8 @@ class Usage(CommandTest):
                 (["'N'", "'many'"], ["run", "m", "--dim", "N=many"]),
                 (["'x'", "1x3x224x224"], ["run", "m", "--shape", "x=1x"]),
                 (["-i"], ["profile", "-i", "image=x.npy"]),
+                (["--count 'ptflops'", "fvcore"], ["inspect", "m", "--count", "ptflops"]),
+                (["--depth '0'"], ["inspect", "m", "--depth", "0"]),
                 (["--filter"], ["ops", "--filter", "kernel=x"])):
             self.refuse(USAGE, words, *arguments)
         self.assertEqual(run()[0], USAGE)
@@ -329,6 +331,27 @@ class Reports(CommandTest):
         """The static totals; what is known only after planning is taken from `full`."""
         return {**static["totals"], "operators": full["totals"]["operators"], "conserved": full["totals"]["conserved"]}
 
+    def test_counting_presets(self):
+        native = self.report("inspect", self.lenet)
+        self.assertNotIn("count", native["totals"])
+        for preset, factor in (("torch", 2), ("fvcore", 1), ("deeplite", 1)):
+            report = self.check(self.report("inspect", self.lenet, "--count", preset))
+            self.assertEqual(report["config"]["count_preset"], preset)
+            self.assertEqual(report["totals"]["count"], factor * native["totals"]["macs"])
+            self.assertEqual(sum(row.get("count", 0) for row in report["layers"]), report["totals"]["count"])
+            self.assertEqual(report["modules"][0]["count"], report["totals"]["count"])
+            self.assertIn("Tanh", report["coverage"]["uncounted_ops"])
+            self.assertNotIn("time_share", report["coverage"])
+        full = self.check(self.report("profile", self.digits, "-x", "1", "-r", "5", "--count", "torch"))
+        self.assertTrue(0 < full["coverage"]["uncounted_time_share"] < 1)
+        self.assertIn("count by torch", self.succeed("inspect", self.lenet, "--count", "torch", "--level", "model"))
+        words = self.succeed("ops", "--count", "onnx-tool")
+        for part in ("onnx-tool: onnx_tool/node.py at 00f5f0a", "36n", "Softmax"):
+            self.assertIn(part, words)
+        preset = json.loads(self.succeed("ops", "--count", "thop", "--json", "-"))
+        self.assertEqual(preset["name"], "thop")
+        self.assertTrue(preset["pin"] and all(rule["operators"] and rule["formula"] for rule in preset["rules"]))
+
     def test_model_hash_and_output_hash(self):
         report = self.report("run", self.lenet, "-x", "1", "--output-dir", self.path("out"))
         self.assertEqual(report["model"]["sha256"], hashlib.sha256(self.read(self.lenet)).hexdigest())
@@ -435,6 +458,13 @@ class Text(CommandTest):
             lines = self.lines("profile", self.digits, "-x", "1", "-r", "3", "--level", ",".join(wanted))
             shown = [level for level, title in titles.items() if any(line.startswith(title) for line in lines)]
             self.assertEqual(shown, wanted)
+
+    def test_modules(self):
+        rows = self.table("Modules", self.lines("inspect", self.lenet, "--level", "module"))
+        self.assertEqual(rows[0][0], "__root__")
+        self.assertEqual(len(rows), 1 + 12)  # lenet5 is an nn.Sequential of twelve
+        only = self.table("Modules", self.lines("profile", self.digits, "-x", "1", "-r", "3", "--level", "module", "--depth", "1"))
+        self.assertEqual(only[0][0], "__root__")
 
     def test_top_sort_and_filter(self):
         rows = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer"))
@@ -681,6 +711,66 @@ class Verify(CommandTest):
             code, _, err = run("verify", self.path(folder), "-q")
             self.assertEqual(code, FAILED)
             self.assertIn(word, err)
+
+
+    def made(self, name, nodes, dtype, dims, want, functions=(), opset=21, domains=(), initializers=()):
+        """One case without inputs; its verdict."""
+        os.makedirs(self.path(name + "/test_data_set_0"))
+        data = ob.model(ob.graph(nodes, [], [ob.value("y", dtype, dims)], initializers), opset, domains)
+        self.write(name + "/model.onnx", data + b"".join(ob.chunk(25, f) for f in functions))
+        self.write(name + "/test_data_set_0/output_0.pb", want)
+        code, out, err = run("verify", self.path(name), "--json", "-")
+        self.assertEqual(err, "")
+        [case] = json.loads(out)["cases"]
+        self.assertEqual(code, DONE if case["verdict"] == "pass" else VERDICT)
+        return case["verdict"], case["reason"]
+
+    def test_what_is_drawn_at_random(self):
+        draw = ob.node("RandomUniform", [], ["y"], shape=[4], low=2.0, high=3.0)
+        zeros = ob.floats("y", [4], [0.0] * 4)
+        verdict, reason = self.made("uniform", [draw], ob.FLOAT, [4], zeros)
+        self.assertEqual(verdict, "pass")
+        self.assertIn("random", reason)
+        verdict, reason = self.made("shape", [draw], ob.FLOAT, [4], ob.floats("y", [3], [0.0] * 3))
+        self.assertEqual(verdict, "fail")
+        self.assertIn("got float32[4], want float32[3]", reason)
+        # 2 is what is left of [2.1, 2.9].
+        narrow = [ob.node("RandomUniform", [], ["u"], shape=[4], low=2.1, high=2.9), ob.node("Cast", ["u"], ["y"], to=ob.INT32)]
+        verdict, reason = self.made("range", narrow, ob.INT32, [4], ob.tensor("y", ob.INT32, [4], bytes(16)))
+        self.assertEqual((verdict, "random" in reason), ("pass", True))
+        # Deep inside of a function, and changed by what follows.
+        function = (ob.chunk(1, "Draw") + ob.chunk(10, "local") + ob.chunk(5, "z") +
+                    ob.chunk(7, ob.node("RandomNormal", [], ["z"], shape=[4])) + ob.chunk(9, ob.chunk(1, "") + ob.integer(2, 21)))
+        nodes = [ob.node("Draw", [], ["d"], domain="local"), ob.node("Exp", ["d"], ["y"])]
+        verdict, reason = self.made("function", nodes, ob.FLOAT, [4], zeros, [function], domains=(("local", 1),))
+        self.assertEqual((verdict, "random" in reason), ("pass", True))
+        # Only the shape of what was drawn is used: nothing is random any more.
+        nodes = [ob.node("RandomNormal", [], ["d"], shape=[4]), ob.node("Shape", ["d"], ["s"]),
+                 ob.node("Cast", ["s"], ["y"], to=ob.FLOAT)]
+        self.assertEqual(self.made("size", nodes, ob.FLOAT, [1], ob.floats("y", [1], [5.0]))[0], "fail")
+
+    def test_element_types(self):
+        def cast(name, dtype, values, want):
+            numbers = [ob.floats("x", [len(values)], values)]
+            return self.made(name, [ob.node("Cast", ["x"], ["y"], to=dtype)], dtype, [len(values)], want, initializers=numbers)
+        int4 = 22
+        # Three elements of 4 bits, low bits first: what follows the last one counts for nothing.
+        self.assertEqual(cast("int4", int4, [1.0, -2.0, 3.0], ob.tensor("y", int4, [3], b"\xe1\xf3"))[0], "pass")
+        verdict, reason = cast("int4_wrong", int4, [1.0, -2.0, 3.0], ob.tensor("y", int4, [3], b"\xe1\x0d"))
+        self.assertEqual(verdict, "fail")
+        self.assertIn("1 of 3 elements differ; worst at 2: got 3, want -3", reason)
+        # NumPy has no bfloat16: its bits stand in a uint16 tensor.
+        bits = b"".join(struct.pack("<f", v)[2:] for v in (1.0, float("nan"), -2.5))
+        values = [1.0, float("nan"), -2.5]
+        self.assertEqual(cast("bfloat16", ob.BFLOAT16, values, ob.tensor("y", 4, [3], bits))[0], "pass")
+        self.assertEqual(cast("nan", ob.DOUBLE, values, ob.tensor("y", ob.DOUBLE, [3], struct.pack("<3d", *values)))[0], "pass")
+        # The worst element, not the first; 64-bit integers exactly.
+        big = [2 ** 62 + 1, 5, 7]
+        numbers = [ob.int64s("x", [3], big)]
+        verdict, reason = self.made("int64", [ob.node("Identity", ["x"], ["y"])], ob.INT64, [3],
+                                    ob.int64s("y", [3], [2 ** 62, 5, -93]), initializers=numbers)
+        self.assertEqual(verdict, "fail")
+        self.assertIn("2 of 3 elements differ; worst at 2: got 7, want -93", reason)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
  * was executed, bounds. */
 #include "tests/model_run.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -500,6 +501,128 @@ static void branches_that_differ_in_shape(void **state)
     mr_close(&r);
 }
 
+/* One branch is for another rank: its Squeeze, and a Gather from constants, fit no input of this one. */
+static void a_branch_that_never_runs_need_not_fit(void **state)
+{
+    (void)state;
+    static const float x[6] = {1, 2, 3, 4, 5, 6}, negative[6] = {-1, -2, -3, -4, -5, -6};
+    static const int64_t one = 1, third = 3;
+    model_builder *m = mb_begin(16);
+    mb_input(m, "x", PRONY_FLOAT32, "3,2");
+    mb_input(m, "deep", PRONY_BOOL, "");
+    mb_initializer(m, "one", PRONY_INT64, "1", &one);
+    mb_initializer(m, "third", PRONY_INT64, "", &third);
+    mb_node(m, "If", "deep", "y", "");
+    mb_graph_begin(m, "then_branch");
+    mb_node(m, "Squeeze", "x one", "flat", "");
+    mb_node(m, "Shape", "x", "extents", "");
+    mb_node(m, "Gather", "extents third", "extent", "");
+    mb_node(m, "Cast", "extent", "scale", "to=1");
+    mb_node(m, "Mul", "flat scale", "a", "");
+    mb_output(m, "a", PRONY_FLOAT32, "A,B");
+    mb_graph_end(m);
+    mb_graph_begin(m, "else_branch");
+    mb_node(m, "Neg", "x", "b", "");
+    mb_output(m, "b", PRONY_FLOAT32, "A,B");
+    mb_graph_end(m);
+    mb_output(m, "y", PRONY_FLOAT32, "A,B");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "3,2", x);
+    mr_set(&r, "deep", PRONY_BOOL, "", &no);
+    mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "3,2", negative);
+    mr_set(&r, "deep", PRONY_BOOL, "", &yes);
+    mr_refused(&r, PRONY_SHAPE_MISMATCH, "(Squeeze)");
+    mr_set(&r, "deep", PRONY_BOOL, "", &no);
+    mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "3,2", negative);
+    mr_survives_faults(&r);
+    mr_close(&r);
+}
+
+/* ---- FlexAttention ---- */
+
+/* One batch, one head, two queries and keys of depth 1. The scores are masked to the lower triangle,
+ * the weights halved. */
+static model_builder *flexible(const char *extent)
+{
+    static const float low = -INFINITY, half = 0.5f;
+    static const int64_t column[4] = {1, 1, 2, 1}, row[4] = {1, 1, 1, 2}, places[2] = {0, 1};
+    model_builder *m = mb_begin(21);
+    mb_opset(m, "ai.onnx.preview", 1);
+    mb_input(m, "q", PRONY_FLOAT32, extent);
+    mb_input(m, "k", PRONY_FLOAT32, extent);
+    mb_input(m, "v", PRONY_FLOAT32, extent);
+    mb_initializer(m, "places", PRONY_INT64, "2", places);
+    mb_initializer(m, "row", PRONY_INT64, "4", row);
+    mb_initializer(m, "column", PRONY_INT64, "4", column);
+    mb_initializer(m, "low", PRONY_FLOAT32, "", &low);
+    mb_initializer(m, "half", PRONY_FLOAT32, "", &half);
+    mb_node(m, "ai.onnx.preview::FlexAttention", "q k v", "y", "scale=1.0");
+    mb_graph_begin(m, "score_mod");
+    mb_input(m, "scores", PRONY_FLOAT32, "B,H,L,S");
+    mb_node(m, "Reshape", "places column", "l", "");
+    mb_node(m, "Reshape", "places row", "s", "");
+    mb_node(m, "GreaterOrEqual", "l s", "seen", "");
+    mb_node(m, "Where", "seen scores low", "masked", "");
+    mb_output(m, "masked", PRONY_FLOAT32, "B,H,L,S");
+    mb_graph_end(m);
+    mb_graph_begin(m, "prob_mod");
+    mb_input(m, "weights", PRONY_FLOAT32, "B,H,L,S");
+    mb_node(m, "Mul", "weights half", "less", "");
+    mb_output(m, "less", PRONY_FLOAT32, "B,H,L,S");
+    mb_graph_end(m);
+    mb_output(m, "y", PRONY_FLOAT32, extent);
+    return m;
+}
+
+static void scores_and_weights_may_be_changed(void **state)
+{
+    (void)state;
+    /* row 0 sees key 0 alone; row 1 has scores ln 3 and 0, so weights 3/4 and 1/4 */
+    static const float q[2] = {5, 1.09861229f}, k[2] = {1, 0}, v[2] = {4, 8}, y[2] = {2, 2.5f};
+    const char *extents[] = {"1,1,2,1", "1,1,L,1"};
+    for (int open = 0; open < 2; open++) {
+        model_run r = {0};
+        mr_open(&r, flexible(extents[open]));
+        mr_set(&r, "q", PRONY_FLOAT32, "1,1,2,1", q);
+        mr_set(&r, "k", PRONY_FLOAT32, "1,1,2,1", k);
+        mr_set(&r, "v", PRONY_FLOAT32, "1,1,2,1", v);
+        const prony_value *got = mr_run(&r, 0);
+        for (int i = 0; i < 2; i++) assert_float_equal(((const float *)got->data)[i], y[i], 1e-5f);
+        prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
+        profile.runs = 1;
+        prony_report *report = NULL;
+        if (prony_session_profile(&report, r.session, &profile, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
+        /* 4 scores of one product and their 4 products with V; softmax 6 a score less 2 a row; 4 halvings */
+        assert_int_equal(prony_report_totals(report)->cost.macs, 8);
+        assert_int_equal(prony_report_totals(report)->cost.flops, 16 + 4 * 6 - 2 * 2 + 4);
+        prony_report_release(report);
+        mr_survives_faults(&r);
+        mr_close(&r);
+    }
+}
+
+static void a_mod_of_another_shape_is_refused(void **state)
+{
+    (void)state;
+    static const float one[2] = {1, 1};
+    model_run r = {0};
+    model_builder *m = mb_begin(21);
+    mb_opset(m, "ai.onnx.preview", 1);
+    for (int i = 0; i < 3; i++) mb_input(m, (const char *[]){"q", "k", "v"}[i], PRONY_FLOAT32, "1,1,2,1");
+    mb_node(m, "ai.onnx.preview::FlexAttention", "q k v", "y", "");
+    mb_graph_begin(m, "score_mod");
+    mb_input(m, "scores", PRONY_FLOAT32, "B,H,L,S");
+    mb_node(m, "ReduceMax", "scores", "most", "");
+    mb_output(m, "most", PRONY_FLOAT32, NULL);
+    mb_graph_end(m);
+    mb_output(m, "y", PRONY_FLOAT32, "1,1,2,1");
+    mr_open(&r, m);
+    for (int i = 0; i < 3; i++) mr_set(&r, (const char *[]){"q", "k", "v"}[i], PRONY_FLOAT32, "1,1,2,1", one);
+    mr_refused(&r, PRONY_SHAPE_MISMATCH, "a subgraph makes");
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +639,9 @@ int main(void)
         cmocka_unit_test(scan_of_a_batch),
         cmocka_unit_test(scan_of_data_dependent_length),
         cmocka_unit_test(branches_that_differ_in_shape),
+        cmocka_unit_test(scores_and_weights_may_be_changed),
+        cmocka_unit_test(a_mod_of_another_shape_is_refused),
+        cmocka_unit_test(a_branch_that_never_runs_need_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,12 +148,22 @@ static void test_schema_and_documentation(void **state)
     r.layers[0].outputs = outputs;
     prony_port port = {"state", PRONY_OPTIONAL, PRONY_FLOAT32, {.rank = 0}, {NULL}};
     r.model.outputs = &port;
+    static const char *const uncounted[] = {"MaxPool"};
+    r.totals.counted = r.layers[0].counted = true;
+    r.uncounted = uncounted;
+    r.uncounted_count = 1;
+    const prony_port tokens = {"ids", PRONY_TENSOR, PRONY_INT64, {2, {1, 128}}, {NULL}};
+    cJSON *images = write_and_parse(&r, false);
+    assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(images, "throughput"), "images_per_second"));
+    r.model.inputs = &tokens;
     cJSON *json = write_and_parse(&r, true), *schema = cJSON_Parse(read_text("report.schema.json"));
     assert_non_null(schema);
+    check_keys(images, schema, schema, "report");
     check_keys(json, schema, schema, "report");
     check_all_met(schema, "report");
     check_documented(json, read_text("report.md"));
     cJSON_Delete(json);
+    cJSON_Delete(images);
     cJSON_Delete(schema);
     prn_pool_release(&r.pool);
 }

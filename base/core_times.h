@@ -1,0 +1,16 @@
+/* How long each processor has been busy since the system started, as /proc/stat says, all processes together. */
+#ifndef PRN_BASE_CORE_TIMES_H
+#define PRN_BASE_CORE_TIMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct prn_core_times {
+    int core;
+    uint64_t busy, total; /* ticks of the kernel, of 10 ms as a rule */
+} prn_core_times;
+
+/* Processors in the calling thread's affinity mask, ascending; at most `capacity`. No heap use. */
+size_t prn_core_times_read(prn_core_times *out, size_t capacity);
+
+#endif

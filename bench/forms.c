@@ -1,0 +1,161 @@
+/* The forms of a report that the command line asks for: which file each goes to, and what stands beside it. */
+#include "bench/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_stdout(const char *file)
+{
+    return strcmp(file, "-") == 0;
+}
+
+bool stdout_taken(const options *o)
+{
+    if (o->json && is_stdout(o->json)) return true;
+    for (size_t i = 0; i < o->form_count; i++)
+        if (is_stdout(o->forms[i].file)) return true;
+    return false;
+}
+
+bool forms_need_events(const options *o)
+{
+    if (o->output_dir && strcmp(o->command, "profile") == 0) return true;
+    for (size_t i = 0; i < o->form_count; i++)
+        if (o->forms[i].format == PRONY_FORMAT_HTML || o->forms[i].format == PRONY_FORMAT_SVG) return true;
+    return false;
+}
+
+static int write_stdout(void *user, const char *data, size_t size)
+{
+    (void)user;
+    return fwrite(data, 1, size, stdout) == size ? 0 : -1;
+}
+
+static int write_form(const options *o, const prony_report *report, prony_format format, const prony_write_options *w,
+                      const char *file)
+{
+    prony_error error = {0};
+    prony_status status = is_stdout(file) ? prony_report_write(report, format, w, write_stdout, NULL, &error)
+                                          : prony_report_save(report, format, w, file, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+/* "DIR/NAME_LEVEL.csv" beside "DIR/NAME.csv". */
+static char *file_beside(const char *file, const char *level)
+{
+    size_t length = strlen(file), stem = length, size = length + strlen(level) + 8;
+    const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
+    if (dot && dot > file && (!slash || dot > slash + 1)) stem = (size_t)(dot - file);
+    char *beside = malloc(size);
+    if (beside) snprintf(beside, size, "%.*s_%s%s", (int)stem, file, level, file + stem);
+    return beside;
+}
+
+static const struct {
+    unsigned level;
+    const char *name;
+} csv_levels[] = {{PRONY_LEVEL_LAYER, "layers"},
+                  {PRONY_LEVEL_OPERATOR, "operators"},
+                  {PRONY_LEVEL_MODULE, "modules"},
+                  {PRONY_LEVEL_MODEL, "model"}};
+enum { CSV_LEVELS = sizeof csv_levels / sizeof csv_levels[0] };
+
+/* The first level that is wanted takes the name itself; on stdout there is room for no other. */
+static int write_csv(const options *o, const prony_report *report, prony_write_options w, const char *file)
+{
+    unsigned wanted = o->levels ? o->levels : ~0U;
+    bool first = true;
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < CSV_LEVELS && code == EXIT_DONE; i++) {
+        if (!(wanted & csv_levels[i].level) || (!first && is_stdout(file))) continue;
+        w.levels = csv_levels[i].level;
+        char *beside = first ? NULL : file_beside(file, csv_levels[i].name);
+        if (!first && !beside) return fail(o, "out of memory");
+        code = write_form(o, report, PRONY_FORMAT_CSV, &w, first ? file : beside);
+        free(beside);
+        first = false;
+    }
+    return code;
+}
+
+static void say_without_charts(const options *o)
+{
+    if (!prony_html_has_charts() && !o->quiet)
+        fprintf(stderr, "prony %s: built without a chart library: the HTML page has tables, but no charts\n",
+                o->command);
+}
+
+int write_forms(const options *o, const prony_report *report)
+{
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < o->form_count && code == EXIT_DONE; i++) {
+        const form_file *form = &o->forms[i];
+        prony_write_options w = write_options(o);
+        w.chart = form->chart;
+        if (form->format == PRONY_FORMAT_CSV)
+            code = write_csv(o, report, w, form->file);
+        else
+            code = write_form(o, report, form->format, &w, form->file);
+        if (form->format == PRONY_FORMAT_HTML && code == EXIT_DONE) say_without_charts(o);
+    }
+    return code;
+}
+
+int make_output_dir(const options *o)
+{
+    struct stat info;
+    if (mkdir(o->output_dir, 0777) == 0) return EXIT_DONE;
+    int code = errno;
+    if (code == EEXIST && stat(o->output_dir, &info) == 0 && S_ISDIR(info.st_mode)) return EXIT_DONE;
+    return fail(o, "'%s': cannot create the folder: %s", o->output_dir, strerror(code == EEXIST ? ENOTDIR : code));
+}
+
+/* One file of --output-dir. What this report has no figures for (a model that was folded whole has no timestamps) is
+ * left out with a word on it. */
+static int write_into(const options *o, const prony_report *report, prony_format format, const prony_write_options *w,
+                      const char *name, const char *extension)
+{
+    prony_error error = {0};
+    size_t size = strlen(o->output_dir) + strlen(name) + 40;
+    char *path = malloc(size);
+    if (!path) return fail(o, "out of memory");
+    snprintf(path, size, "%s/%s%s", o->output_dir, name, extension);
+    prony_status status = prony_report_save(report, format, w, path, &error);
+    int code = EXIT_DONE;
+    if (status == PRONY_INVALID_ARGUMENT)
+        fail(o, "'%s' is left out: %s", path, error.message);
+    else if (status != PRONY_OK)
+        code = report_error(o, &error);
+    free(path);
+    return code;
+}
+
+int write_all_forms(const options *o, const prony_report *report)
+{
+    static const struct {
+        prony_format format;
+        const char *name;
+    } files[] = {{PRONY_FORMAT_TEXT, "report.txt"},  {PRONY_FORMAT_JSON, "report.json"},
+                 {PRONY_FORMAT_HTML, "report.html"}, {PRONY_FORMAT_LATEX, "report.tex"},
+                 {PRONY_FORMAT_TRACE, "trace.json"}, {PRONY_FORMAT_FOLDED, "stacks.folded"},
+                 {PRONY_FORMAT_DOT, "graph.dot"}};
+    if (!o->output_dir) return EXIT_DONE;
+    prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
+    w.memory = true;
+    w.width = 120;
+    int code = make_output_dir(o);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && code == EXIT_DONE; i++)
+        code = write_into(o, report, files[i].format, &w, files[i].name, "");
+    for (size_t i = 0; i < CSV_LEVELS && code == EXIT_DONE; i++) {
+        w.levels = csv_levels[i].level;
+        code = write_into(o, report, PRONY_FORMAT_CSV, &w, csv_levels[i].name, ".csv");
+    }
+    for (const char *const *chart = prony_chart_names(); *chart && code == EXIT_DONE; chart++) {
+        w.chart = *chart;
+        code = write_into(o, report, PRONY_FORMAT_SVG, &w, *chart, ".svg");
+    }
+    if (code == EXIT_DONE) say_without_charts(o);
+    return code;
+}

@@ -1,0 +1,264 @@
+/* prony bench over a matrix: a session per combination of batch, threads and precision, all measured in turns, one
+ * table, and which configuration serves most and which answers first. */
+#include "bench/json_file.h"
+#include "bench/judge.h"
+#include "bench/matrix.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160 };
+
+typedef struct configuration {
+    int64_t batch; /* 0: the model's own */
+    int intra_op, inter_op;
+    const char *precision;
+    double samples_per_second;
+    const prony_time_stats *latency;
+} configuration;
+
+typedef struct matrix {
+    configuration *rows;
+    prony_session **sessions;
+    prony_report **reports;
+    size_t count;
+} matrix;
+
+static size_t at_least_one(size_t count)
+{
+    return count ? count : 1;
+}
+
+bool is_matrix(const options *o)
+{
+    return o->batches.count > 1 || o->intra_ops.count > 1 || o->inter_ops.count > 1 || o->precision_count > 1;
+}
+
+/* ---- configurations ---- */
+
+static int make_rows(const options *o, matrix *m)
+{
+    size_t batches = at_least_one(o->batches.count), intra = at_least_one(o->intra_ops.count),
+           inter = at_least_one(o->inter_ops.count), precisions = at_least_one(o->precision_count);
+    size_t count = batches * intra * inter * precisions;
+    if (count > MOST_CONFIGURATIONS)
+        return fail(o, "%zu configurations; a matrix may have %d", count, MOST_CONFIGURATIONS), EXIT_USAGE;
+    m->rows = calloc(count, sizeof *m->rows);
+    m->sessions = calloc(count, sizeof *m->sessions);
+    m->reports = calloc(count, sizeof *m->reports);
+    if (!m->rows || !m->sessions || !m->reports) return fail(o, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        configuration *c = &m->rows[m->count++];
+        size_t at = i;
+        c->intra_op = o->intra_ops.count ? (int)o->intra_ops.values[at % intra] : 0;
+        at /= intra;
+        c->inter_op = o->inter_ops.count ? (int)o->inter_ops.values[at % inter] : 0;
+        at /= inter;
+        c->batch = o->batches.count ? o->batches.values[at % batches] : 0;
+        at /= batches;
+        c->precision = o->precision_count ? o->precisions[at] : NULL;
+    }
+    return EXIT_DONE;
+}
+
+static options options_of(const options *o, const configuration *c)
+{
+    options one = *o;
+    one.batch = c->batch;
+    one.intra_op = c->intra_op;
+    one.inter_op = c->inter_op;
+    one.precision = c->precision;
+    return one;
+}
+
+/* "batch 4, 2 threads": what differs between the configurations. */
+static const char *label(const options *o, const configuration *c, char text[LABEL_BYTES])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    if (c->batch) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "batch %lld, ", (long long)c->batch);
+    if (c->intra_op)
+        used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%d thread%s, ", c->intra_op,
+                                 c->intra_op == 1 ? "" : "s");
+    else
+        used += (size_t)snprintf(text + used, LABEL_BYTES - used, "auto threads, ");
+    if (o->precision_count > 1) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%.40s, ", c->precision);
+    text[used - 2] = '\0';
+    return text;
+}
+
+static int measure(const options *o, prony_model *model, matrix *m)
+{
+    prony_error error = {0};
+    char text[LABEL_BYTES];
+    prony_profile_options p = profile_options(o);
+    for (size_t i = 0; i < m->count; i++) {
+        options one = options_of(o, &m->rows[i]);
+        int code = make_session(&one, model, &m->sessions[i], false);
+        if (code != EXIT_DONE) return fail(o, "in the configuration of %s", label(o, &m->rows[i], text));
+    }
+    if (prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error) != PRONY_OK)
+        return report_error(o, &error);
+    prony_metrics *metrics;
+    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return report_error(o, &error);
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < m->count && status == PRONY_OK; i++) {
+        prony_metric_value value;
+        status = prony_metrics_compute(metrics, m->reports[i], "throughput", &value, &error);
+        if (status != PRONY_OK) break;
+        m->rows[i].samples_per_second = value.known ? value.value : 0;
+        m->rows[i].latency = prony_report_latency(m->reports[i]);
+    }
+    prony_metrics_release(metrics);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+/* ---- the verdict ---- */
+
+static size_t best(const matrix *m, bool throughput)
+{
+    size_t found = 0;
+    for (size_t i = 1; i < m->count; i++)
+        if (throughput ? m->rows[i].samples_per_second > m->rows[found].samples_per_second
+                       : m->rows[i].latency->median_ns < m->rows[found].latency->median_ns)
+            found = i;
+    return found;
+}
+
+/* 95 % interval of a figure: of the median latency, or of the mean time per sample, which is what throughput goes by.
+ */
+static void interval(const configuration *c, bool throughput, double out[2])
+{
+    const prony_time_stats *t = c->latency;
+    double batch = c->batch ? (double)c->batch : 1;
+    double half = 1.96 * (double)t->std_ns / sqrt((double)t->count);
+    out[0] = throughput ? ((double)t->mean_ns - half) / batch : (double)t->median_ci95_ns[0];
+    out[1] = throughput ? ((double)t->mean_ns + half) / batch : (double)t->median_ci95_ns[1];
+}
+
+/* Whether the intervals overlap: then nothing tells the two apart. */
+static bool tied(const configuration *a, const configuration *b, bool throughput)
+{
+    double x[2], y[2];
+    interval(a, throughput, x);
+    interval(b, throughput, y);
+    return x[0] <= y[1] && y[0] <= x[1];
+}
+
+static void print_verdict(const options *o, const matrix *m, bool throughput)
+{
+    char text[LABEL_BYTES];
+    size_t winner = best(m, throughput), ties = 0;
+    const configuration *c = &m->rows[winner];
+    if (throughput)
+        printf("best throughput  %s: %.4g samples/s", label(o, c, text), c->samples_per_second);
+    else
+        printf("lowest latency   %s: %.4g ms", label(o, c, text), (double)c->latency->median_ns / 1e6);
+    for (size_t i = 0; i < m->count; i++)
+        if (i != winner && tied(c, &m->rows[i], throughput))
+            printf("%s%s", ties++ ? "; " : " (not told apart from ", label(o, &m->rows[i], text));
+    puts(ties ? ")" : "");
+}
+
+static void print_table(const options *o, const matrix *m)
+{
+    put_text(stdout, o->arguments[0]);
+    printf(", %zu configurations measured in turns\n\n", m->count);
+    printf("%8s %8s %9s %10s %25s %10s %12s %6s\n", "batch", "threads", "precision", "median", "its 95 % interval",
+           "p90", "samples/s", "runs");
+    for (size_t i = 0; i < m->count; i++) {
+        const configuration *c = &m->rows[i];
+        const prony_time_stats *t = c->latency;
+        char batch[24] = "-", threads[24] = "auto";
+        if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
+        if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
+        printf("%8s %8s %9s %7.3f ms %11.3f - %8.3f ms %7.3f %s %12.4g %6llu\n", batch, threads,
+               c->precision ? c->precision : "fp32", (double)t->median_ns / 1e6, (double)t->median_ci95_ns[0] / 1e6,
+               (double)t->median_ci95_ns[1] / 1e6, (double)t->p90_ns / 1e6, t->p90_valid ? "ms" : "? ",
+               c->samples_per_second, (unsigned long long)t->count);
+    }
+    putchar('\n');
+    print_verdict(o, m, true);
+    print_verdict(o, m, false);
+}
+
+static void write_verdict(FILE *to, const matrix *m, const char *key, bool throughput)
+{
+    size_t winner = best(m, throughput);
+    const configuration *c = &m->rows[winner];
+    fprintf(to, "    \"%s\": {\"report\": %zu, ", key, winner);
+    if (c->batch)
+        fprintf(to, "\"batch\": %lld, ", (long long)c->batch);
+    else
+        fprintf(to, "\"batch\": null, ");
+    if (throughput)
+        fprintf(to, "\"samples_per_second\": %.17g, ", c->samples_per_second);
+    else
+        fprintf(to, "\"median_ns\": %lld, ", (long long)c->latency->median_ns);
+    fprintf(to, "\"not_told_apart_from\": [");
+    const char *comma = "";
+    for (size_t i = 0; i < m->count; i++) {
+        if (i == winner || !tied(c, &m->rows[i], throughput)) continue;
+        fprintf(to, "%s%zu", comma, i);
+        comma = ", ";
+    }
+    fprintf(to, "]}");
+}
+
+static int write_json(const options *o, const matrix *m, FILE *to)
+{
+    prony_error error = {0};
+    prony_write_options w = write_options(o);
+    fprintf(to, "{\n  \"schema\": \"prony.matrix/1\",\n  \"reports\": [\n");
+    for (size_t i = 0; i < m->count; i++) {
+        if (prony_report_write(m->reports[i], PRONY_FORMAT_JSON, &w, write_to_stream, to, &error) != PRONY_OK)
+            return report_error(o, &error);
+        if (i + 1 < m->count) fputs(",\n", to);
+    }
+    fprintf(to, "  ],\n  \"verdict\": {\n");
+    write_verdict(to, m, "throughput", true);
+    fputs(",\n", to);
+    write_verdict(to, m, "latency", false);
+    fputs("\n  }\n}\n", to);
+    return EXIT_DONE;
+}
+
+static int show(const options *o, const matrix *m)
+{
+    char text[LABEL_BYTES];
+    json_file json;
+    bool table = !o->quiet && !stdout_taken(o);
+    clear_progress(o);
+    if (table) print_table(o, m);
+    int code = json_open(&json, o);
+    if (code != EXIT_DONE) return code;
+    if (json.stream) code = write_json(o, m, json.stream);
+    code = json_close(&json, o, code);
+    for (size_t i = 0; i < m->count && o->threshold_count && code != EXIT_FAILED; i++) {
+        if (table) putchar('\n');
+        code = check_thresholds(o, m->reports[i], label(o, &m->rows[i], text), table ? stdout : NULL, NULL, code);
+    }
+    return code;
+}
+
+int command_bench_matrix(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    matrix m = {0};
+    int code = make_rows(o, &m);
+    if (code == EXIT_DONE && prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    if (code == EXIT_DONE) code = measure(o, model, &m);
+    if (code == EXIT_DONE) code = show(o, &m);
+    for (size_t i = 0; i < m.count; i++) {
+        prony_report_release(m.reports[i]);
+        prony_session_release(m.sessions[i]);
+    }
+    prony_model_release(model);
+    free(m.rows);
+    free(m.sessions);
+    free(m.reports);
+    return code;
+}

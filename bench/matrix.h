@@ -1,0 +1,11 @@
+/* prony bench over several configurations. */
+#ifndef PRN_BENCH_MATRIX_H
+#define PRN_BENCH_MATRIX_H
+
+#include "bench/command.h"
+
+/* Whether the options name more than one configuration. */
+bool is_matrix(const options *o);
+int command_bench_matrix(const options *o);
+
+#endif

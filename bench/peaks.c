@@ -1,0 +1,136 @@
+/* prony machine: what this machine can do at most. Measured once and kept; --fresh measures again. */
+#include "bench/json_file.h"
+#include "bench/judge.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const char *shown_bytes(char *text, size_t size, uint64_t bytes)
+{
+    if (bytes >= 1 << 20)
+        snprintf(text, size, "%.4g MiB", (double)bytes / (1 << 20));
+    else
+        snprintf(text, size, "%.4g KiB", (double)bytes / (1 << 10));
+    return text;
+}
+
+static void print_compute(const prony_machine *machine)
+{
+    size_t count;
+    const prony_peak_compute *rows = prony_machine_compute(machine, &count);
+    printf("\ncompute     threads     GFLOP/s   best of\n");
+    for (size_t i = 0; i < count; i++)
+        printf("%-10s %8d %11.1f   %d trials of %.2f ms\n", rows[i].precision, rows[i].threads,
+               rows[i].flops_per_second / 1e9, rows[i].trials, (double)rows[i].trial_ns / 1e6);
+}
+
+static double rate_of(const prony_peak_bandwidth *rows, size_t count, const prony_peak_bandwidth *like,
+                      const char *access)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].access, access) == 0 && rows[i].threads == like->threads &&
+            strcmp(rows[i].level, like->level) == 0)
+            return rows[i].bytes_per_second / 1e9;
+    return 0;
+}
+
+static void print_bandwidth(const prony_machine *machine)
+{
+    char bytes[32];
+    size_t count;
+    const prony_peak_bandwidth *rows = prony_machine_bandwidth(machine, &count);
+    printf("\nmemory      threads        read       write        copy  GB/s; each thread over\n");
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].access, "read") != 0) continue;
+        printf("%-10s %8d %11.1f %11.1f %11.1f  %s\n", rows[i].level, rows[i].threads, rows[i].bytes_per_second / 1e9,
+               rate_of(rows, count, &rows[i], "write"), rate_of(rows, count, &rows[i], "copy"),
+               shown_bytes(bytes, sizeof bytes, rows[i].thread_bytes));
+    }
+}
+
+static void print_machine(const prony_machine *machine, const char *path)
+{
+    const prony_machine_info *info = prony_machine_about(machine);
+    char when[64] = "at an unknown time";
+    struct tm local;
+    time_t at = (time_t)info->measured_at;
+    if (localtime_r(&at, &local)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
+    put_text(stdout, info->cpu_model);
+    printf(", %s, up to %d thread%s\nmeasured %s in %.1f s", info->isa, info->cores, info->cores == 1 ? "" : "s", when,
+           info->seconds);
+    if (info->load_avg_1min >= 0) printf(" at a load of %.2f", info->load_avg_1min);
+    puts(info->load_avg_1min > 0.5 * info->cores ? ": busy, so rather too low; --fresh measures again" : "");
+    print_compute(machine);
+    print_bandwidth(machine);
+    printf("\nEvery rate is the best of several trials by all threads together. compute: chains of vector\n"
+           "multiply-add. memory: vector loads, stores or both over a buffer of each thread's own, bytes read\n"
+           "plus bytes written.\n");
+    if (path) {
+        fputs("kept in ", stdout);
+        put_text(stdout, path);
+        putchar('\n');
+    }
+}
+
+/* Whether what is kept goes up to the threads asked for, or usable now. */
+static bool reaches(const options *o, const prony_machine_info *info)
+{
+    int wanted = o->intra_op ? o->intra_op : info->usable_cores;
+    if (info->cores >= wanted) return true;
+    if (!o->quiet) fprintf(stderr, "what is kept goes up to %d of %d threads; measuring again\n", info->cores, wanted);
+    return false;
+}
+
+/* The kept peaks, if they are whole; otherwise says why not and leaves NULL. */
+static void load(const options *o, prony_machine **machine)
+{
+    prony_error error = {0};
+    if (prony_machine_load(machine, &error) != PRONY_OK) {
+        *machine = NULL;
+        if (!o->quiet) {
+            put_text(stderr, error.message);
+            fputs("; measuring again\n", stderr);
+        }
+    }
+}
+
+static int measure(const options *o, prony_machine **machine)
+{
+    prony_error error = {0};
+    prony_machine_options m = PRONY_MACHINE_OPTIONS_INIT;
+    m.threads = o->intra_op;
+    m.seconds = o->seconds;
+    if (want_progress(o)) fputs("measuring…", stderr);
+    prony_status status = prony_machine_measure(machine, &m, &error);
+    clear_progress(o);
+    if (status != PRONY_OK) return report_error(o, &error);
+    if (prony_machine_save(*machine, &error) == PRONY_OK) return EXIT_DONE;
+    return report_error(o, &error);
+}
+
+int command_machine(const options *o)
+{
+    prony_error error = {0};
+    char path[PATH_BYTES];
+    prony_machine *machine = NULL;
+    int code = EXIT_DONE;
+    if (!o->fresh) load(o, &machine);
+    if (machine && !reaches(o, prony_machine_about(machine))) {
+        prony_machine_release(machine);
+        machine = NULL;
+    }
+    if (!machine) code = measure(o, &machine);
+    if (!machine) return code;
+    bool known = prony_machine_path(path, sizeof path, &error) == PRONY_OK && code == EXIT_DONE;
+    if (!o->quiet && !stdout_taken(o)) print_machine(machine, known ? path : NULL);
+    json_file json;
+    int opened = json_open(&json, o);
+    if (opened == EXIT_DONE && json.stream &&
+        prony_machine_write(machine, write_to_stream, json.stream, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    prony_machine_release(machine);
+    return opened == EXIT_DONE ? json_close(&json, o, code) : opened;
+}

@@ -1,0 +1,563 @@
+#!/usr/bin/env python3
+"""The output forms of a report: each is read back by a reader that is not Prony's, and compared with the JSON report.
+
+    check_forms.py PRONY SOURCE_DIR [unittest options]
+
+What needs a program that is not installed (Chromium, LaTeX, pandas, Graphviz) says so and is skipped.
+"""
+import csv
+import io
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+import chromium
+import onnx_bytes as ob
+
+PRONY, SOURCE = "", ""
+DONE, FAILED, USAGE = 0, 1, 2
+CHARTS = ["layers", "types", "roofline", "memory", "latency", "modules", "graph"]
+HOSTILE = 'a/</script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
+
+
+def run(*arguments, limit_bytes=0):
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+    ran = subprocess.run([PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
+                         stdin=subprocess.DEVNULL, preexec_fn=limit if limit_bytes else None,
+                         env=dict(os.environ, XDG_CACHE_HOME="/nonexistent",  # no roofs that somebody measured here
+                                  ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":exitcode=99"))
+    return ran.returncode, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def hostile_model(path):
+    """Three layers, one with a name that is markup, quotes, a separator or an escape in every form."""
+    nodes = [ob.node("Relu", ["x"], ["a"], name=HOSTILE), ob.node("Exp", ["a"], ["b"], name="m/n/Exp"),
+             ob.node("Add", ["b", "a"], ["y"], name="m/Add")]
+    graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, [4, 8])], [ob.value("y", ob.FLOAT, [4, 8])])
+    with open(path, "wb") as file:
+        file.write(ob.model(graph))
+
+
+def long_model(path, count):
+    ops = ["Exp", "Sigmoid", "Tanh", "Softsign"]
+    nodes = [ob.node(ops[i % 4], ["v%d" % i], ["v%d" % (i + 1)], name="/block%d/stage%d/%s_%d" % (i // 500, i // 50, ops[i % 4], i))
+             for i in range(count)]
+    graph = ob.graph(nodes, [ob.value("v0", ob.FLOAT, [2, 8])], [ob.value("v%d" % count, ob.FLOAT, [2, 8])])
+    with open(path, "wb") as file:
+        file.write(ob.model(graph))
+
+
+class Forms(unittest.TestCase):
+    """The forms of one profile of the embedded model, and of one of a model with a hostile name."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="prony-forms-")
+        cls.digits, cls.hostile = cls.path("digits"), cls.path("hostile")
+        hostile_model(cls.path("hostile.onnx"))
+        for model, out in ((None, cls.digits), (cls.path("hostile.onnx"), cls.hostile)):
+            code, output, error = run("profile", *([model] if model else []), "-r", 70, "-w", 5, "-q", "--no-progress", "--output-dir", out)
+            assert code == DONE and not output, (code, output, error)
+        cls.report = json.loads(read(cls.digits + "/report.json"))
+        cls.odd_report = json.loads(read(cls.hostile + "/report.json"))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder, name)
+
+    def rows(self, folder, name):
+        text = read("%s/%s.csv" % (folder, name))
+        return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+    # ---- CSV ----
+
+    def test_csv_agrees_with_json(self):
+        for name in ("layers", "operators", "modules"):
+            rows, wanted = self.rows(self.digits, name), self.report[name]
+            self.assertEqual(len(rows), len(wanted), name)
+            for row, want in zip(rows, wanted):
+                for key in ("macs", "flops", "parameters"):
+                    self.assertEqual(int(row[key]), want[key], (name, key))
+                time = want["time_ns"] if name == "modules" else want["time_ns"] and want["time_ns"]["mean"]
+                self.assertEqual(row["time_mean_ns"], "" if time is None else str(time))
+                self.assertAlmostEqual(float(row["share"] or 0), want["share"] or 0, 12)
+        for total in ("macs", "madds", "flops", "special", "int_ops", "parameters"):
+            self.assertEqual(sum(int(r[total]) for r in self.rows(self.digits, "layers")), self.report["totals"][total])
+            self.assertEqual(sum(int(r[total]) for r in self.rows(self.digits, "operators")), self.report["totals"][total])
+        self.assertEqual(self.rows(self.digits, "modules")[0]["path"], "__root__")
+        model, = self.rows(self.digits, "model")
+        self.assertEqual(int(model["latency_median_ns"]), self.report["latency_ns"]["median"])
+        self.assertEqual(int(model["planned_bytes"]), self.report["memory"]["planned_bytes"])
+
+    def test_csv_columns_have_one_type(self):
+        text = {"name", "module", "op", "type", "input_shapes", "output_shapes", "kernel", "backend", "path", "parent", "layers"}
+        real = {"share", "arithmetic_intensity", "flops_per_second"}
+        truth = {"folded", "dynamic", "time_attributed"}
+        for name in ("layers", "operators", "modules"):
+            for row in self.rows(self.digits, name):
+                for key, value in row.items():
+                    if key in truth:
+                        self.assertIn(value, ("True", "False"), key)
+                    elif key in real:
+                        float(value or 0)
+                    elif key not in text:
+                        self.assertRegex(value, r"^(\d+)?$", key)
+
+    def test_csv_in_pandas(self):
+        program = ("import json, pandas, sys\n"
+                   "print(json.dumps({f: {c: [str(t), int(frame[c].sum()) if str(t) == 'int64' else None] for c, t in frame.dtypes.items()}\n"
+                   "  for f in sys.argv[2:] for frame in [pandas.read_csv('%s/%s.csv' % (sys.argv[1], f))]}))")
+        for python in (sys.executable, "/usr/bin/python3"):
+            ran = subprocess.run([python, "-c", program, self.digits, "layers", "operators", "modules", "model"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, timeout=120, check=False)
+            if b"No module named" not in ran.stderr:
+                break
+        else:
+            self.skipTest("pandas (Debian: python3-pandas) is not installed")
+        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+        frames = json.loads(ran.stdout)
+        for level in ("layers", "operators", "modules", "model"):
+            for column, kind in (("macs", "int64"), ("flops", "int64"), ("parameters", "int64"), ("share", "float64"), ("folded", "bool"),
+                                 ("op", "object"), ("time_mean_ns", "int64"), ("latency_median_ns", "int64"), ("kernel", "object")):
+                if column in frames[level] and not (level, column) == ("layers", "time_mean_ns"):
+                    self.assertEqual(frames[level][column][0], kind, (level, column))
+        for level in ("layers", "operators"):
+            self.assertEqual(frames[level]["flops"][1], self.report["totals"]["flops"])
+
+    def test_csv_quotes(self):
+        self.assertEqual(self.rows(self.hostile, "layers")[0]["name"], self.odd_report["layers"][0]["name"])
+        raw = read(self.hostile + "/layers.csv")
+        self.assertIn('""', raw)
+        self.assertEqual(len(re.findall(r"\r\n", raw)), 1 + len(self.odd_report["layers"]))
+
+    def test_csv_names_and_levels(self):
+        table = self.path("t.csv")
+        self.assertEqual(run("profile", "-r", 3, "-q", "--csv", table)[0], DONE)
+        self.assertEqual(sorted(f for f in os.listdir(self.folder) if f.startswith("t") and f.endswith(".csv")),
+                         ["t.csv", "t_model.csv", "t_modules.csv", "t_operators.csv"])
+        self.assertTrue(read(table).startswith("index,name,module,op"))
+        code, output, error = run("profile", "-r", 3, "--csv", "-", "--level", "operator")
+        self.assertEqual((code, error), (DONE, ""))
+        self.assertTrue(output.startswith("index,name,op,kernel,backend"))
+        self.assertEqual(len(list(csv.reader(io.StringIO(output)))), 1 + len(self.report["operators"]))
+        static = list(csv.DictReader(io.StringIO(run("inspect", SOURCE + "/models/digits.onnx", "--csv", "-")[1])))
+        self.assertNotIn("time_mean_ns", static[0])
+        self.assertEqual(sum(int(r["flops"]) for r in static), self.report["totals"]["flops"])
+
+    # ---- trace ----
+
+    def check_trace(self, trace, report):
+        events = trace["traceEvents"]
+        tracks, flows = {}, {"s": {}, "f": {}}
+        for e in events:
+            self.assertIn(e["ph"], "XMCsf")
+            self.assertIsInstance(e["name"], str)
+            self.assertIsInstance(e["pid"], int)
+            self.assertIsInstance(e["tid"], int)
+            if e["ph"] != "M":
+                self.assertIsInstance(e["ts"], (int, float))
+                self.assertGreaterEqual(e["ts"], 0)
+            if e["ph"] == "X":
+                self.assertGreaterEqual(e["dur"], 0)
+                self.assertIsInstance(e["args"], dict)
+                tracks.setdefault(e["tid"], []).append(e)
+            elif e["ph"] == "C":
+                self.assertTrue(e["args"] and all(isinstance(v, (int, float)) for v in e["args"].values()))
+            elif e["ph"] in "sf":
+                self.assertNotIn(e["id"], flows[e["ph"]])
+                flows[e["ph"]][e["id"]] = e
+        for track in tracks.values():  # slices of a track may nest, but never cross
+            open_until = []
+            for e in sorted(track, key=lambda e: (e["ts"], -e["dur"])):
+                while open_until and open_until[-1] <= e["ts"] + 1e-6:
+                    open_until.pop()
+                if open_until:
+                    self.assertLessEqual(e["ts"] + e["dur"], open_until[-1] + 1e-6, e["name"])
+                open_until.append(e["ts"] + e["dur"])
+        self.assertEqual(set(flows["s"]), set(flows["f"]))
+        for ends in flows.values():
+            for e in ends.values():
+                self.assertTrue(any(x["ts"] <= e["ts"] <= x["ts"] + x["dur"] for x in tracks[e["tid"]]), e)
+        named = {e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+        self.assertEqual(named, set(tracks))
+        operators = {e["args"]["operator"]: e for e in events if e.get("cat") == "operator"}
+        layers = {e["args"]["layer"]: e for e in events if e.get("cat") == "layer"}
+        self.assertEqual(set(operators), {o["index"] for o in report["operators"]})
+        self.assertEqual(set(layers), {layer for o in report["operators"] for layer in o["layers"]})
+        self.assertEqual(set(flows["s"]), set(layers))
+        for o in report["operators"]:
+            event = operators[o["index"]]
+            self.assertEqual((event["name"], event["args"]["kernel"], event["args"]["flops"]), (o["name"], o["kernel"], o["flops"]))
+            self.assertAlmostEqual(event["ts"] * 1000, o["trace"]["start_ns"], 3)
+            self.assertAlmostEqual((event["ts"] + event["dur"]) * 1000, o["trace"]["end_ns"], 3)
+        whole, = (e for e in events if e.get("cat") == "run")
+        self.assertAlmostEqual(whole["dur"] * 1000, report["latency_ns"]["samples"][-1], 3)
+        live = [e for e in events if e["ph"] == "C"]
+        self.assertEqual(max(e["args"]["live_bytes"] for e in live), max(p["live_bytes"] for p in report["memory"]["timeline"]))
+
+    def test_trace(self):
+        for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):
+            self.check_trace(json.loads(read(folder + "/trace.json")), report)
+
+    def test_trace_needs_a_run(self):
+        code, _, error = run("inspect", SOURCE + "/models/digits.onnx", "--trace", self.path("none.json"))
+        self.assertEqual(code, FAILED)
+        self.assertIn("timestamps", error)
+        self.assertFalse(os.path.exists(self.path("none.json")))
+
+    # ---- folded, DOT, LaTeX ----
+
+    def test_folded(self):
+        lines = read(self.digits + "/stacks.folded").splitlines()
+        total = 0
+        for line in lines:
+            stack, count = line.rsplit(" ", 1)
+            total += int(count)
+            self.assertTrue(stack.startswith("digits (embedded);"), line)
+        self.assertEqual(total, sum(o["time_ns"]["mean"] for o in self.report["operators"]))
+        self.assertTrue(any(";0;Conv " in line for line in lines), lines)
+        for line in read(self.hostile + "/stacks.folded").rstrip("\n").split("\n"):
+            self.assertRegex(line, r"^[^;]+(;[^;]+)+ \d+$")
+
+    def test_dot(self):
+        for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):
+            text = read(folder + "/graph.dot")
+            edges = [(int(a), int(b)) for a, b in re.findall(r"^  n(\d+) -> n(\d+);$", text, re.M)]
+            wanted = [(s, l["index"]) for l in report["layers"] for s in l["sources"] if s is not None]
+            self.assertEqual(sorted(edges), sorted(wanted))
+            self.assertGreaterEqual(len(edges), 2)
+            self.assertEqual(len(re.findall(r'^  n\d+ \[label="', text, re.M)), len(report["layers"]))
+            self.assertGreater(len(set(re.findall(r'fillcolor="(#\w{6})"', text))), 1)
+            if shutil.which("dot"):
+                subprocess.run(["dot", "-Tsvg", "-o", os.devnull, folder + "/graph.dot"], check=True, timeout=60)
+        drawn = self.path("drawn.svg")
+        self.assertEqual(run("profile", "-r", 3, "-q", "--dot", drawn)[0], DONE)
+        self.assertIn("<svg", read(drawn))
+
+    def test_latex(self):
+        for folder in (self.digits, self.hostile):
+            text = read(folder + "/report.tex")
+            self.assertTrue(text.isascii())
+            plain = re.sub(r"\\.", "", text)
+            self.assertEqual(plain.count("{"), plain.count("}"))
+            for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
+                self.assertIn(rule, text)
+        self.assertEqual(len(re.findall(r"^\d+ & ", read(self.digits + "/report.tex"), re.M)),
+                         len(self.report["layers"]) + len(self.report["operators"]))
+        code, text, _ = run("inspect", SOURCE + "/models/digits.onnx", "--latex", "-", "--level", "layer", "--top", 3)
+        self.assertEqual((code, len(re.findall(r"^\d+ & ", text, re.M))), (DONE, 3))
+
+    def test_latex_compiles(self):
+        if not shutil.which("pdflatex"):
+            self.skipTest("pdflatex (Debian: texlive-latex-recommended) is not installed")
+        around = self.path("around.tex")
+        with open(around, "w", encoding="utf-8") as file:
+            file.write("\\documentclass{article}\\usepackage{array,booktabs,longtable}\\begin{document}Before.\n"
+                       "\\input{%s/report.tex}\nAfter.\\end{document}\n" % self.digits)
+        for source in (self.digits + "/report.tex", self.hostile + "/report.tex", around):
+            ran = subprocess.run(["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-output-directory", self.folder, source],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120, check=False,
+                                 env=dict(os.environ, HOME=self.folder, TEXMFVAR=self.folder + "/texmf-var"))
+            self.assertEqual(ran.returncode, 0, ran.stdout[-2000:].decode(errors="replace"))
+
+    # ---- SVG ----
+
+    def test_svg(self):
+        space = "{http://www.w3.org/2000/svg}"
+        for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):
+            for chart in CHARTS:
+                root = ElementTree.fromstring(read("%s/%s.svg" % (folder, chart)))
+                self.assertEqual(root.tag, space + "svg")
+                tips = [t for e in root.iter() if e is not root for t in e.findall(space + "title")]
+                count = {"layers": sum(bool(l["time_ns"] and l["share"] > 0) for l in report["layers"]),
+                         "roofline": sum(bool(o["flops"] and o["time_ns"]["mean"]) for o in report["operators"]),
+                         "graph": sum(not l["folded"] for l in report["layers"]),
+                         "memory": report["memory"]["allocations"],
+                         "latency": 5, "types": 2, "modules": 2}[chart]
+                (self.assertGreaterEqual if chart in ("latency", "types", "modules") else self.assertEqual)(len(tips), count, chart)
+                for element in root.iter():
+                    for key in ("x", "y", "width", "height", "cx", "cy"):
+                        if key in element.attrib:
+                            self.assertRegex(element.attrib[key], r"^-?\d+\.\d\d$")
+        edges = ElementTree.fromstring(read(self.digits + "/graph.svg")).iter(space + "path")
+        self.assertEqual(len(list(edges)), sum(s is not None for l in self.report["layers"] for s in l["sources"]))
+
+    def test_svg_options(self):
+        chart = self.path("one.svg")
+        self.assertEqual(run("profile", "-r", 3, "-q", "--svg", "roofline=" + chart)[0], DONE)
+        self.assertIn("prony machine", read(chart))
+        code, _, error = run("profile", "-r", 3, "--svg", "pie=" + chart)
+        self.assertEqual(code, USAGE)
+        self.assertIn("roofline", error)
+        code, _, error = run("inspect", SOURCE + "/models/digits.onnx", "--svg", "latency=" + chart)
+        self.assertEqual(code, FAILED)
+        self.assertIn("latenc", error)
+
+    # ---- files ----
+
+    def test_folder_has_every_form(self):
+        self.assertEqual(set(os.listdir(self.digits)),
+                         {"report.txt", "report.json", "report.html", "report.tex", "trace.json", "stacks.folded", "graph.dot",
+                          "layers.csv", "operators.csv", "modules.csv", "model.csv", "output_0.npy"} | {c + ".svg" for c in CHARTS})
+
+    def test_one_form_on_stdout(self):
+        code, output, error = run("profile", "-r", 3, "--json", "-", "--csv", "-")
+        self.assertEqual((code, output), (USAGE, ""))
+        self.assertIn("one form only", error)
+        code, output, _ = run("profile", "-r", 3, "--folded", "-", "--html", self.path("beside.html"))
+        self.assertEqual(code, DONE)
+        self.assertTrue(output.startswith("digits (embedded);"))
+        self.assertIn("</html>", read(self.path("beside.html")))
+
+    def forms(self, name):
+        file = self.path(name)
+        return [("--%s" % form, file) for form in ("json", "csv", "html", "latex", "trace", "folded", "dot")] + \
+               [("--svg", chart + "=" + file) for chart in CHARTS]
+
+    def test_failure_leaves_the_old_file(self):
+        for number, (option, value) in enumerate(self.forms("kept")):
+            with open(self.path("kept"), "w", encoding="utf-8") as file:
+                file.write("old %d" % number)
+            before = set(os.listdir(self.folder))
+            code, _, error = run("profile", "-r", 3, "-q", option, value, limit_bytes=300)
+            self.assertEqual(code, FAILED, (option, error))
+            self.assertIn("kept", error)
+            self.assertRegex(error, "File too large|No space")
+            self.assertEqual(read(self.path("kept")), "old %d" % number)
+            self.assertEqual(set(os.listdir(self.folder)), before, "a temporary file is left behind")
+
+    def test_unwritable_path(self):
+        for option, value in self.forms("no/such/folder"):
+            code, _, error = run("profile", "-r", 3, "-q", option, value)
+            self.assertEqual(code, FAILED)
+            self.assertIn("no/such/folder", error)
+            self.assertIn("No such file", error)
+        with open(self.path("plain"), "w", encoding="utf-8"):
+            pass
+        code, _, error = run("profile", "-r", 3, "-q", "--output-dir", self.path("plain"))
+        self.assertEqual(code, FAILED)
+        self.assertIn("plain", error)
+
+    def test_saved_report_has_the_same_forms(self):
+        for option, file in (("--csv", "layers.csv"), ("--trace", "trace.json"), ("--folded", "stacks.folded"), ("--dot", "graph.dot"),
+                             ("--latex", "report.tex")):
+            code, output, error = run("inspect", self.digits + "/report.json", option, "-")
+            self.assertEqual((code, error), (DONE, ""))
+            with open("%s/%s" % (self.digits, file), "rb") as kept:
+                self.assertEqual(output, kept.read().decode(), option)
+        for chart in CHARTS:
+            code, output, error = run("inspect", self.digits + "/report.json", "--svg", chart + "=-")
+            self.assertEqual((code, error, output), (DONE, "", read("%s/%s.svg" % (self.digits, chart))))
+
+    # ---- HTML, as text ----
+
+    def test_html_holds_the_report(self):
+        for folder in (self.digits, self.hostile):
+            page = read(folder + "/report.html")
+            data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
+            self.assertEqual(json.loads(data), json.loads(read(folder + "/report.json")))
+            self.assertNotIn("<", data)
+            self.assertEqual(re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', re.sub(r"<script.*?</script>", "", page, flags=re.S)), [])
+            self.assertNotRegex(page, r"@import|url\(")
+
+
+class Page(unittest.TestCase):
+    """The HTML report in a browser."""
+
+    @classmethod
+    def setUpClass(cls):
+        path = chromium.find()
+        if not path:
+            raise unittest.SkipTest("Chromium (Debian: chromium) is not installed: the HTML page is NOT tested")
+        cls.folder = tempfile.mkdtemp(prefix="prony-page-")
+        cls.page = os.path.join(cls.folder, "digits.html")
+        cls.odd = os.path.join(cls.folder, "odd.html")
+        cls.long = os.path.join(cls.folder, "long.html")
+        hostile_model(os.path.join(cls.folder, "hostile.onnx"))
+        long_model(os.path.join(cls.folder, "long.onnx"), 10000)
+        for model, page, runs in ((None, cls.page, 70), (os.path.join(cls.folder, "hostile.onnx"), cls.odd, 3),
+                                  (os.path.join(cls.folder, "long.onnx"), cls.long, 3)):
+            code, _, error = run("profile", *([model] if model else []), "-r", runs, "-w", 2, "-q", "--html", page)
+            assert code == DONE, error
+        cls.browser = chromium.Browser(path)
+
+    @classmethod
+    def tearDownClass(cls):
+        if hasattr(cls, "browser"):
+            cls.browser.close()
+            shutil.rmtree(cls.folder)
+
+    def open(self, page, **how):
+        self.browser.problems.clear()
+        self.browser.open(page, **how)
+
+    def clean(self):
+        self.browser.run("new Promise(done => setTimeout(done, 50))")
+        self.assertEqual(self.browser.problems, [])
+
+    # Pixels of a canvas that are not transparent, and how many colours they have.
+    INK = """(id => { const c = document.getElementById('chart-' + id); if (!c || !c.width) return [0, 0];
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set(); let n = 0;
+        for (let i = 0; i < d.length; i += 4) if (d[i + 3]) { n++; seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); }
+        return [n, seen.size]; })"""
+    COLUMN = """(title => { const i = [...document.querySelectorAll('#table th')].findIndex(t => t.textContent === title);
+        return [...document.querySelectorAll('#table tr.data')].map(r => r.cells[i].title || r.cells[i].textContent); })"""
+    CLICK = "(title => [...document.querySelectorAll('#table th button')].find(b => b.textContent === title).click())"
+
+    def test_charts_are_drawn(self):
+        for width, phone in ((1400, False), (390, True)):
+            for dark in (False, True):
+                self.open(self.page, width=width, dark=dark, phone=phone)
+                for chart in ("layers", "types", "roofline", "modules", "memory", "arena", "latency", "runs"):
+                    ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
+                    self.assertGreater(ink, 2000, chart)
+                    self.assertGreater(colors, 8, chart)
+                self.assertEqual(self.browser.run("drawn.size"), 8)
+                self.clean()
+
+    def test_theme(self):
+        ground = "getComputedStyle(document.body).backgroundColor"
+        self.open(self.page, dark=False)
+        light = self.browser.run(ground)
+        self.browser.run("document.getElementById('theme').click()")
+        dark = self.browser.run(ground)
+        self.assertNotEqual(light, dark)
+        self.browser.run("document.getElementById('theme').click()")
+        self.assertEqual(self.browser.run(ground), light)
+        self.browser.run("try { localStorage.clear() } catch (e) { 0 }")
+        self.open(self.page, dark=True)
+        self.assertEqual(self.browser.run(ground), dark)
+        self.clean()
+
+    def test_no_sideways_scrolling(self):
+        for width in (1400, 390):
+            self.open(self.page, width=width, phone=width < 500)
+            self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+            self.assertGreaterEqual(self.browser.run("parseFloat(getComputedStyle(document.body).fontSize)"), 13)
+
+    def test_sorting(self):
+        self.open(self.page)
+        times = self.browser.run(self.COLUMN + "('time')")
+        timed = [float(t) for t in times if t != "–"]
+        self.assertEqual(times[len(timed):], ["–"] * (len(times) - len(timed)))  # what has no time comes last
+        self.assertGreater(len(timed), 5)
+        self.assertEqual(timed, sorted(timed, reverse=True))
+        for title, down in (("FLOPs", True), ("FLOPs", False), ("name", False), ("name", True)):
+            self.browser.run("%s('%s')" % (self.CLICK, title))
+            column = self.browser.run("%s('%s')" % (self.COLUMN, title))
+            if title == "FLOPs":
+                column = [int(v) for v in column]
+                self.assertEqual(column, sorted(column, reverse=down))
+                self.assertGreater(len(set(column)), 3)
+            else:
+                numbers = [int(re.match(r"/(\d+)/", v).group(1)) for v in column]
+                self.assertEqual(numbers, sorted(numbers, reverse=down))
+        self.clean()
+
+    def type(self, text):
+        self.browser.run("(() => { const s = document.getElementById('search'); s.value = %s; s.dispatchEvent(new Event('input')); })()" % json.dumps(text))
+        self.browser.run("new Promise(done => setTimeout(done, 250))")
+
+    def test_filtering(self):
+        self.open(self.page)
+        everything = self.browser.run("view.rows.length")
+        self.assertEqual(everything, self.browser.run("report.layers.length"))
+        for text, test in (("op:Conv", "r => r.op === 'Conv'"), ("conv", "r => /conv/i.test(r.name + r.op + r.kernel)"),
+                           ("share>0", "r => r.share > 0"), ("flops>100k op:conv", "r => r.flops > 1e5 && r.op === 'Conv'")):
+            self.type(text)
+            found = self.browser.run("view.rows.length")
+            self.assertEqual(found, self.browser.run("layers.filter(%s).length" % test), text)
+            self.assertTrue(0 < found < everything or text == "conv", text)
+        self.type("")
+        self.browser.run("(() => { const s = document.getElementById('type'); s.value = 'Relu'; s.dispatchEvent(new Event('change')); })()")
+        self.assertEqual(set(self.browser.run(self.COLUMN + "('type')")), {"Relu"})
+        self.clean()
+
+    def test_tables_and_rows(self):
+        self.open(self.page)
+        for level in ("operators", "modules", "types", "buffers", "layers"):
+            self.browser.run("document.querySelector('#tabs button[data-level=%s]').click()" % level)
+            self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 1, level)
+        self.browser.run("document.querySelector('#table tr.data').click()")
+        self.assertTrue(self.browser.run("document.getElementById('row').open"))
+        self.assertIn("FLOPs", self.browser.run("document.getElementById('row').textContent"))
+        self.assertGreater(self.browser.run("csvText().split('\\r\\n').length"), self.browser.run("report.layers.length"))
+        self.clean()
+
+    def test_memory_snapshot(self):
+        self.open(self.page)
+        for step in range(self.browser.run("report.memory.timeline.length")):
+            self.browser.run("showAlive(document.querySelector('.alive'), %d)" % step)
+            shown = self.browser.run("blocks.filter(b => b.first <= %d && %d <= b.last).reduce((n, b) => n + b.bytes, 0)" % (step, step))
+            self.assertEqual(shown, self.browser.run("report.memory.timeline[%d].live_bytes" % step))
+        self.clean()
+
+    def test_static_report(self):
+        page = os.path.join(self.folder, "static.html")
+        self.assertEqual(run("inspect", SOURCE + "/models/digits.onnx", "-q", "--html", page)[0], DONE)
+        self.open(page)
+        for chart in ("layers", "types", "modules"):
+            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
+        self.assertEqual(self.browser.run("Boolean(document.getElementById('chart-latency'))"), False)
+        flops = self.browser.run("view.rows.map(r => r.flops)")
+        self.assertEqual(sum(flops), self.browser.run("report.totals.flops"))
+        self.clean()
+
+    def test_without_a_chart_library(self):
+        page = os.path.join(self.folder, "bare.html")
+        scripts = re.split(r"(?=<script)", read(self.page))
+        bare = [s for s in scripts if not s.startswith("<script>") or not re.search(r"Chart\.js v|function drawCharts", s)]
+        self.assertEqual(len(bare), len(scripts) - 2)
+        with open(page, "w", encoding="utf-8") as file:
+            file.write("".join(bare))
+        self.open(page)
+        self.assertIn("without a chart library", self.browser.run("document.getElementById('no-charts').textContent"))
+        self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 5)
+        self.clean()
+
+    def test_hostile_names_stay_text(self):
+        self.open(self.odd)
+        self.assertEqual(self.browser.run("report.layers[0].name.includes('</script>')"), True)
+        self.assertIn("</script>", self.browser.run("document.getElementById('table').textContent"))
+        self.clean()
+
+    def test_ten_thousand_nodes(self):
+        self.open(self.long)
+        self.assertEqual(self.browser.run("layers.length"), 10000)
+        self.assertLess(self.browser.run("document.querySelectorAll('#table tr').length"), 100)
+        self.assertLess(self.browser.run("document.getElementsByTagName('*').length"), 3000)
+        slow = self.browser.run("(() => { const t = performance.now(); %s('FLOPs'); return performance.now() - t; })()" % self.CLICK)
+        self.assertLess(slow, 2000)
+        self.type("name:tanh_9998")
+        self.assertEqual(self.browser.run("view.rows.length"), 1)
+        self.type("")
+        self.browser.run("document.getElementById('scroller').scrollTop = 1e9")
+        self.browser.run("new Promise(done => setTimeout(done, 100))")
+        self.assertGreaterEqual(self.browser.run("Math.max(...[...document.querySelectorAll('#table tr.data')].map(r => +r.getAttribute('aria-rowindex')))"), 10000)
+        ink, _ = self.browser.run(self.INK + "('layers')")
+        self.assertGreater(ink, 2000)
+        self.clean()
+
+
+if __name__ == "__main__":
+    PRONY, SOURCE = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

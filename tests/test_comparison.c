@@ -1,0 +1,270 @@
+/* The judging functions of the library: comparisons with a user's metrics, thresholds, recommendations from variants, and
+ * what happens where memory or the stream fails. Figures of whole commands are in test_judgement.py. */
+#include "sample_report.h"
+#include "text_sink.h"
+
+#include "prony.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static prony_comparison *compare(const prony_report *a, const prony_report *b, const prony_compare_options *options)
+{
+    prony_comparison *c = NULL;
+    prony_error error = {0};
+    if (prony_compare(&c, a, b, options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    return c;
+}
+
+static const prony_compare_metric *row_of(const prony_comparison *c, const char *key)
+{
+    size_t count;
+    const prony_compare_metric *rows = prony_comparison_metrics(c, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].first.metric->key, key) == 0) return &rows[i];
+    return NULL;
+}
+
+/* All times of a report, latencies and rows, by a factor. */
+static void scale_times(prony_report *r, double factor)
+{
+    for (uint64_t i = 0; i < r->latency.count; i++) r->samples_ns[i] = llround((double)r->samples_ns[i] * factor);
+    int64_t *means[] = {&r->latency.mean_ns, &r->latency.median_ns, &r->latency.min_ns, &r->latency.max_ns, &r->latency.p90_ns};
+    for (size_t i = 0; i < sizeof means / sizeof means[0]; i++) *means[i] = llround((double)*means[i] * factor);
+    for (size_t i = 0; i < r->layer_count; i++)
+        r->layers[i].time.mean_ns = llround((double)r->layers[i].time.mean_ns * factor);
+    for (size_t i = 0; i < r->operator_count; i++)
+        r->operators[i].time.mean_ns = llround((double)r->operators[i].time.mean_ns * factor);
+}
+
+static void test_equal_and_slower(void **state)
+{
+    (void)state;
+    prony_report a, b;
+    sample_report(&a, true);
+    sample_report(&b, true);
+    prony_comparison *c = compare(&a, &b, NULL);
+    size_t count;
+    (void)prony_comparison_notes(c, &count);
+    assert_int_equal(count, 0);
+    assert_int_equal(prony_comparison_regressions(c), 0);
+    assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
+    assert_int_equal(row_of(c, "load_time")->evidence, PRONY_EVIDENCE_NONE);
+    prony_comparison_release(c);
+
+    scale_times(&b, 1.25);
+    c = compare(&a, &b, NULL);
+    const prony_compare_metric *latency = row_of(c, "latency");
+    assert_int_equal(latency->verdict, PRONY_VERDICT_WORSE);
+    assert_true(fabs(latency->ratio - 1.25) < 1e-6 && latency->p < 1e-9);
+    assert_int_equal(row_of(c, "throughput")->verdict, PRONY_VERDICT_WORSE);
+    assert_int_equal(row_of(c, "macs")->verdict, PRONY_VERDICT_SAME);
+    const prony_compare_part *layers = prony_comparison_layers(c, &count);
+    assert_int_equal(count, 9); /* of 11: one is folded, one a view */
+    assert_string_equal(layers[0].name, "/stem/conv1/Conv");
+    for (size_t i = 0; i < count; i++)
+        if (layers[i].first_ns > 1000) assert_true(fabs(layers[i].ratio - 1.25) < 1e-3);
+    const prony_compare_part *types = prony_comparison_types(c, &count);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < count; i++) assert_int_equal(types[i].verdict, PRONY_VERDICT_WORSE);
+    prony_comparison_release(c);
+    prn_pool_release(&a.pool);
+    prn_pool_release(&b.pool);
+}
+
+static prony_status own_metrics(double *values, const prony_report *report, void *user, prony_error *error)
+{
+    (void)user;
+    (void)error;
+    values[0] = (double)prony_report_latency(report)->max_ns;
+    values[1] = 42;
+    return PRONY_OK;
+}
+
+/* The user's metrics are exact, also where they take the place of one that is judged by its runs. */
+static void test_own_metrics(void **state)
+{
+    (void)state;
+    prony_report a, b;
+    sample_report(&a, true);
+    sample_report(&b, true);
+    scale_times(&b, 1.25);
+    prony_metrics *metrics = NULL;
+    const prony_metric own[] = {{"worst", "Worst", "", "", PRONY_SCALE_TIME, PRONY_SMALLER_IS_BETTER},
+                                {"latency", "Constant", "", "", PRONY_SCALE_NONE, PRONY_SMALLER_IS_BETTER}};
+    assert_int_equal(prony_metrics_create(&metrics, NULL), PRONY_OK);
+    assert_int_equal(prony_metrics_add(metrics, own, 2, own_metrics, NULL, NULL), PRONY_OK);
+    prony_compare_options options = PRONY_COMPARE_OPTIONS_INIT;
+    options.metrics = metrics;
+    prony_comparison *c = compare(&a, &b, &options);
+    assert_int_equal(row_of(c, "worst")->verdict, PRONY_VERDICT_WORSE);
+    assert_int_equal(row_of(c, "worst")->evidence, PRONY_EVIDENCE_EXACT);
+    assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_SAME);
+    assert_int_equal(row_of(c, "latency")->evidence, PRONY_EVIDENCE_EXACT);
+    prony_comparison_release(c);
+    options.noise = 0.3;
+    c = compare(&a, &b, &options);
+    assert_int_equal(prony_comparison_regressions(c), 0);
+    prony_comparison_release(c);
+    options.noise = -1;
+    c = NULL;
+    assert_int_equal(prony_compare(&c, &a, &b, &options, NULL), PRONY_INVALID_ARGUMENT);
+    prony_metrics_release(metrics);
+    prn_pool_release(&a.pool);
+    prn_pool_release(&b.pool);
+}
+
+static prony_threshold threshold(const prony_metrics *metrics, const char *text)
+{
+    prony_threshold t;
+    prony_error error = {0};
+    if (prony_threshold_parse(&t, metrics, text, &error) != PRONY_OK) fail_msg("%s", error.message);
+    return t;
+}
+
+static void test_thresholds(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    prony_metrics *metrics = NULL;
+    assert_int_equal(prony_metrics_create(&metrics, NULL), PRONY_OK);
+    const prony_threshold limits[] = {threshold(metrics, "p50:1s"), threshold(metrics, "memory: 4 MiB"),
+                                      threshold(metrics, "accuracy:98%"), threshold(metrics, "p999:1s"),
+                                      threshold(metrics, "throughput:1ksamples/s")};
+    assert_string_equal(limits[0].metric->key, "latency");
+    assert_true(limits[1].limit >= 4194304 && limits[1].limit <= 4194304);
+    prony_check_row rows[5];
+    assert_int_equal(prony_check(rows, &r, metrics, limits, 5, NULL), PRONY_OK);
+    static const prony_outcome outcomes[] = {PRONY_OUTCOME_MET, PRONY_OUTCOME_MISSED, PRONY_OUTCOME_MET, PRONY_OUTCOME_UNKNOWN,
+                                             PRONY_OUTCOME_MISSED};
+    for (size_t i = 0; i < 5; i++) assert_int_equal(rows[i].outcome, outcomes[i]);
+    assert_true(rows[1].margin < -0.15 && rows[1].margin > -0.16); /* 4.617 MiB of 4 */
+    assert_true(isnan(rows[3].margin));
+    prony_metrics_release(metrics);
+    prn_pool_release(&r.pool);
+}
+
+static const prony_advice *advice_on(const prony_advice *rows, size_t count, const char *topic)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].topic, topic) == 0) return &rows[i];
+    fail_msg("nothing on %s", topic);
+    return NULL;
+}
+
+static void test_measured_advice(void **state)
+{
+    (void)state;
+    prony_report base, batch, threads, both;
+    prony_report *all[] = {&base, &batch, &threads, &both};
+    for (size_t i = 0; i < 4; i++) sample_report(all[i], true);
+    batch.config.batch = 8;
+    scale_times(&batch, 4); /* 8 samples in 4 times the time */
+    threads.config.intra_op_threads = 1;
+    threads.cpu.user_ns /= 2;
+    both.config.batch = 16;
+    both.config.intra_op_threads = 4; /* two changes: tells nothing of either */
+    scale_times(&both, 0.1);
+    const prony_report *variants[] = {&batch, &threads, &both};
+    prony_advice *rows = NULL;
+    size_t count = 0;
+    assert_int_equal(prony_recommend(&rows, &count, &base, variants, 3, NULL), PRONY_OK);
+    const prony_advice *a = advice_on(rows, count, "batch");
+    assert_true(a->applies && a->measured && fabs(a->gain - 1) < 1e-3);
+    assert_string_equal(a->metric, "throughput");
+    assert_non_null(strstr(a->action, "batch 8"));
+    a = advice_on(rows, count, "threads");
+    assert_true(a->applies && a->measured);
+    assert_non_null(strstr(a->action, "1 thread "));
+    assert_true(fabs(a->gain - 330.0 / 672) < 1e-9); /* of 660 + 12 ms */
+    for (size_t i = 1; i < count; i++) assert_true(rows[i - 1].applies >= rows[i].applies);
+    prony_rows_release(rows);
+
+    scale_times(&threads, 0.5);
+    assert_int_equal(prony_recommend(&rows, &count, &base, variants, 3, NULL), PRONY_OK);
+    a = advice_on(rows, count, "threads");
+    assert_string_equal(a->metric, "latency");
+    assert_true(fabs(a->gain - 0.5) < 1e-3);
+    prony_rows_release(rows);
+
+    scale_times(&batch, 2); /* 8 samples in 8 times the time */
+    scale_times(&threads, 4);
+    assert_int_equal(prony_recommend(&rows, &count, &base, variants, 3, NULL), PRONY_OK);
+    assert_false(advice_on(rows, count, "batch")->applies);
+    assert_false(advice_on(rows, count, "threads")->applies);
+    prony_rows_release(rows);
+    for (size_t i = 0; i < 4; i++) prn_pool_release(&all[i]->pool);
+}
+
+/* Every allocation may fail: a status, nothing lost, nothing half done. */
+static void test_memory_runs_out(void **state)
+{
+    (void)state;
+    prony_report a, b;
+    sample_report(&a, true);
+    sample_report(&b, true);
+    scale_times(&b, 1.25);
+    b.config.batch = 2;
+    const prony_report *variants[] = {&b};
+    bool failed = true;
+    for (uint64_t n = 1; failed; n++) {
+        prony_comparison *c = NULL;
+        prony_error error = {0};
+        prn_alloc_fail_at(n);
+        prony_status status = prony_compare(&c, &a, &b, NULL, &error);
+        failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
+        assert_true(failed || status == PRONY_OK);
+        assert_int_equal(c != NULL, status == PRONY_OK); /* a metric that finds no memory is one that is not known */
+        prony_comparison_release(c);
+    }
+    failed = true;
+    for (uint64_t n = 1; failed; n++) {
+        prony_advice *rows = NULL;
+        size_t count;
+        prn_alloc_fail_at(n);
+        prony_status status = prony_recommend(&rows, &count, &a, variants, 1, NULL);
+        failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
+        assert_true(failed || status == PRONY_OK);
+        prony_rows_release(rows);
+    }
+    prn_pool_release(&a.pool);
+    prn_pool_release(&b.pool);
+}
+
+static void test_streams_that_fail(void **state)
+{
+    (void)state;
+    prony_report a, b;
+    sample_report(&a, true);
+    sample_report(&b, true);
+    scale_times(&b, 1.25);
+    prony_comparison *c = compare(&a, &b, NULL);
+    static const prony_format formats[] = {PRONY_FORMAT_TEXT, PRONY_FORMAT_JSON};
+    for (size_t i = 0; i < 2; i++) {
+        sink good = {0}, bad = {.refuse_after = 1};
+        assert_int_equal(prony_comparison_write(c, formats[i], NULL, sink_write, &good, NULL), PRONY_OK);
+        assert_non_null(strstr(good.text, "latency"));
+        assert_int_equal(prony_comparison_write(c, formats[i], NULL, sink_write, &bad, NULL), PRONY_IO_ERROR);
+        prn_free(good.text);
+        prn_free(bad.text);
+    }
+    assert_int_equal(prony_comparison_write(c, PRONY_FORMAT_CSV, NULL, sink_write, NULL, NULL), PRONY_INVALID_ARGUMENT);
+    prony_comparison_release(c);
+    prn_pool_release(&a.pool);
+    prn_pool_release(&b.pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_and_slower), cmocka_unit_test(test_own_metrics),
+        cmocka_unit_test(test_thresholds),       cmocka_unit_test(test_measured_advice),
+        cmocka_unit_test(test_memory_runs_out),  cmocka_unit_test(test_streams_that_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
