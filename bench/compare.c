@@ -26,7 +26,8 @@ static int compare(const options *o, const target *first, const target *second)
     c.keys = o->metrics;
     c.first_name = o->arguments[0];
     c.second_name = o->arguments[1];
-    if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK) return report_error(o, &error);
+    if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK)
+        return report_error(o, &error);
     int code = write_comparison(o, comparison);
     if (code == EXIT_DONE && prony_comparison_regressions(comparison)) code = EXIT_VERDICT;
     prony_comparison_release(comparison);

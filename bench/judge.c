@@ -24,7 +24,8 @@ int target_open(const options *o, size_t index, target *out)
 {
     prony_error error = {0};
     if (is_report_file(o->arguments[index]))
-        return prony_report_load(&out->report, o->arguments[index], &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+        return prony_report_load(&out->report, o->arguments[index], &error) == PRONY_OK ? EXIT_DONE
+                                                                                        : report_error(o, &error);
     options own = *o;
     own.arguments = o->arguments + index;
     return open_session(&own, &out->model, &out->session, true);
@@ -32,8 +33,9 @@ int target_open(const options *o, size_t index, target *out)
 
 int refuse_run_options(const options *o, size_t count)
 {
-    bool given = o->intra_op || o->inter_op || o->affinity || o->batch || o->dim_count || o->shape_count || o->input_count ||
-                 o->runs || o->warmup >= 0 || o->seconds > 0 || o->precision || o->no_rewrites || o->seed;
+    bool given = o->intra_op || o->inter_op || o->affinity || o->batch || o->dim_count || o->shape_count ||
+                 o->input_count || o->runs || o->warmup >= 0 || o->seconds > 0 || o->precision || o->no_rewrites ||
+                 o->seed;
     for (size_t i = 0; i < count; i++)
         if (!is_report_file(o->arguments[i])) return EXIT_DONE;
     if (!given) return EXIT_DONE;
@@ -51,7 +53,8 @@ int targets_measure(const options *o, target *const *targets, size_t count)
     int code = sessions && reports ? EXIT_DONE : fail(o, "out of memory");
     for (size_t i = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) sessions[measured++] = targets[i]->session;
-    if (measured && prony_sessions_profile(reports, sessions, measured, &p, &error) != PRONY_OK) code = report_error(o, &error);
+    if (measured && prony_sessions_profile(reports, sessions, measured, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
     clear_progress(o);
     for (size_t i = 0, next = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) targets[i]->report = reports[next++];
@@ -77,7 +80,8 @@ static int say_misses(const options *o, const prony_check_row *rows, size_t coun
         const prony_metric *metric = rows[i].threshold.metric;
         const char *bound = metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most";
         if (rows[i].outcome == PRONY_OUTCOME_MISSED) {
-            fail(o, "%s is %s, and %s %s was asked for", metric->key, rows[i].value.text, bound, rows[i].threshold.text);
+            fail(o, "%s is %s, and %s %s was asked for", metric->key, rows[i].value.text, bound,
+                 rows[i].threshold.text);
             missed = true;
         } else if (rows[i].outcome == PRONY_OUTCOME_UNKNOWN) {
             fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);

@@ -1,6 +1,6 @@
-/* prony recommend TARGET: what to change, and what it gives. A model is measured beside variants of itself: other batch sizes
- * where it leaves them free, other thread counts, and rewritten where it was asked to run as written. A report speaks for
- * itself alone. */
+/* prony recommend TARGET: what to change, and what it gives. A model is measured beside variants of itself: other batch
+ * sizes where it leaves them free, other thread counts, and rewritten where it was asked to run as written. A report
+ * speaks for itself alone. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "bench/json_file.h"
 #include "bench/judge.h"
@@ -81,9 +81,11 @@ static int write_advice(const options *o, const prony_advice *rows, size_t count
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (!o->quiet && !stdout_taken(o))
-        status = prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
+        status =
+            prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
-        status = prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
+        status = prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_JSON, &w, write_to_stream, json.stream,
+                                    &error);
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
 }
 
@@ -94,7 +96,8 @@ static int advise(const options *o, const study *s)
     prony_advice *rows = NULL;
     size_t count = 0;
     for (size_t i = 0; i < s->count; i++) variants[i] = s->other[i].report;
-    if (prony_recommend(&rows, &count, s->base.report, variants, s->count, &error) != PRONY_OK) return report_error(o, &error);
+    if (prony_recommend(&rows, &count, s->base.report, variants, s->count, &error) != PRONY_OK)
+        return report_error(o, &error);
     int code = write_advice(o, rows, count);
     prony_rows_release(rows);
     return code;

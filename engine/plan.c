@@ -249,7 +249,6 @@ static prony_status step_cost(planner *p, prn_step *step)
 
 static prony_status plan_node(planner *p, prn_node_def *node)
 {
-    prn_plan *plan = p->plan;
     bool done;
     if (!node->binding.op)
         return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",

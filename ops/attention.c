@@ -182,7 +182,7 @@ static prn_gemm keys_of(const attention *at, int64_t head)
     const int64_t first = head / at->heads * k->stride[0] + head % at->heads * k->stride[1];
     return (prn_gemm){.n = at->keys,
                       .k = at->depth,
-                      .b = k->data ? (const float *)k->data + first : NULL, /* no keys, no data */
+                      .b = (const float *)k->data + first,
                       .b_row = k->stride[3],
                       .b_col = k->stride[2]};
 }
@@ -193,7 +193,7 @@ static prn_gemm values_of(const attention *at, int64_t head)
     const int64_t first = head / at->heads * v->stride[0] + head % at->heads * v->stride[1];
     return (prn_gemm){.n = at->width,
                       .k = at->keys,
-                      .b = v->data ? (const float *)v->data + first : NULL,
+                      .b = (const float *)v->data + first,
                       .b_row = v->stride[2],
                       .b_col = v->stride[3]};
 }
@@ -255,7 +255,8 @@ static bool native_usable(const prony_context *context)
 {
     attention at;
     prony_shape y;
-    return read_node(context, &at, &y) == PRONY_OK && at.keys > 0 && at.keys <= SCORE_FLOATS;
+    return read_node(context, &at, &y) == PRONY_OK && at.keys > 0 && at.keys <= SCORE_FLOATS && at.depth > 0 &&
+           at.width > 0;
 }
 
 static prony_status make_job(const prony_context *context, native_job *job)
@@ -298,10 +299,16 @@ static prony_status native_run(const prony_context *context)
 /* ---- reference ------------------------------------------------------------------------------------------------------
  */
 
+/* Row `row` of a head; a tensor without elements has no address. */
+static float *row_of(const view *of, int64_t b, int64_t h, int64_t row)
+{
+    float *data = of->data;
+    return data ? data + b * of->stride[0] + h * of->stride[1] + row * of->stride[2] : NULL;
+}
+
 static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
-    const float *q = (const float *)at->q.data + b * at->q.stride[0] + h * at->q.stride[1] + s * at->q.stride[2];
-    const float *k = (const float *)at->k.data + b * at->k.stride[0] + h * at->k.stride[1] + t * at->k.stride[2];
+    const float *q = row_of(&at->q, b, h, s), *k = row_of(&at->k, b, h, t);
     double sum = 0.0;
     for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
     sum *= (double)at->scale;
@@ -312,8 +319,8 @@ static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_
 
 static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
 {
-    const float *v = (const float *)at->v.data + b * at->v.stride[0] + h * at->v.stride[1];
-    float *y = (float *)at->y.data + b * at->y.stride[0] + h * at->y.stride[1] + s * at->y.stride[2];
+    const float *v = row_of(&at->v, b, h, 0);
+    float *y = row_of(&at->y, b, h, s);
     double highest = -INFINITY, total = 0.0;
     for (int64_t t = 0; t < at->keys; t++) highest = fmax(highest, score(at, b, h, s, t));
     for (int64_t t = 0; t < at->keys; t++) total += exp(score(at, b, h, s, t) - highest);

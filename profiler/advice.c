@@ -1,8 +1,8 @@
 /* prony_recommend: what the figures say about what to change.
  *
- * Two kinds of reasons, and no others. Measured: a variant's report lies beside, and comparing it gives a significant gain.
- * Computed: times, counts and bytes of this report bound from above what a change can give. What falls below a topic's
- * threshold is not recommended; then a row says what was found. Rows own their strings.
+ * Two kinds of reasons, and no others. Measured: a variant's report lies beside, and comparing it gives a significant
+ * gain. Computed: times, counts and bytes of this report bound from above what a change can give. What falls below a
+ * topic's threshold is not recommended; then a row says what was found. Rows own their strings.
  */
 #include "profiler/number_text.h"
 #include "profiler/report.h"
@@ -16,13 +16,14 @@
 #include <string.h>
 
 #define ROWS_MOST 16
-#define WORTH 0.02                 /* of the latency, for what is computed */
-#define WORTH_CPU 0.1              /* of the processor time, for fewer threads */
+#define WORTH 0.02    /* of the latency, for what is computed */
+#define WORTH_CPU 0.1 /* of the processor time, for fewer threads */
 #define WORTH_BYTES (UINT64_C(64) << 10)
 #define WORTH_GAP 0.05
 #define WORTH_PACKED (UINT64_C(1) << 20)
-#define INT8_SAVES 0.75            /* of the bytes of fp32 weights */
-#define NAMED 3                    /* layers or operators that a reason names */
+#define SMALL_NS 100000 /* longer operators have another reason to be far from the roof than being started */
+#define INT8_SAVES 0.75 /* of the bytes of fp32 weights */
+#define NAMED 3         /* layers or operators that a reason names */
 
 typedef struct adviser {
     const prony_report *report;
@@ -100,7 +101,8 @@ typedef struct found {
     prony_compare_metric row;
 } found;
 
-static prony_status compare_one(adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out, bool *known)
+static prony_status compare_one(adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out,
+                                bool *known)
 {
     prony_comparison *comparison = NULL;
     size_t count;
@@ -159,22 +161,26 @@ static prony_status advise_batch(adviser *a)
     size_t tried;
     PRN_TRY(best_variant(a, CHANGED_BATCH, "throughput", true, &best, &tried));
     if (!best.variant && tried) {
-        nothing(a, "batch", "%zu other batch size%s measured beside batch %" PRId64 "; none gives significantly more samples per second",
+        nothing(a, "batch",
+                "%zu other batch size%s measured beside batch %" PRId64
+                "; none gives significantly more samples per second",
                 tried, tried > 1 ? "s were" : " was", a->report->config.batch);
         return PRONY_OK;
     }
     if (!best.variant) {
-        nothing(a, "batch", "no other batch size was measured");
+        nothing(a, "batch", "no other batch size was measured: the model fixes it, or there is but a report");
         return PRONY_OK;
     }
     char ratio[80];
     prn_number_text was, is;
-    prony_advice *row = advise(a, "batch", "throughput", true, best.row.ratio - 1, "use batch %" PRId64 " where requests can wait for each other",
-                               best.variant->config.batch);
+    prony_advice *row =
+        advise(a, "batch", "throughput", true, best.row.ratio - 1,
+               "use batch %" PRId64 " where requests can wait for each other", best.variant->config.batch);
     ratio_text(ratio, sizeof ratio, &best.row);
     because(a, row, "batch %" PRId64 " gives %s, batch %" PRId64 " gives %s (%s); a run then takes %s instead of %s",
             a->report->config.batch, best.row.first.text, best.variant->config.batch, best.row.second.text, ratio,
-            prn_number_time(is, best.variant->latency.median_ns, 3, " "), prn_number_time(was, a->report->latency.median_ns, 3, " "));
+            prn_number_time(is, best.variant->latency.median_ns, 3, " "),
+            prn_number_time(was, a->report->latency.median_ns, 3, " "));
     gain_of(row, "", " more samples per second");
     return PRONY_OK;
 }
@@ -192,17 +198,24 @@ static prony_status advise_fewer_threads(adviser *a, bool *advised)
         const prony_report *v = a->variants[i];
         prony_compare_metric row;
         bool known;
-        if (what_changed(a->report, v) != CHANGED_THREADS || v->config.intra_op_threads > a->report->config.intra_op_threads) continue;
+        if (what_changed(a->report, v) != CHANGED_THREADS ||
+            v->config.intra_op_threads > a->report->config.intra_op_threads)
+            continue;
         PRN_TRY(compare_one(a, v, "latency", &row, &known));
-        if (known && row.verdict == PRONY_VERDICT_SAME && cpu_per_run(v) > 0 && (!best || cpu_per_run(v) < cpu_per_run(best))) best = v;
+        if (known && row.verdict == PRONY_VERDICT_SAME && cpu_per_run(v) > 0 &&
+            (!best || cpu_per_run(v) < cpu_per_run(best)))
+            best = v;
     }
     double now = cpu_per_run(a->report), gain = best && now > 0 ? 1 - cpu_per_run(best) / now : 0;
     *advised = gain >= WORTH_CPU;
     if (!*advised) return PRONY_OK;
     prn_number_text was, is;
     int threads = best->config.intra_op_threads;
-    prony_advice *row = advise(a, "threads", "cpu_user", true, gain, "use %d thread%s (-x %d)", threads, threads > 1 ? "s" : "", threads);
-    because(a, row, "the latency does not differ significantly from that of %d threads, and a run takes %s of processor time instead of %s",
+    prony_advice *row = advise(a, "threads", "cpu_user", true, gain, "use %d thread%s (-x %d)", threads,
+                               threads > 1 ? "s" : "", threads);
+    because(a, row,
+            "the latency does not differ significantly from that of %d threads, and a run takes %s of processor time "
+            "instead of %s",
             a->report->config.intra_op_threads, prn_number_time(is, llround(cpu_per_run(best)), 3, " "),
             prn_number_time(was, llround(now), 3, " "));
     gain_of(row, "", " less processor time");
@@ -218,11 +231,12 @@ static prony_status advise_threads(adviser *a)
     if (best.variant) {
         char ratio[80];
         int threads = best.variant->config.intra_op_threads;
-        prony_advice *row = advise(a, "threads", "latency", true, 1 - best.row.ratio, "use %d thread%s (-x %d)", threads,
-                                   threads > 1 ? "s" : "", threads);
+        prony_advice *row = advise(a, "threads", "latency", true, 1 - best.row.ratio, "use %d thread%s (-x %d)",
+                                   threads, threads > 1 ? "s" : "", threads);
         ratio_text(ratio, sizeof ratio, &best.row);
         because(a, row, "%d thread%s: median %s; %d: %s (%s)", a->report->config.intra_op_threads,
-                a->report->config.intra_op_threads > 1 ? "s" : "", best.row.first.text, threads, best.row.second.text, ratio);
+                a->report->config.intra_op_threads > 1 ? "s" : "", best.row.first.text, threads, best.row.second.text,
+                ratio);
         gain_of(row, "", " less latency");
         return PRONY_OK;
     }
@@ -248,7 +262,8 @@ static void add_name(name_list *list, const char *name, const char *remark)
 {
     size_t used = strlen(list->text);
     if (list->count < NAMED)
-        snprintf(list->text + used, sizeof list->text - used, "%s%.80s%s", list->count ? ", " : "", name ? name : "", remark);
+        snprintf(list->text + used, sizeof list->text - used, "%s%.80s%s", list->count ? ", " : "", name ? name : "",
+                 remark);
     else if (list->count == NAMED)
         snprintf(list->text + used, sizeof list->text - used, ", ..");
     list->count++;
@@ -281,7 +296,8 @@ static size_t tensors_of(const prony_report *r, uint32_t layer)
 static bool could_fuse(const prony_report *r, const prony_operator_row *o)
 {
     static const char *const into[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
-    static const char *const fusible[] = {"BatchNormalization", "Relu", "Clip", "PRelu", "LeakyRelu", "HardSwish", NULL};
+    static const char *const fusible[] = {"BatchNormalization", "Relu",      "Clip", "PRelu",
+                                          "LeakyRelu",          "HardSwish", NULL};
     if (o->layer_count != 1 || o->layers[0] >= r->layer_count) return false;
     const prony_layer_row *layer = &r->layers[o->layers[0]];
     if (!layer->op || !is_one_of(layer->op, fusible) || !layer->sources || layer->input_count == 0) return false;
@@ -313,17 +329,21 @@ static void advise_missed_fusion(adviser *a)
     double share = whole > 0 ? time / whole : 0;
     if (names.count == 0 || share < WORTH / 2) {
         if (names.count)
-            nothing(a, "fusion", "%zu normalisations or activations run by themselves, but take no more than %.1f %% of the latency",
+            nothing(a, "fusion",
+                    "%zu normalisations or activations run by themselves, but take no more than %.1f %% of the latency",
                     names.count, share * 100);
         else
             nothing(a, "fusion", "no normalisation or activation behind a convolution or product runs by itself");
         return;
     }
-    prony_advice *row = advise(a, "fusion", "latency", false, share,
-                               r->config.rewrites ? "export the model so that these can be part of the operator before them"
-                                                  : "let the model be rewritten (without --no-rewrites)");
-    because(a, row, "%zu normalisation%s or activation%s run%s as an operator of its own behind a convolution or product: %s",
-            names.count, names.count > 1 ? "s" : "", names.count > 1 ? "s" : "", names.count > 1 ? "" : "s", names.text);
+    prony_advice *row =
+        advise(a, "fusion", "latency", false, share,
+               r->config.rewrites ? "export the model so that these can be part of the operator before them"
+                                  : "let the model be rewritten (without --no-rewrites)");
+    because(a, row,
+            "%zu normalisation%s or activation%s run%s as an operator of its own behind a convolution or product: %s",
+            names.count, names.count > 1 ? "s" : "", names.count > 1 ? "s" : "", names.count > 1 ? "" : "s",
+            names.text);
     gain_of(row, "at most ", " less latency, their measured time");
 }
 
@@ -334,10 +354,11 @@ static prony_status advise_fusion(adviser *a)
     PRN_TRY(best_variant(a, CHANGED_REWRITES, "latency", false, &best, &tried));
     if (best.variant && best.variant->config.rewrites) {
         char ratio[80];
-        prony_advice *row = advise(a, "fusion", "latency", true, 1 - best.row.ratio, "let the model be rewritten (without --no-rewrites)");
+        prony_advice *row = advise(a, "fusion", "latency", true, 1 - best.row.ratio,
+                                   "let the model be rewritten (without --no-rewrites)");
         ratio_text(ratio, sizeof ratio, &best.row);
-        because(a, row, "as written: median %s, %zu operators; rewritten: %s, %zu (%s)", best.row.first.text, a->report->operator_count,
-                best.row.second.text, best.variant->operator_count, ratio);
+        because(a, row, "as written: median %s, %zu operators; rewritten: %s, %zu (%s)", best.row.first.text,
+                a->report->operator_count, best.row.second.text, best.variant->operator_count, ratio);
         gain_of(row, "", " less latency");
         return PRONY_OK;
     }
@@ -369,8 +390,9 @@ static prony_status advise_precision(adviser *a)
     double whole = mean_ns(r), time = 0, saved = 0;
     name_list names = {0};
     if (!roof_known(r) || !prn_report_stamped(r)) {
-        nothing(a, "precision", prn_report_stamped(r) ? "what is bound by memory is not known: `prony machine` has not been run here"
-                                                      : "operators were not measured");
+        nothing(a, "precision",
+                prn_report_stamped(r) ? "what is bound by memory is not known: `prony machine` has not been run here"
+                                      : "operators were not measured");
         return PRONY_OK;
     }
     double *weights = prn_calloc(r->operator_count + 1, sizeof *weights);
@@ -387,11 +409,16 @@ static prony_status advise_precision(adviser *a)
     prn_free(weights);
     double gain = whole > 0 ? saved / whole : 0;
     if (gain < WORTH) {
-        nothing(a, "precision", "operators that are bound by the traffic of fp32 weights take %.1f %% of the latency", whole > 0 ? time / whole * 100 : 0);
+        nothing(a, "precision", "operators that are bound by the traffic of fp32 weights take %.1f %% of the latency",
+                whole > 0 ? time / whole * 100 : 0);
         return PRONY_OK;
     }
-    prony_advice *row = advise(a, "precision", "latency", false, gain, "quantize the weights of these operators to 8 bits, and check the accuracy (prony eval)");
-    because(a, row, "%zu operator%s, %.1f %% of the latency, %s bound by memory, and 8-bit weights are a quarter of the fp32 weights' traffic: %s",
+    prony_advice *row =
+        advise(a, "precision", "latency", false, gain,
+               "quantize the weights of these operators to 8 bits, and check the accuracy (prony eval)");
+    because(a, row,
+            "%zu operator%s, %.1f %% of the latency, %s bound by memory, and 8-bit weights are a quarter of the fp32 "
+            "weights' traffic: %s",
             names.count, names.count > 1 ? "s" : "", time / whole * 100, names.count > 1 ? "are" : "is", names.text);
     gain_of(row, "at most ", " less latency, by the traffic saved");
     return PRONY_OK;
@@ -410,7 +437,7 @@ static void advise_overhead(adviser *a)
     }
     for (size_t i = 0; i < r->operator_count && roof_known(r); i++) {
         const prony_operator_row *o = &r->operators[i];
-        if (prony_report_bound(r, i, NULL) != PRONY_BOUND_OVERHEAD) continue;
+        if (prony_report_bound(r, i, NULL) != PRONY_BOUND_OVERHEAD || o->time.mean_ns > SMALL_NS) continue;
         took += (double)o->time.mean_ns;
         lost += (double)o->time.mean_ns - prn_operator_roof_ns(r, o, NULL);
         add_name(&names, o->name, "");
@@ -418,16 +445,23 @@ static void advise_overhead(adviser *a)
     double between = fmax(0, 1 - r->time_share), gain = lost / whole + between;
     if (gain < WORTH_GAP) {
         if (roof_known(r))
-            nothing(a, "overhead", "operators that neither arithmetic nor traffic explains, and what lies between operators, take %.1f %% of the latency",
+            nothing(a, "overhead",
+                    "small operators that neither arithmetic nor traffic explains, and what lies between operators, "
+                    "take %.1f %% of the latency",
                     (took / whole + between) * 100);
         else
-            nothing(a, "overhead", "%.1f %% of the latency lies between operators; inside of them it is not known: `prony machine` has not been run here",
+            nothing(a, "overhead",
+                    "%.1f %% of the latency lies between operators; inside of them it is not known: `prony machine` "
+                    "has not been run here",
                     between * 100);
         return;
     }
-    prony_advice *row = advise(a, "overhead", "latency", false, fmin(1, gain), "give each run more work (a larger batch), or use fewer and larger operators");
+    prony_advice *row = advise(a, "overhead", "latency", false, fmin(1, gain),
+                               "give each run more work (a larger batch), or use fewer and larger operators");
     if (names.count)
-        because(a, row, "%zu operator%s take %.1f %% of the latency, of which arithmetic and traffic explain less than a tenth (%s); %.1f %% lies between operators",
+        because(a, row,
+                "%zu small operator%s take %.1f %% of the latency, of which arithmetic and traffic explain less than a "
+                "tenth (%s); %.1f %% lies between operators",
                 names.count, names.count > 1 ? "s" : "", took / whole * 100, names.text, between * 100);
     else
         because(a, row, "%.1f %% of the latency lies between operators", between * 100);
@@ -436,12 +470,14 @@ static void advise_overhead(adviser *a)
 
 /* ---- memory ---- */
 
-static void advise_bytes(adviser *a, uint64_t bytes, double of, const char *action, const char *behind, const char *what)
+static void advise_bytes(adviser *a, uint64_t bytes, double of, const char *action, const char *behind,
+                         const char *what)
 {
     prn_number_text number;
     prony_advice *row = advise(a, "memory", "memory", false, of > 0 ? (double)bytes / of : 0, "%s", action);
     because(a, row, "%s", what);
-    snprintf(row->gain_text, sizeof row->gain_text, "at most %s%s", prn_number_bytes(number, (double)bytes, 3, " "), behind);
+    snprintf(row->gain_text, sizeof row->gain_text, "at most %s%s", prn_number_bytes(number, (double)bytes, 3, " "),
+             behind);
 }
 
 static void advise_memory(adviser *a)
@@ -458,20 +494,27 @@ static void advise_memory(adviser *a)
     double all = (double)m->weight_bytes + (double)m->packed_weight_bytes + (double)m->planned_bytes;
     uint64_t gap = m->planned_bytes > m->lower_bound_bytes ? m->planned_bytes - m->lower_bound_bytes : 0;
     if (gap >= WORTH_BYTES && m->plan_gap >= WORTH_GAP) {
-        snprintf(what, sizeof what, "the arena is planned at %s, and no more than %s of it live at any step; free blocks are fragmented by up to %.1f %%",
-                 prn_number_bytes(first, (double)m->planned_bytes, 3, " "), prn_number_bytes(second, (double)m->lower_bound_bytes, 3, " "),
-                 m->external_fragmentation * 100);
+        snprintf(what, sizeof what,
+                 "the arena is planned at %s, and no more than %s of it live at any step; free blocks are fragmented "
+                 "by up to %.1f %%",
+                 prn_number_bytes(first, (double)m->planned_bytes, 3, " "),
+                 prn_number_bytes(second, (double)m->lower_bound_bytes, 3, " "), m->external_fragmentation * 100);
         advise_bytes(a, gap, all, "another order of the model's nodes may close the memory plan's gap", "", what);
     }
     if (m->packed_weight_bytes >= WORTH_PACKED && (double)m->packed_weight_bytes >= 0.25 * all) {
-        snprintf(what, sizeof what, "%s of weights are packed for kernels beside the model's own %s; sessions of one prony_model share both",
-                 prn_number_bytes(first, (double)m->packed_weight_bytes, 3, " "), prn_number_bytes(second, (double)m->weight_bytes, 3, " "));
-        advise_bytes(a, m->packed_weight_bytes, all, "where several sessions run this model, let them share one that is loaded once",
+        snprintf(
+            what, sizeof what,
+            "%s of weights are packed for kernels beside the model's own %s; sessions of one prony_model share both",
+            prn_number_bytes(first, (double)m->packed_weight_bytes, 3, " "),
+            prn_number_bytes(second, (double)m->weight_bytes, 3, " "));
+        advise_bytes(a, m->packed_weight_bytes, all,
+                     "where several sessions run this model, let them share one that is loaded once",
                      " for each further session", what);
     }
     if (a->count == before)
         nothing(a, "memory", "the plan's gap is %.1f %% (%s); %s of packed weights", fmax(0, m->plan_gap) * 100,
-                prn_number_bytes(first, (double)gap, 3, " "), prn_number_bytes(second, (double)m->packed_weight_bytes, 3, " "));
+                prn_number_bytes(first, (double)gap, 3, " "),
+                prn_number_bytes(second, (double)m->packed_weight_bytes, 3, " "));
 }
 
 /* ---- all of it ---- */

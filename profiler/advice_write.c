@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-static prony_status write_text(const prony_advice *rows, size_t count, const char *target, const prony_write_options *options,
-                               prony_write_fn write, void *user, prony_error *error)
+static prony_status write_text(const prony_advice *rows, size_t count, const char *target,
+                               const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     char line[1600];
@@ -40,8 +40,8 @@ static prony_status write_text(const prony_advice *rows, size_t count, const cha
     return status;
 }
 
-static prony_status write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write, void *user,
-                               prony_error *error)
+static prony_status write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
+                               void *user, prony_error *error)
 {
     prn_json *json = prn_alloc(sizeof *json);
     if (!json) return prn_no_memory(error);
@@ -79,10 +79,12 @@ static prony_status write_json(const prony_advice *rows, size_t count, const cha
 }
 
 prony_status prony_advice_write(const prony_advice *rows, size_t count, const char *target, prony_format format,
-                                const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
+                                const prony_write_options *options, prony_write_fn write, void *user,
+                                prony_error *error)
 {
     static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
-    if (!write || (!rows && count)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_advice_write: an argument is NULL");
+    if (!write || (!rows && count))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_advice_write: an argument is NULL");
     if (!options) options = &defaults;
     if (options->struct_size < sizeof *options)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");

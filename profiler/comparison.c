@@ -1,9 +1,9 @@
 /* prony_compare: two reports side by side, and what may be concluded.
  *
- * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those of
- * latencies have the raw samples: a rank test and a bootstrap interval must agree. What was measured once is shown and not
- * judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of rows. In all
- * cases a difference counts only where it is beyond the noise threshold as a whole.
+ * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
+ * of latencies have the raw samples: a rank test and a bootstrap interval must agree. What was measured once is shown
+ * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
+ * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
  */
 #include "profiler/comparison.h"
 
@@ -59,7 +59,10 @@ static const struct judged {
     {"requests_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
     {"flops_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
     {"bytes_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-#define EXACT(key) {key, PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false}
+#define EXACT(key)                                                                                                     \
+    {                                                                                                                  \
+        key, PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false                                                           \
+    }
     EXACT("evaluation"),
     EXACT("model_size"),
     EXACT("file_size"),
@@ -105,7 +108,7 @@ typedef struct comparing {
     const prony_metrics *metrics;
     double noise;
     const char *keys; /* NULL: all */
-    bool sampled; /* both have latencies: `intervals` are set */
+    bool sampled;     /* both have latencies: `intervals` are set */
     double intervals[PRN_STATISTIC_COUNT][2];
     prony_error *error;
 } comparing;
@@ -358,7 +361,8 @@ static prony_status judge_parts(const comparing *c, prony_compare_part *rows, si
     return status;
 }
 
-/* Joins two lists sorted by name; equal names pair up in order. The rows come out in the order of the first list's model. */
+/* Joins two lists sorted by name; equal names pair up in order. The rows come out in the order of the first list's
+ * model. */
 static prony_status join_parts(comparing *c, part *first, size_t n, part *second, size_t m, prony_compare_part **rows,
                                size_t *count)
 {
@@ -452,8 +456,7 @@ static void note_text(note_list *list, const char *what, const char *a, const ch
 {
     a = text_or_empty(a);
     b = text_or_empty(b);
-    if (strcmp(a, b) != 0)
-        note(list, "%s differs: %.200s and %.200s", what, *a ? a : "unknown", *b ? b : "unknown");
+    if (strcmp(a, b) != 0) note(list, "%s differs: %.200s and %.200s", what, *a ? a : "unknown", *b ? b : "unknown");
 }
 
 static void note_int(note_list *list, const char *what, int64_t a, int64_t b)
@@ -546,7 +549,8 @@ static prony_status add_notes(comparing *c)
     note_systems(&list, &a->system, &b->system);
     PRN_TRY(note_measurement(&list, a, "A", c->error));
     PRN_TRY(note_measurement(&list, b, "B", c->error));
-    if (a->has_evaluation && b->has_evaluation) note_text(&list, "evaluation metric", a->evaluation_metric, b->evaluation_metric);
+    if (a->has_evaluation && b->has_evaluation)
+        note_text(&list, "evaluation metric", a->evaluation_metric, b->evaluation_metric);
     return list.failed ? prn_no_memory(c->error) : PRONY_OK;
 }
 
@@ -576,7 +580,8 @@ static prony_status compare(comparing *c, const prony_compare_options *options)
     c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
                  a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
     if (c->sampled)
-        PRN_TRY(prn_ratio_intervals(c->intervals, a->samples_ns, a->latency.count, b->samples_ns, b->latency.count, c->error));
+        PRN_TRY(prn_ratio_intervals(c->intervals, a->samples_ns, a->latency.count, b->samples_ns, b->latency.count,
+                                    c->error));
     PRN_TRY(add_notes(c));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(compare_all_parts(c, false));
@@ -594,7 +599,12 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
     prony_comparison *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(error);
     made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;
-    comparing c = {.out = made, .report = {first, second}, .metrics = options->metrics, .noise = made->noise, .keys = options->keys, .error = error};
+    comparing c = {.out = made,
+                   .report = {first, second},
+                   .metrics = options->metrics,
+                   .noise = made->noise,
+                   .keys = options->keys,
+                   .error = error};
     prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
     if (!c.metrics) c.metrics = made->own_metrics;
     if (status == PRONY_OK) status = check_keys(&c);

@@ -9,7 +9,7 @@ typedef struct prn_compare_side {
     const char *name, *model, *sha256; /* sha256 NULL: not known */
     int64_t batch;                     /* -1: none */
     int threads;
-    uint64_t runs; /* 0: not measured */
+    uint64_t runs;           /* 0: not measured */
     const char *const *only; /* layers that the other one has not */
     size_t only_count;
 } prn_compare_side;

@@ -56,7 +56,8 @@ static void difference_text(const prony_metric *metric, double difference, char 
 
 static void verdict_cell(prn_cell *cell, prony_verdict verdict, prony_evidence evidence)
 {
-    cell->string = verdict == PRONY_VERDICT_NONE && evidence == PRONY_EVIDENCE_NONE ? "once" : prn_verdict_mark(verdict);
+    cell->string =
+        verdict == PRONY_VERDICT_NONE && evidence == PRONY_EVIDENCE_NONE ? "once" : prn_verdict_mark(verdict);
     cell->style = verdict_style(verdict);
 }
 
@@ -108,11 +109,10 @@ typedef struct part_view {
     size_t count;
 } part_view;
 
-static const prn_column part_columns[] = {{"name", false, false, 3, 12}, {"type", false, true, 1, 8},
-                                          {"A", true, false, 0, 0},      {"B", true, false, 0, 0},
-                                          {"B - A", true, false, 0, 0},  {"B / A", true, false, 0, 0},
-                                          {"95 %", true, true, 0, 0},    {"p", true, true, 0, 0},
-                                          {"B is", false, false, 0, 0}};
+static const prn_column part_columns[] = {
+    {"name", false, false, 3, 12}, {"type", false, true, 1, 8},  {"A", true, false, 0, 0},
+    {"B", true, false, 0, 0},      {"B - A", true, false, 0, 0}, {"B / A", true, false, 0, 0},
+    {"95 %", true, true, 0, 0},    {"p", true, true, 0, 0},      {"B is", false, false, 0, 0}};
 
 static void put_time(prn_cell *cell, double ns, bool sign)
 {
@@ -183,7 +183,8 @@ static prony_status put_metrics(prn_text *text, const prony_comparison *c)
 
 static int by_difference(const void *left, const void *right)
 {
-    const prony_compare_part *a = *(const prony_compare_part *const *)left, *b = *(const prony_compare_part *const *)right;
+    const prony_compare_part *a = *(const prony_compare_part *const *)left,
+                             *b = *(const prony_compare_part *const *)right;
     double da = fabs(a->difference_ns), db = fabs(b->difference_ns);
     return da > db ? -1 : da < db ? 1 : (a > b) - (a < b);
 }
@@ -202,7 +203,8 @@ static prony_status put_parts(prn_text *text, const prony_compare_part *parts, s
                        .user = &view};
     prn_text_line(text);
     prn_text_putf(text, PRN_STYLE_TITLE, "%s", types ? "Operator types" : "Layers");
-    if (count > table.rows) prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu with the largest differences", table.rows, count);
+    if (count > table.rows)
+        prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu with the largest differences", table.rows, count);
     prn_text_line(text);
     if (count)
         prn_text_table(text, &table);
@@ -227,8 +229,8 @@ static void put_unmatched(prn_text *text, const prony_comparison *c)
     for (int side = 0; side < 2; side++) {
         size_t count = c->side[side].only_count;
         if (count == 0) continue;
-        prn_text_putf(text, PRN_STYLE_DIM, "%zu layer%s only in %s: %.100s%s", count, count > 1 ? "s are" : " is", side ? "B" : "A",
-                      c->side[side].only[0], count > 1 ? ", .." : "");
+        prn_text_putf(text, PRN_STYLE_DIM, "%zu layer%s only in %s: %.100s%s", count, count > 1 ? "s are" : " is",
+                      side ? "B" : "A", c->side[side].only[0], count > 1 ? ", .." : "");
         prn_text_line(text);
     }
 }
@@ -238,8 +240,8 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
     size_t better = 0;
     for (size_t i = 0; i < c->metric_count; i++) better += c->metrics[i].verdict == PRONY_VERDICT_BETTER;
     prn_text_line(text);
-    prn_text_putf(text, c->regressions ? PRN_STYLE_BAD : PRN_STYLE_GOOD, "%zu metric%s worse, %zu better", c->regressions,
-                  c->regressions == 1 ? " is" : "s are", better);
+    prn_text_putf(text, c->regressions ? PRN_STYLE_BAD : PRN_STYLE_GOOD, "%zu metric%s worse, %zu better",
+                  c->regressions, c->regressions == 1 ? " is" : "s are", better);
     prn_text_line(text);
     for (size_t i = 0; i < c->metric_count; i++) {
         const prony_compare_metric *row = &c->metrics[i];
@@ -251,8 +253,8 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
     }
 }
 
-static prony_status write_text(const prony_comparison *c, const prony_write_options *options, prony_write_fn write, void *user,
-                               prony_error *error)
+static prony_status write_text(const prony_comparison *c, const prony_write_options *options, prony_write_fn write,
+                               void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -313,10 +315,10 @@ static void json_metric(prn_json *json, const prony_compare_metric *row)
     prn_json_string(json, "key", m->key);
     prn_json_string(json, "name", m->name);
     prn_json_string(json, "unit",
-                    m->scale == PRONY_SCALE_TIME       ? "ns"
-                    : m->scale == PRONY_SCALE_PERCENT  ? "fraction"
-                    : m->scale == PRONY_SCALE_BINARY   ? "B"
-                                                       : m->unit);
+                    m->scale == PRONY_SCALE_TIME      ? "ns"
+                    : m->scale == PRONY_SCALE_PERCENT ? "fraction"
+                    : m->scale == PRONY_SCALE_BINARY  ? "B"
+                                                      : m->unit);
     prn_json_string(json, "better", directions[m->direction - PRONY_SMALLER_IS_BETTER]);
     prn_json_double(json, "a", row->first.value);
     prn_json_double(json, "b", row->second.value);
@@ -380,7 +382,8 @@ static prony_status write_json(const prony_comparison *c, prony_write_fn write, 
 }
 
 prony_status prony_comparison_write(const prony_comparison *comparison, prony_format format,
-                                    const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
+                                    const prony_write_options *options, prony_write_fn write, void *user,
+                                    prony_error *error)
 {
     static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
     if (!comparison || !write)

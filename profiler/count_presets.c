@@ -272,11 +272,11 @@ static const prn_count_table tables[] = {
            "2 per MAC, less one addition per output without bias; functional products, transposed convolutions, GELU and "
            "elementwise operators are not counted",
            moduleprofiler, true),
-    PRESET("thop", "thop vision/basic_hooks.py, rnn_hooks.py", "0.1.1.post2209072238",
+    PRESET("thop", "thop vision/basic_hooks.py, rnn_hooks.py", "unpinned",
            "1 per MAC; hooks see modules only: functional products and elementwise operators are not counted", thop, true),
-    PRESET("torch", "torch/utils/flop_counter.py", "2.1",
+    PRESET("torch", "torch/utils/flop_counter.py", "unpinned",
            "2 per MAC over matrix products, convolutions and attention; nothing else", torch, true),
-    PRESET("deeplite", "deeplite-profiler", "1.2.3",
+    PRESET("deeplite", "deeplite-profiler", "unpinned",
            "MACs of convolutions and linear layers, and 2 per output of a BatchNorm; nothing else", deeplite, true),
 };
 

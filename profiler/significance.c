@@ -1,10 +1,10 @@
 /* Tests and intervals for two samples.
  *
- * The rank test follows H. B. Mann and D. R. Whitney (1947); its exact distribution comes from the generating function of U, a
- * Gaussian binomial coefficient. Ratios of statistics have a percentile bootstrap over circular blocks (D. N. Politis and J. P.
- * Romano, 1992): both samples are drawn anew with replacement, from one fixed seed, and a resample is known by how often
- * each sorted value was drawn, so nothing is sorted per draw. Student's distribution is the regularised incomplete beta function, by its continued fraction. Working memory
- * ends with each call.
+ * The rank test follows H. B. Mann and D. R. Whitney (1947); its exact distribution comes from the generating function
+ * of U, a Gaussian binomial coefficient. Ratios of statistics have a percentile bootstrap over circular blocks (D. N.
+ * Politis and J. P. Romano, 1992): both samples are drawn anew with replacement, from one fixed seed, and a resample is
+ * known by how often each sorted value was drawn, so nothing is sorted per draw. Student's distribution is the
+ * regularised incomplete beta function, by its continued fraction. Working memory ends with each call.
  */
 #include "profiler/significance.h"
 
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT_SMALLER 8      /* values in the smaller sample */
-#define EXACT_PAIRS 4096     /* pairs that the exact distribution is counted for */
+#define EXACT_SMALLER 8  /* values in the smaller sample */
+#define EXACT_PAIRS 4096 /* pairs that the exact distribution is counted for */
 #define RESAMPLES_MOST 2000
 #define RESAMPLES_LEAST 200
 #define DRAWS 20000000 /* values that all resamples may draw together */
@@ -133,16 +133,15 @@ typedef struct resampled {
     size_t count, block;
 } resampled;
 
-static const uint32_t quantiles[][2] = {{PRN_STATISTIC_P90, 900},
-                                        {PRN_STATISTIC_P95, 950},
-                                        {PRN_STATISTIC_P99, 990},
-                                        {PRN_STATISTIC_P999, 999}};
+static const uint32_t quantiles[][2] = {
+    {PRN_STATISTIC_P90, 900}, {PRN_STATISTIC_P95, 950}, {PRN_STATISTIC_P99, 990}, {PRN_STATISTIC_P999, 999}};
 
 static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
 {
     memset(r->drawn, 0, r->count * sizeof *r->drawn);
     for (size_t done = 0; done < r->count;) {
-        size_t at = ((next_random(random) >> 32) * r->count) >> 32, end = done + r->block < r->count ? done + r->block : r->count;
+        size_t at = ((next_random(random) >> 32) * r->count) >> 32,
+               end = done + r->block < r->count ? done + r->block : r->count;
         for (; done < end; done++) {
             r->drawn[r->rank[at]]++;
             if (++at == r->count) at = 0;

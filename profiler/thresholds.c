@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const char *const short_names[][2] = {
-    {"p50", "latency"},       {"p90", "latency_p90"},   {"p95", "latency_p95"},         {"p99", "latency_p99"},
-    {"p999", "latency_p999"}, {"mean", "latency_mean"}, {"min", "latency_min"},         {"max", "latency_max"},
-    {"time", "latency"},      {"rss", "peak_resident"}, {"fps", "images_per_second"},   {"params", "parameters"},
+    {"p50", "latency"},       {"p90", "latency_p90"},     {"p95", "latency_p95"},       {"p99", "latency_p99"},
+    {"p999", "latency_p999"}, {"mean", "latency_mean"},   {"min", "latency_min"},       {"max", "latency_max"},
+    {"time", "latency"},      {"rss", "peak_resident"},   {"fps", "images_per_second"}, {"params", "parameters"},
     {"size", "model_size"},   {"accuracy", "evaluation"},
 };
 
@@ -22,19 +22,23 @@ static const prony_metric *find_metric(const prony_metrics *metrics, const char 
     return metric;
 }
 
-prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *metrics, const char *text, prony_error *error)
+prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *metrics, const char *text,
+                                   prony_error *error)
 {
     if (!out || !metrics || !text)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_threshold_parse: an argument is NULL");
     char key[64];
     size_t length = strcspn(text, ":");
     if (!text[length] || length == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": METRIC:VALUE is expected, such as latency:100ms", text);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "threshold \"%.100s\": METRIC:VALUE is expected, such as latency:100ms", text);
     snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, text);
     *out = (prony_threshold){.metric = find_metric(metrics, key)};
-    if (!out->metric) return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": there is no metric \"%s\"", text, key);
+    if (!out->metric)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": there is no metric \"%s\"", text, key);
     if (out->metric->direction == PRONY_NO_DIRECTION)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": of %s neither more nor less is better", text, key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": of %s neither more nor less is better",
+                        text, key);
     const char *value = text + length + 1;
     prony_status status = prony_metric_parse(out->metric, value + strspn(value, " "), &out->limit, error);
     if (status != PRONY_OK) prn_error_prefix(error, "threshold \"%.100s\"", text);
@@ -66,8 +70,11 @@ typedef struct check_view {
     const prony_check_row *rows;
 } check_view;
 
-static const prn_column columns[] = {{"metric", false, false, 1, 12}, {"", true, false, 0, 0},  {"threshold", true, false, 0, 0},
-                                     {"", false, false, 0, 0},        {"left", true, true, 0, 0}};
+static const prn_column columns[] = {{"metric", false, false, 1, 12},
+                                     {"", true, false, 0, 0},
+                                     {"threshold", true, false, 0, 0},
+                                     {"", false, false, 0, 0},
+                                     {"left", true, true, 0, 0}};
 
 static void check_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
@@ -83,7 +90,8 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
         return;
     case 2:
         snprintf(cell->own, sizeof cell->own, "%s %.50s",
-                 row->threshold.metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most", row->threshold.text);
+                 row->threshold.metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most",
+                 row->threshold.text);
         return;
     case 3:
         cell->string = names[row->outcome];
@@ -98,8 +106,8 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
     }
 }
 
-static prony_status write_text(const prony_check_row *rows, size_t count, const char *target, const prony_write_options *options,
-                               prony_write_fn write, void *user, prony_error *error)
+static prony_status write_text(const prony_check_row *rows, size_t count, const char *target,
+                               const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -126,8 +134,8 @@ static prony_status write_text(const prony_check_row *rows, size_t count, const 
     return status;
 }
 
-static prony_status write_json(const prony_check_row *rows, size_t count, const char *target, prony_write_fn write, void *user,
-                               prony_error *error)
+static prony_status write_json(const prony_check_row *rows, size_t count, const char *target, prony_write_fn write,
+                               void *user, prony_error *error)
 {
     static const char *const outcomes[] = {"met", "missed", "unknown"};
     prn_json *json = prn_alloc(sizeof *json);
@@ -144,7 +152,8 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
         const prony_check_row *row = &rows[i];
         prn_json_open(json, NULL, '{', false);
         prn_json_string(json, "metric", row->threshold.metric->key);
-        prn_json_string(json, "bound", row->threshold.metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most");
+        prn_json_string(json, "bound",
+                        row->threshold.metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most");
         prn_json_double(json, "limit", row->threshold.limit);
         prn_json_string(json, "limit_text", row->threshold.text);
         prn_json_double(json, "value", row->value.known ? row->value.value : NAN);
@@ -164,7 +173,8 @@ prony_status prony_check_write(const prony_check_row *rows, size_t count, const 
                                const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
 {
     static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
-    if (!write || (!rows && count)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_check_write: an argument is NULL");
+    if (!write || (!rows && count))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_check_write: an argument is NULL");
     if (!options) options = &defaults;
     if (options->struct_size < sizeof *options)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");

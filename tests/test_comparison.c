@@ -1,5 +1,5 @@
-/* The judging functions of the library: comparisons with a user's metrics, thresholds, recommendations from variants, and
- * what happens where memory or the stream fails. Figures of whole commands are in test_judgement.py. */
+/* The judging functions of the library: comparisons with a user's metrics, thresholds, recommendations from variants,
+ * and what happens where memory or the stream fails. Figures of whole commands are in test_judgement.py. */
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -29,7 +29,8 @@ static const prony_compare_metric *row_of(const prony_comparison *c, const char 
 static void scale_times(prony_report *r, double factor)
 {
     for (uint64_t i = 0; i < r->latency.count; i++) r->samples_ns[i] = llround((double)r->samples_ns[i] * factor);
-    int64_t *means[] = {&r->latency.mean_ns, &r->latency.median_ns, &r->latency.min_ns, &r->latency.max_ns, &r->latency.p90_ns};
+    int64_t *means[] = {&r->latency.mean_ns, &r->latency.median_ns, &r->latency.min_ns, &r->latency.max_ns,
+                        &r->latency.p90_ns};
     for (size_t i = 0; i < sizeof means / sizeof means[0]; i++) *means[i] = llround((double)*means[i] * factor);
     for (size_t i = 0; i < r->layer_count; i++)
         r->layers[i].time.mean_ns = llround((double)r->layers[i].time.mean_ns * factor);
@@ -136,8 +137,8 @@ static void test_thresholds(void **state)
     assert_true(limits[1].limit >= 4194304 && limits[1].limit <= 4194304);
     prony_check_row rows[5];
     assert_int_equal(prony_check(rows, &r, metrics, limits, 5, NULL), PRONY_OK);
-    static const prony_outcome outcomes[] = {PRONY_OUTCOME_MET, PRONY_OUTCOME_MISSED, PRONY_OUTCOME_MET, PRONY_OUTCOME_UNKNOWN,
-                                             PRONY_OUTCOME_MISSED};
+    static const prony_outcome outcomes[] = {PRONY_OUTCOME_MET, PRONY_OUTCOME_MISSED, PRONY_OUTCOME_MET,
+                                             PRONY_OUTCOME_UNKNOWN, PRONY_OUTCOME_MISSED};
     for (size_t i = 0; i < 5; i++) assert_int_equal(rows[i].outcome, outcomes[i]);
     assert_true(rows[1].margin < -0.15 && rows[1].margin > -0.16); /* 4.617 MiB of 4 */
     assert_true(isnan(rows[3].margin));

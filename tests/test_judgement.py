@@ -324,7 +324,7 @@ class Judgement(test_command.CommandTest):
         row = self.recommend(a)[0]["overhead"]
         self.assertEqual((row["basis"], row["metric"]), ("computed", "latency"))
         self.assertEqual(row["gain"], 1)  # all of the operators' time and what lies between: no more than everything
-        self.assertIn("%d operators" % operators, row["reason"])
+        self.assertIn("%d small operators" % operators, row["reason"])
         def between(report):
             report["coverage"]["time_share"] = 0.9
         row = self.recommend(self.made("b.json", [whole] * 20, change=between))[0]["overhead"]

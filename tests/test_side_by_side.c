@@ -28,7 +28,8 @@ static prony_model *load(void)
 {
     prony_model *model = NULL;
     prony_error error = {0};
-    if (prony_model_load(&model, PRN_SOURCE_DIR "/models/digits.onnx", NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load(&model, PRN_SOURCE_DIR "/models/digits.onnx", NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
     return model;
 }
 

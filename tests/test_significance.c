@@ -68,7 +68,8 @@ static void test_ranks_edges(void **state)
     const double same[] = {7, 7, 7, 7}, one[] = {1};
     assert_close(ranks(same, 4, same, 4).p, 1);
     assert_close(ranks(NULL, 0, same, 4).p, 1);
-    assert_close(ranks(one, 1, same, 4).p, 0.13361440253771614); /* 4 ties of 5: variance 4 / 12 (6 - 60 / 20) = 1, z = 1.5 */
+    assert_close(ranks(one, 1, same, 4).p,
+                 0.13361440253771614); /* 4 ties of 5: variance 4 / 12 (6 - 60 / 20) = 1, z = 1.5 */
     prn_rank_test t;
     prony_error error = {0};
     prn_alloc_fail_at(2);
@@ -136,9 +137,9 @@ static void test_bootstrap_of_constants(void **state)
     }
 }
 
-/* The mean of n independent values has a standard error of sd / sqrt(n); the log of a ratio of two adds both squared. The
- * bootstrap of the mean must agree with that to some per cent. The same values in a slow wave are not independent, and the
- * interval must say so. */
+/* The mean of n independent values has a standard error of sd / sqrt(n); the log of a ratio of two adds both squared.
+ * The bootstrap of the mean must agree with that to some per cent. The same values in a slow wave are not independent,
+ * and the interval must say so. */
 static void test_bootstrap_of_means(void **state)
 {
     (void)state;
@@ -157,7 +158,8 @@ static void test_bootstrap_of_means(void **state)
     double out[PRN_STATISTIC_COUNT][2], waved[PRN_STATISTIC_COUNT][2];
     intervals(out, a, N, b, N);
     intervals(waved, wave, N, b, N);
-    double half = 1.959964 * 50 * 115.47 / 109975 * sqrt(2.0 / N), width = log(out[PRN_STATISTIC_MEAN][1] / out[PRN_STATISTIC_MEAN][0]);
+    double half = 1.959964 * 50 * 115.47 / 109975 * sqrt(2.0 / N),
+           width = log(out[PRN_STATISTIC_MEAN][1] / out[PRN_STATISTIC_MEAN][0]);
     assert_true(fabs(width / (2 * half) - 1) < 0.2);
     assert_true(log(waved[PRN_STATISTIC_MEAN][1] / waved[PRN_STATISTIC_MEAN][0]) > 1.5 * width);
     assert_true(out[PRN_STATISTIC_MEAN][0] < 2 && out[PRN_STATISTIC_MEAN][1] > 2);
@@ -169,10 +171,14 @@ static void test_bootstrap_of_means(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_exact),          cmocka_unit_test(test_ranks_normal),
-        cmocka_unit_test(test_ranks_edges),          cmocka_unit_test(test_welch),
-        cmocka_unit_test(test_welch_interval),       cmocka_unit_test(test_holm),
-        cmocka_unit_test(test_bootstrap_of_constants), cmocka_unit_test(test_bootstrap_of_means),
+        cmocka_unit_test(test_ranks_exact),
+        cmocka_unit_test(test_ranks_normal),
+        cmocka_unit_test(test_ranks_edges),
+        cmocka_unit_test(test_welch),
+        cmocka_unit_test(test_welch_interval),
+        cmocka_unit_test(test_holm),
+        cmocka_unit_test(test_bootstrap_of_constants),
+        cmocka_unit_test(test_bootstrap_of_means),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
