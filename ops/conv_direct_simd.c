@@ -27,7 +27,17 @@
 #define POSITIONS_4 3
 #endif
 
-#ifdef __clang__
+/* With a check at every element of every unrolled step, a sanitizer's build of this file would take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
