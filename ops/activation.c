@@ -134,9 +134,12 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
 {
     const unary_job *job = argument;
     const prony_dtype dtype = job->in->dtype;
-    for (int64_t i = begin; i < end; i++) {
-        const double x = prn_get_f64(job->in->data, dtype, i);
-        prn_put_f64(job->out->data, dtype, i, job->f(x, (double)job->args.a, (double)job->args.b));
+    double block[PRN_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        prn_load_f64(block, job->in->data, dtype, first, n);
+        for (int64_t i = 0; i < n; i++) block[i] = job->f(block[i], (double)job->args.a, (double)job->args.b);
+        prn_store_f64(job->out->data, dtype, first, block, n);
     }
 }
 
@@ -161,6 +164,27 @@ prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float
     prn_parallel_range(context->threads, prn_layout_elements(&job.out->shape, (prn_layout)job.out->layout), 16384,
                        map_range, &job);
     prn_clear_padding(job.out);
+    return PRONY_OK;
+}
+
+/* The half precisions by way of float32, in blocks. */
+static void half_range(void *argument, int64_t begin, int64_t end)
+{
+    const unary_job *job = argument;
+    const prony_dtype dtype = job->in->dtype;
+    float block[PRN_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        prn_convert(block, PRONY_FLOAT32, prn_block_at(job->in->data, dtype, first), dtype, n);
+        job->map(block, block, n, job->args.a, job->args.b);
+        prn_convert((char *)job->out->data + prony_dtype_bytes(dtype, first), dtype, block, PRONY_FLOAT32, n);
+    }
+}
+
+static prony_status run_map_half(const prony_context *context, prn_map_id map, unary_args args)
+{
+    unary_job job = {.map = prn_vec()->map[map], .args = args, .in = context->inputs[0], .out = context->outputs[0]};
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, half_range, &job);
     return PRONY_OK;
 }
 
@@ -201,6 +225,10 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
     {                                                                                                                  \
         const unary_args args = take(context);                                                                         \
         return prn_run_map_f32(context, PRN_MAP_##id, args.a, args.b);                                                 \
+    }                                                                                                                  \
+    static prony_status half_##symbol(const prony_context *context)                                                    \
+    {                                                                                                                  \
+        return run_map_half(context, PRN_MAP_##id, take(context));                                                     \
     }
 
 #define REFERENCE_KERNEL(symbol)                                                                                       \
@@ -211,6 +239,10 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
     {                                                                                                                  \
         .name = #symbol "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,         \
         .run = native_##symbol, .inplace = 1                                                                           \
+    },                                                                                                                 \
+    {                                                                                                                  \
+        .name = #symbol "_half_native", .backend = "native",                                                           \
+        .types = PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .run = half_##symbol, .inplace = 1                \
     }
 
 #define DESCRIPTOR(symbol, op_name, op_domain, opset, attributes, text, kernel_rows, ...)                              \
@@ -318,6 +350,11 @@ static prony_status reference_gelu(const prony_context *context)
 static prony_status native_gelu(const prony_context *context)
 {
     return prn_run_map_f32(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, 0.0f, 0.0f);
+}
+
+static prony_status half_gelu(const prony_context *context)
+{
+    return run_map_half(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, take_nothing(context));
 }
 
 static prony_status cost_gelu(const prony_context *context, prony_cost *cost)

@@ -4,6 +4,8 @@
 #include "ops/elementwise.h"
 #include "ops/number.h"
 
+#include <string.h>
+
 typedef struct line_job {
     const prony_value *x, *y;
     int64_t length, inner;
@@ -33,33 +35,69 @@ typedef struct arg_params {
 static const prn_param arg_attributes[] = {
     PRN_INT(arg_params, axis, 0), PRN_INT(arg_params, keepdims, 1), PRN_INT(arg_params, select_last_index, 0), {0}};
 
-/* -1, 0 or 1 as element i comes before, ties with, or comes after the best so far; NaN is ahead of everything. */
-static int compare(const line_job *job, int64_t i, int64_t best)
+/* The best so far of successive lines: its value, as a double or in 64 bits, and its place. */
+typedef struct best_of {
+    double real[PRN_BLOCK];
+    int64_t whole[PRN_BLOCK], at[PRN_BLOCK];
+} best_of;
+
+/* NaN is ahead of everything. */
+static bool real_ahead(const line_job *job, double a, double b)
+{
+    if (a != a || b != b) return a != a && (b == b || job->last);
+    return a == b ? job->last : (job->smallest ? a < b : a > b);
+}
+
+static bool whole_ahead(const line_job *job, int64_t a, int64_t b)
+{
+    return a == b ? job->last : (job->smallest ? a < b : a > b);
+}
+
+/* Elements of place `at` along the axis, one of each line or (along) successive ones of a single line, against the best. */
+static void match_block(const line_job *job, best_of *best, int64_t first, int64_t n, int64_t at, bool along)
 {
     const prony_dtype dtype = job->x->dtype;
-    int order;
-    if (prn_dtype_is_float(dtype)) {
-        const double a = prn_get_f64(job->x->data, dtype, i), b = prn_get_f64(job->x->data, dtype, best);
-        if (a != a || b != b) return (b != b) - (a != a);
-        order = (a > b) - (a < b);
+    double real[PRN_BLOCK];
+    int64_t whole[PRN_BLOCK];
+    const bool is_real = prn_dtype_is_float(dtype);
+    if (is_real) {
+        prn_load_f64(real, job->x->data, dtype, first, n);
     } else {
-        const int64_t a = prn_get_i64(job->x->data, dtype, i), b = prn_get_i64(job->x->data, dtype, best);
-        order = dtype == PRONY_UINT64 ? ((uint64_t)a > (uint64_t)b) - ((uint64_t)a < (uint64_t)b) : (a > b) - (a < b);
+        prn_load_i64(whole, job->x->data, dtype, first, n);
+        for (int64_t i = 0; i < n && dtype == PRONY_UINT64; i++) whole[i] ^= INT64_MIN;
     }
-    return job->smallest ? order : -order;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t line = along ? 0 : i, place = along ? at + i : at;
+        if (place > 0 && !(is_real ? real_ahead(job, real[i], best->real[line])
+                                   : whole_ahead(job, whole[i], best->whole[line])))
+            continue;
+        if (is_real)
+            best->real[line] = real[i];
+        else
+            best->whole[line] = whole[i];
+        best->at[line] = place;
+    }
 }
 
 static void arg_lines(void *argument, int64_t begin, int64_t end)
 {
     const line_job *job = argument;
-    for (int64_t line = begin; line < end; line++) {
-        const int64_t start = line_start(job, line);
-        int64_t best = 0;
-        for (int64_t i = 1; i < job->length; i++) {
-            const int order = compare(job, start + i * job->inner, start + best * job->inner);
-            if (order < 0 || (order == 0 && job->last)) best = i;
+    int64_t *y = job->y->data;
+    best_of best;
+    for (int64_t line = begin, n; line < end; line += n) {
+        const int64_t start = line_start(job, line), left = job->inner - line % job->inner;
+        if (job->inner == 1) {
+            n = 1;
+            for (int64_t at = 0, count; at < job->length; at += count) {
+                count = job->length - at < PRN_BLOCK ? job->length - at : PRN_BLOCK;
+                match_block(job, &best, start + at, count, at, true);
+            }
+        } else {
+            n = left < end - line ? left : end - line;
+            if (n > PRN_BLOCK) n = PRN_BLOCK;
+            for (int64_t at = 0; at < job->length; at++) match_block(job, &best, start + at * job->inner, n, at, false);
         }
-        ((int64_t *)job->y->data)[line] = best;
+        memcpy(y + line, best.at, (size_t)n * sizeof *y);
     }
 }
 

@@ -127,6 +127,30 @@ bool prn_dtype_is_number(prony_dtype dtype);
  * equally large. */
 void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t n);
 
+/* Elements [first, first + n) of a tensor as doubles or in 64 bits (unsigned ones keep their bits), and back by the rules of
+ * prn_convert. Operators that have no loop for each type compute in blocks of PRN_BLOCK elements. */
+enum { PRN_BLOCK = 256 };
+static inline const void *prn_block_at(const void *data, prony_dtype dtype, int64_t first)
+{
+    return (const char *)data + prony_dtype_bytes(dtype, first);
+}
+static inline void prn_load_f64(double *to, const void *data, prony_dtype dtype, int64_t first, int64_t n)
+{
+    prn_convert(to, PRONY_FLOAT64, prn_block_at(data, dtype, first), dtype, n);
+}
+static inline void prn_store_f64(void *data, prony_dtype dtype, int64_t first, const double *from, int64_t n)
+{
+    prn_convert((char *)data + prony_dtype_bytes(dtype, first), dtype, from, PRONY_FLOAT64, n);
+}
+static inline void prn_load_i64(int64_t *to, const void *data, prony_dtype dtype, int64_t first, int64_t n)
+{
+    prn_convert(to, PRONY_INT64, prn_block_at(data, dtype, first), dtype, n);
+}
+static inline void prn_store_i64(void *data, prony_dtype dtype, int64_t first, const int64_t *from, int64_t n)
+{
+    prn_convert((char *)data + prony_dtype_bytes(dtype, first), dtype, from, PRONY_INT64, n);
+}
+
 /* One element as a double (64-bit integers may round), or put from a double by the rules of prn_convert. */
 double prn_get_f64(const void *data, prony_dtype dtype, int64_t index);
 void prn_put_f64(void *data, prony_dtype dtype, int64_t index, double x);

@@ -61,21 +61,35 @@ typedef struct function_job {
     const prony_value *in, *out;
 } function_job;
 
+static void function_block_real(const function_job *job, int64_t first, int64_t n)
+{
+    double block[PRN_BLOCK];
+    prn_load_f64(block, job->in->data, job->in->dtype, first, n);
+    for (int64_t i = 0; i < n; i++) block[i] = job->function->real(block[i]);
+    prn_store_f64(job->out->data, job->out->dtype, first, block, n);
+}
+
+static void function_block_whole(const function_job *job, int64_t first, int64_t n)
+{
+    int64_t block[PRN_BLOCK];
+    prn_load_i64(block, job->in->data, job->in->dtype, first, n);
+    if (PRN_TYPE(job->in->dtype) & PRN_TYPES_SIGNED) {
+        for (int64_t i = 0; i < n; i++) block[i] = job->function->whole(block[i]);
+    } else if (job->function->unsigned_sign) {
+        for (int64_t i = 0; i < n; i++) block[i] = block[i] != 0;
+    }
+    prn_store_i64(job->out->data, job->out->dtype, first, block, n);
+}
+
 static void function_range(void *argument, int64_t begin, int64_t end)
 {
     const function_job *job = argument;
-    const void *x = job->in->data;
-    void *y = job->out->data;
-    const prony_dtype dtype = job->in->dtype;
-    for (int64_t i = begin; i < end; i++) {
-        if (prn_dtype_is_float(dtype)) {
-            prn_put_f64(y, dtype, i, job->function->real(prn_get_f64(x, dtype, i)));
-        } else if (PRN_TYPE(dtype) & PRN_TYPES_SIGNED) {
-            prn_put_i64(y, dtype, i, job->function->whole(prn_get_i64(x, dtype, i)));
-        } else {
-            const int64_t value = prn_get_i64(x, dtype, i);
-            prn_put_i64(y, dtype, i, job->function->unsigned_sign ? value != 0 : value);
-        }
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        if (prn_dtype_is_float(job->in->dtype))
+            function_block_real(job, first, n);
+        else
+            function_block_whole(job, first, n);
     }
 }
 
@@ -174,28 +188,43 @@ typedef struct clip_job {
     double min, max;                          /* bounds of float data */
 } clip_job;
 
-static bool integer_less(prony_dtype dtype, int64_t a, int64_t b)
+static void clip_block_real(const clip_job *job, int64_t first, int64_t n)
 {
-    return dtype == PRONY_UINT64 ? (uint64_t)a < (uint64_t)b : a < b;
+    double block[PRN_BLOCK];
+    prn_load_f64(block, job->in->data, job->in->dtype, first, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = block[i] < job->min ? job->min : block[i];
+        block[i] = x > job->max ? job->max : x;
+    }
+    prn_store_f64(job->out->data, job->out->dtype, first, block, n);
+}
+
+/* Unsigned 64-bit values compare as signed ones do once the top bit is turned over. */
+static void clip_block_whole(const clip_job *job, int64_t first, int64_t n)
+{
+    const prony_dtype dtype = job->in->dtype;
+    const int64_t turn = dtype == PRONY_UINT64 ? INT64_MIN : 0;
+    const int64_t low = job->low ? prn_get_i64(job->low->data, dtype, 0) ^ turn : INT64_MIN;
+    const int64_t high = job->high ? prn_get_i64(job->high->data, dtype, 0) ^ turn : INT64_MAX;
+    int64_t block[PRN_BLOCK];
+    prn_load_i64(block, job->in->data, dtype, first, n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t x = block[i] ^ turn;
+        x = x < low ? low : x;
+        block[i] = (x > high ? high : x) ^ turn;
+    }
+    prn_store_i64(job->out->data, dtype, first, block, n);
 }
 
 static void clip_range(void *argument, int64_t begin, int64_t end)
 {
     const clip_job *job = argument;
-    const prony_dtype dtype = job->in->dtype;
-    for (int64_t i = begin; i < end; i++) {
-        if (prn_dtype_is_float(dtype)) {
-            double x = prn_get_f64(job->in->data, dtype, i);
-            x = x < job->min ? job->min : x;
-            prn_put_f64(job->out->data, dtype, i, x > job->max ? job->max : x);
-            continue;
-        }
-        int64_t x = prn_get_i64(job->in->data, dtype, i);
-        const int64_t low = job->low ? prn_get_i64(job->low->data, dtype, 0) : x;
-        if (integer_less(dtype, x, low)) x = low;
-        const int64_t high = job->high ? prn_get_i64(job->high->data, dtype, 0) : x;
-        if (integer_less(dtype, high, x)) x = high;
-        prn_put_i64(job->out->data, dtype, i, x);
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        if (prn_dtype_is_float(job->in->dtype))
+            clip_block_real(job, first, n);
+        else
+            clip_block_whole(job, first, n);
     }
 }
 

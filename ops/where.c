@@ -14,7 +14,10 @@ typedef struct where_job {
     do {                                                                                                               \
         const type *x = (const type *)(const void *)job->x, *y = (const type *)(const void *)job->y;                   \
         type *to = (type *)(void *)job->out + out;                                                                     \
-        for (int64_t i = 0; i < n; i++) to[i] = c[i * c_step] ? x[x0 + i * x_step] : y[y0 + i * y_step];               \
+        for (int64_t i = 0; i < n; i++) { /* both are read: what a condition will be cannot be foreseen */             \
+            const type a = x[x0 + i * x_step], b = y[y0 + i * y_step];                                                 \
+            to[i] = c[i * c_step] ? a : b;                                                                             \
+        }                                                                                                              \
     } while (0)
 
 static void pick_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
