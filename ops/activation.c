@@ -236,10 +236,12 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
         .name = #symbol "_reference", .backend = "reference", .run = reference_##symbol, .inplace = 1                  \
     }
 #define NATIVE_KERNEL(symbol)                                                                                          \
-    {                                                                                                                  \
-        .name = #symbol "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,         \
-        .run = native_##symbol, .inplace = 1                                                                           \
-    },                                                                                                                 \
+    {.name = #symbol "_f32_native",                                                                                    \
+     .backend = "native",                                                                                              \
+     .types = PRN_TYPE_F32,                                                                                            \
+     .layouts = prn_same_layout,                                                                                       \
+     .run = native_##symbol,                                                                                           \
+     .inplace = 1},                                                                                                    \
     {                                                                                                                  \
         .name = #symbol "_half_native", .backend = "native",                                                           \
         .types = PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .run = half_##symbol, .inplace = 1                \

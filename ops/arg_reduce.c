@@ -53,7 +53,8 @@ static bool whole_ahead(const line_job *job, int64_t a, int64_t b)
     return a == b ? job->last : (job->smallest ? a < b : a > b);
 }
 
-/* Elements of place `at` along the axis, one of each line or (along) successive ones of a single line, against the best. */
+/* Elements of place `at` along the axis, one of each line or (along) successive ones of a single line, against the
+ * best. */
 static void match_block(const line_job *job, best_of *best, int64_t first, int64_t n, int64_t at, bool along)
 {
     const prony_dtype dtype = job->x->dtype;
@@ -68,8 +69,8 @@ static void match_block(const line_job *job, best_of *best, int64_t first, int64
     }
     for (int64_t i = 0; i < n; i++) {
         const int64_t line = along ? 0 : i, place = along ? at + i : at;
-        if (place > 0 && !(is_real ? real_ahead(job, real[i], best->real[line])
-                                   : whole_ahead(job, whole[i], best->whole[line])))
+        if (place > 0 &&
+            !(is_real ? real_ahead(job, real[i], best->real[line]) : whole_ahead(job, whole[i], best->whole[line])))
             continue;
         if (is_real)
             best->real[line] = real[i];

@@ -127,8 +127,8 @@ bool prn_dtype_is_number(prony_dtype dtype);
  * equally large. */
 void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t n);
 
-/* Elements [first, first + n) of a tensor as doubles or in 64 bits (unsigned ones keep their bits), and back by the rules of
- * prn_convert. Operators that have no loop for each type compute in blocks of PRN_BLOCK elements. */
+/* Elements [first, first + n) of a tensor as doubles or in 64 bits (unsigned ones keep their bits), and back by the
+ * rules of prn_convert. Operators that have no loop for each type compute in blocks of PRN_BLOCK elements. */
 enum { PRN_BLOCK = 256 };
 static inline const void *prn_block_at(const void *data, prony_dtype dtype, int64_t first)
 {

@@ -54,8 +54,7 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
     for (size_t i = 0; i < count; i++) {
         int64_t axis = axes[i];
         if (!prn_axis_normalize(&axis, rank)) {
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes[i],
-                              rank);
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axes[i], rank);
         }
         set->reduced[axis] = true;
     }
@@ -130,13 +129,51 @@ static double finish_f64(reduce_kind kind, double sum, double count, double top)
     }
 }
 
+/* Elements as the cursor comes to them. Where the last axis is reduced they lie side by side, and a block is read at
+ * once. */
+typedef struct reader {
+    int64_t first, count;
+    union {
+        double real[PRN_BLOCK];
+        int64_t whole[PRN_BLOCK];
+    };
+} reader;
+
+/* Whether `offset` begins a new block, whose extent is then set. */
+static bool begins_block(const reduce_job *job, reader *reader, int64_t offset)
+{
+    if (offset >= reader->first && offset < reader->first + reader->count) return false;
+    const prn_chain *chain = &job->chain;
+    const int64_t row = chain->rank && chain->reduced[chain->rank - 1] ? chain->dim[chain->rank - 1] : 1;
+    const int64_t left = row - offset % row;
+    reader->first = offset;
+    reader->count = left < PRN_BLOCK ? left : PRN_BLOCK;
+    return true;
+}
+
+static double read_f64(const reduce_job *job, reader *reader, int64_t offset)
+{
+    if (begins_block(job, reader, offset))
+        prn_load_f64(reader->real, job->x->data, job->x->dtype, offset, reader->count);
+    return reader->real[offset - reader->first];
+}
+
+static int64_t read_i64(const reduce_job *job, reader *reader, int64_t offset)
+{
+    if (begins_block(job, reader, offset))
+        prn_load_i64(reader->whole, job->x->data, job->x->dtype, offset, reader->count);
+    return reader->whole[offset - reader->first];
+}
+
 static double reduce_f64(const reduce_job *job, reduce_kind kind, int64_t output, double top)
 {
+    reader reader;
+    reader.first = reader.count = 0;
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     double sum = start_of(kind);
     for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
-        sum = step_f64(kind, sum, prn_get_f64(job->x->data, job->x->dtype, cursor.offset), top);
+        sum = step_f64(kind, sum, read_f64(job, &reader, cursor.offset), top);
     }
     return finish_f64(kind, sum, (double)job->count, top);
 }
@@ -146,11 +183,13 @@ static int64_t reduce_i64(const reduce_job *job, int64_t output)
 {
     const prony_dtype dtype = job->x->dtype;
     const bool is_unsigned = dtype == PRONY_UINT64;
+    reader reader;
+    reader.first = reader.count = 0;
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     uint64_t sum = job->kind == PROD;
     for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
-        const int64_t x = prn_get_i64(job->x->data, dtype, cursor.offset), best = (int64_t)sum;
+        const int64_t x = read_i64(job, &reader, cursor.offset), best = (int64_t)sum;
         const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
         if (job->kind == MAX || job->kind == MIN) {
             if (i == 0 || (x != best && less == (job->kind == MIN))) sum = (uint64_t)x;
