@@ -87,7 +87,7 @@ static void eliminate(void *argument, int64_t task)
 {
     const det_job *job = argument;
     const int64_t elements = job->size * job->size;
-    double *work = job->work + task * elements;
+    double *work = elements ? job->work + task * elements : NULL;
     for (int64_t i = 0; i < job->per_task && task * job->per_task + i < job->matrices; i++) {
         const int64_t matrix = task * job->per_task + i;
         for (int64_t k = 0; k < elements; k++)
