@@ -127,6 +127,8 @@ typedef struct job {
     int64_t in_blocks, blocks, groups;
     int64_t positions, pieces; /* of a task; of an image */
     bool groups_inside;        /* successive tasks share a piece, not a group */
+    int64_t last_inside[2];    /* rows and places of the input where a window can begin and meet no padding */
+    int32_t steps[MOST_TAPS];  /* from the first tap to each, where none is padding */
 } job;
 
 /* What one task works on. */
@@ -136,12 +138,17 @@ typedef struct piece {
     int64_t most; /* positions of a tile */
 } piece;
 
-/* One position's column of [tap][position], `stride` apart. */
-static void fill_position(const job *job, int64_t position, int64_t stride, int32_t *column)
+/* One position's column of [tap][position], `stride` apart. This runs in every task, so it divides nothing. */
+static void fill_position(const job *job, int64_t row, int64_t place, int64_t stride, int32_t *column)
 {
     const prn_window *window = &job->conv->window;
-    int64_t top = position / window->out[2] * window->stride[1] - window->pad_begin[1];
-    int64_t left = position % window->out[2] * window->stride[2] - window->pad_begin[2];
+    int64_t top = row * window->stride[1] - window->pad_begin[1];
+    int64_t left = place * window->stride[2] - window->pad_begin[2];
+    if (top >= 0 && top <= job->last_inside[0] && left >= 0 && left <= job->last_inside[1]) {
+        int32_t from = (int32_t)((top * window->in[2] + left) * job->simd->lanes);
+        for (int64_t k = 0; k < job->conv->kernel_volume; k++) column[k * stride] = from + job->steps[k];
+        return;
+    }
     for (int64_t ky = 0; ky < window->kernel[1]; ky++) {
         int64_t y = top + ky * window->dilation[1];
         for (int64_t kx = 0; kx < window->kernel[2]; kx++, column += stride) {
@@ -173,12 +180,18 @@ static bool all_padding(const int32_t *offsets, int64_t count)
 
 static void fill_reads(const job *job, const piece *piece, reads *reads)
 {
-    int64_t taps = job->conv->kernel_volume, tile = 0;
+    int64_t taps = job->conv->kernel_volume, width = job->conv->window.out[2], tile = 0;
+    int64_t row = piece->begin / width, place = piece->begin % width;
     int32_t *offsets = reads->offsets;
     for (int64_t at = piece->begin, count; at < piece->end; at += count, tile++, offsets += count * taps) {
         int64_t first = 0, end = taps;
         count = tile_positions(piece, at);
-        for (int64_t p = 0; p < count; p++) fill_position(job, at + p, count, offsets + p);
+        for (int64_t p = 0; p < count; p++) {
+            fill_position(job, row, place, count, offsets + p);
+            if (++place < width) continue;
+            place = 0;
+            row++;
+        }
         while (first < end && all_padding(offsets + first * count, count)) first++;
         while (first < end && all_padding(offsets + (end - 1) * count, count)) end--;
         reads->first[tile] = (int16_t)first;
@@ -252,6 +265,20 @@ static void run_task(void *argument, int64_t task)
     }
 }
 
+static void fill_steps(job *job)
+{
+    const prn_window *window = &job->conv->window;
+    int32_t *step = job->steps;
+    for (int axis = 0; axis < 2; axis++)
+        job->last_inside[axis] = window->in[axis + 1] - prn_window_reach(window, axis + 1);
+    for (int64_t ky = 0; ky < window->kernel[1] && job->last_inside[0] >= 0 && job->last_inside[1] >= 0; ky++) {
+        for (int64_t kx = 0; kx < window->kernel[2]; kx++) {
+            int64_t place = ky * window->dilation[1] * window->in[2] + kx * window->dilation[2];
+            *step++ = (int32_t)(place * job->simd->lanes);
+        }
+    }
+}
+
 /* A residual that is added first becomes part of the sum; what is left are maps. */
 static void split_post_ops(const prony_context *context, job *job)
 {
@@ -290,6 +317,7 @@ prony_status prn_conv_direct_run(const prony_context *context)
     job.blocks = conv.out_channels / job.simd->lanes;
     job.groups = divide_up(job.blocks, PRN_DIRECT_MOST_BLOCKS);
     cut(&job);
+    fill_steps(&job);
     split_post_ops(context, &job);
     prn_parallel_tasks(context->threads, conv.batch * job.groups * job.pieces, run_task, &job);
     return PRONY_OK;
