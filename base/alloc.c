@@ -91,8 +91,8 @@ char *prn_strdup(const char *text)
     return prn_strndup(text, strlen(text));
 }
 
-/* Weights and activations are walked in strides that touch many pages: with 4 KiB pages the address translations alone
- * miss the TLB all the time. Only whole huge pages of the block are asked for, so that none of it is left unused. */
+/* Weights and activations are walked in strides that touch many pages, which huge pages
+ * make fewer. Only whole huge pages of the block are asked for, so that none of it is left unused. */
 static void *alloc_huge(size_t bytes)
 {
     void *block; /* aligned_alloc wants whole multiples */
