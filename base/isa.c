@@ -88,6 +88,9 @@ static bool has(const char *name)
 static prn_isa best_level(void)
 {
     if (!has("avx2") || !has("fma") || !has("f16c") || !has("bmi2")) return PRN_ISA_SCALAR;
+#ifdef PRN_EMULATED_AVX512
+    return PRN_ISA_AVX512;
+#endif
     if (!has("avx512f") || !has("avx512dq") || !has("avx512bw") || !has("avx512vl")) return PRN_ISA_AVX2;
     bool amx = has("amx_tile") && has("amx_int8") && has("amx_bf16") && has("avx512_bf16") && has("avx512_vnni");
     return amx ? PRN_ISA_AMX : PRN_ISA_AVX512;

@@ -10,7 +10,7 @@
 #define PRN_SIMD scalar
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
 #define VECTOR_BYTES 64
 #elif defined(__AVX2__)
 #define VECTOR_BYTES 32

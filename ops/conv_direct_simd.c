@@ -7,7 +7,7 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
 #define LANES 16
 #define POSITIONS_1 8
 #define POSITIONS_2 8

@@ -5,7 +5,7 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
 enum { LANES = 16, ROWS = 12 };
 #elif defined(__AVX2__)
 enum { LANES = 8, ROWS = 6 };

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
 #define LANES 16
 #define TILE_ROWS 14
 #elif defined(__AVX2__)

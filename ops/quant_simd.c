@@ -20,7 +20,7 @@
 #define PRN_SIMD scalar
 #endif
 
-#if defined(__AVX512BW__)
+#if defined(__AVX512BW__) || defined(PRN_EMULATED_AVX512)
 enum { LANES = 16, ROWS = 12 };
 #elif defined(__AVX2__)
 enum { LANES = 8, ROWS = 6 };
@@ -53,9 +53,9 @@ static inline vec multiply_pairs(vec a, vec b)
 {
 #if defined(__AVX512BW__)
     return (vec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
     return (vec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(__AVX2__)
     return (vec)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
     typedef int32_t svec __attribute__((vector_size(LANES * 4)));

@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
 #define VEC_BYTES 64
 #elif defined(__AVX2__)
 #define VEC_BYTES 32
@@ -99,9 +99,9 @@ VEC_INLINE vf v_sqrt(vf x)
 {
 #if defined(__AVX512F__)
     return (vf)_mm512_sqrt_ps((__m512)x);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
     return (vf)_mm256_sqrt_ps((__m256)x);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(__AVX2__)
     return (vf)_mm_sqrt_ps((__m128)x);
 #else
     for (int i = 0; i < VEC_LANES; i++) x[i] = sqrtf(x[i]);
