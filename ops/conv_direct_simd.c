@@ -56,25 +56,27 @@ static const float padding[LANES];
 /* Without a branch: edges of small images are no pattern that a processor could foresee. */
 static inline __attribute__((always_inline)) const float *tap_input(const float *x, int32_t offset)
 {
-    uintptr_t inside = (uintptr_t)x + (uintptr_t)((intptr_t)offset * (intptr_t)sizeof(float));
-    uintptr_t outside = (uintptr_t)0 - (uintptr_t)(offset == PRN_DIRECT_PADDING);
-    return (const float *)(inside ^ ((inside ^ (uintptr_t)padding) & outside));
+    const float *at = (const float *)((uintptr_t)x + (uintptr_t)(uint32_t)offset * sizeof(float));
+#ifdef __x86_64__
+    __asm__("testl %1, %1\n\tcmovs %2, %0" : "+r"(at) : "r"(offset), "r"(padding) : "cc");
+    return at;
+#else
+    return offset < 0 ? padding : at;
+#endif
 }
 
 static inline __attribute__((always_inline)) void tap_inputs(const float *x, const int32_t *offsets,
                                                              const int positions, const float **at)
 {
     UNROLL
-    for (int p = 0; p < positions; p++) {
-        at[p] = tap_input(x, offsets[p]);
-        __asm__("" : "+r"(at[p])); /* one pointer and constant distances, not a pointer to each element */
-    }
+    for (int p = 0; p < positions; p++) at[p] = tap_input(x, offsets[p]);
 }
+
+typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 
 /* blocks and positions are constants after inlining. */
 static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
-                                                          const int blocks, const int positions,
-                                                          vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS])
+                                                          const int blocks, const int positions, sums sum)
 {
     UNROLL
     for (int c = 0; c < LANES; c++) {
@@ -103,9 +105,29 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
     }
 }
 
+static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
+                                                            const int positions)
+{
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(start + b * LANES);
+    }
+}
+
+static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
+                                                            const int blocks, const int positions)
+{
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(there + b * y_block + p * LANES);
+    }
+}
+
 static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
 {
-    vec sum[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
+    sums sum;
     const int64_t y_block = t->y_block, taps = t->taps;
     for (int64_t i = 0; i < t->next_lines; i++) __builtin_prefetch(t->next + i * 16, 0, 2);
     UNROLL
@@ -117,27 +139,23 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
     }
     for (int64_t i = 0; i < t->in_blocks; i++) {
         const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
-        const float *at[PRN_DIRECT_MOST_POSITIONS], *next[PRN_DIRECT_MOST_POSITIONS];
-        tap_inputs(x, t->offsets, positions, at);
+        const float *at[PRN_DIRECT_MOST_POSITIONS];
         for (int64_t k = 0; k < taps; k++, weights += LANES * blocks * LANES) {
-            /* A tap ahead: a processor that shares its core with another thread looks no further itself. */
-            tap_inputs(x, t->offsets + (k + 1 < taps ? k + 1 : 0) * positions, positions, next);
+            tap_inputs(x, t->offsets + k * positions, positions, at);
             sum_tap(at, weights, blocks, positions, sum);
-            UNROLL
-            for (int p = 0; p < positions; p++) at[p] = next[p];
         }
     }
     /* What is there already comes last: short sums are the more exact ones. */
-    const float *there = t->start ? t->added : t->y;
+    if (!t->start) {
+        add_there(sum, t->y, y_block, blocks, positions);
+    } else {
+        add_start(sum, t->start, blocks, positions);
+        if (t->added) add_there(sum, t->added, y_block, blocks, positions);
+    }
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
-        for (int p = 0; p < positions; p++) {
-            vec y = sum[b][p];
-            if (t->start) y += *(const vec *)(t->start + b * LANES);
-            if (there) y += *(const vec *)(there + b * y_block + p * LANES);
-            *(vec *)(t->y + b * y_block + p * LANES) = y;
-        }
+        for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* What a tap that falls into the padding stands at. */
-#define PRN_DIRECT_PADDING INT32_MIN
+/* What a tap that falls into the padding stands at; no other offset is negative. */
+#define PRN_DIRECT_PADDING (-1)
 
 /* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */
 typedef struct prn_direct_tile {
