@@ -305,6 +305,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
+    if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
     /* Bind keeps constants within the limit; the arena gets what they left. */
     uint64_t left = limit ? limit - cached->program->folded_bytes : 0;

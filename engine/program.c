@@ -5,6 +5,7 @@
 #include "engine/host.h"
 #include "engine/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 uint32_t prn_program_add_value(prn_program *program, const char *name)
@@ -197,6 +198,65 @@ bool prn_program_sweep(prn_program *program)
     }
     prn_free(live);
     return true;
+}
+
+typedef struct addresses {
+    const void **items; /* ascending */
+    size_t count;
+} addresses;
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+    return (x > y) - (x < y);
+}
+
+static bool one_within(void *argument, const void *data, size_t bytes)
+{
+    const addresses *used = argument;
+    size_t low = 0, high = used->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)used->items[middle] < (uintptr_t)data)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < used->count && (uintptr_t)used->items[low] - (uintptr_t)data < (bytes ? bytes : 1);
+}
+
+static bool trim_children(prn_program *program)
+{
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        for (uint32_t c = 0; c < node->child_count && !node->dead; c++)
+            if (node->children[c].program && !prn_program_trim(node->children[c].program)) return false;
+    }
+    return true;
+}
+
+bool prn_program_trim(prn_program *program)
+{
+    if (program->static_only) return true;
+    uint32_t *uses = prn_calloc(program->value_count + 1, sizeof *uses);
+    addresses used = {prn_calloc(program->value_count + 1, sizeof *used.items), 0};
+    bool ok = uses && used.items && trim_children(program);
+    if (ok) {
+        prn_program_count_uses(program, uses);
+        for (size_t v = 0; v < program->value_count; v++) {
+            prn_value_def *value = program->values[v];
+            if (!value->constant || value->input) continue;
+            if (uses[v])
+                used.items[used.count++] = value->info.data;
+            else
+                value->info.data = NULL;
+        }
+        qsort(used.items, used.count, sizeof *used.items, by_address);
+        prn_shared_trim(program->model->shared, &program->refs, one_within, &used);
+    }
+    prn_free(uses);
+    prn_free(used.items);
+    return ok;
 }
 
 void prn_program_release(prn_program *program)

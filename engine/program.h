@@ -168,6 +168,10 @@ PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, p
 /* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
  * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);
+/* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place of,
+ * and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too. false: out
+ * of memory, nothing is lost. */
+PRN_MUST_USE bool prn_program_trim(prn_program *program);
 
 /* ---- one node outside of a plan ---- */
 

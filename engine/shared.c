@@ -171,22 +171,41 @@ prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *
     return ok ? PRONY_OK : prn_no_memory(error);
 }
 
+/* Under the lock. */
+static void unreference(prn_shared *shared, prn_shared_entry *entry)
+{
+    if (--entry->references > 0) return;
+    prn_shared_entry **link = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
+    while (*link != entry) link = &(*link)->next;
+    *link = entry->next;
+    shared->bytes -= entry->bytes;
+    entry_free(entry);
+}
+
 void prn_shared_drop(prn_shared *shared, prn_shared_refs *refs)
 {
     if (!shared) return;
     pthread_mutex_lock(&shared->lock);
-    for (size_t i = refs->count; i-- > 0;) {
-        prn_shared_entry *entry = refs->items[i];
-        if (--entry->references > 0) continue;
-        prn_shared_entry **link = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
-        while (*link != entry) link = &(*link)->next;
-        *link = entry->next;
-        shared->bytes -= entry->bytes;
-        entry_free(entry);
-    }
+    for (size_t i = refs->count; i-- > 0;) unreference(shared, refs->items[i]);
     pthread_mutex_unlock(&shared->lock);
     prn_free(refs->items);
     *refs = (prn_shared_refs){0};
+}
+
+void prn_shared_trim(prn_shared *shared, prn_shared_refs *refs,
+                     bool (*used)(void *argument, const void *data, size_t bytes), void *argument)
+{
+    size_t kept = 0;
+    pthread_mutex_lock(&shared->lock);
+    for (size_t i = 0; i < refs->count; i++) {
+        prn_shared_entry *entry = refs->items[i];
+        if (used(argument, entry->data, entry->bytes))
+            refs->items[kept++] = entry;
+        else
+            unreference(shared, entry);
+    }
+    refs->count = kept;
+    pthread_mutex_unlock(&shared->lock);
 }
 
 uint64_t prn_shared_bytes(prn_shared *shared)

@@ -33,6 +33,9 @@ PRN_MUST_USE prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *re
 PRN_MUST_USE prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes,
                                             const void **out, prony_error *error);
 void prn_shared_drop(prn_shared *shared, prn_shared_refs *refs);
+/* Gives up the references to what `used` denies, asked for each entry's bytes. */
+void prn_shared_trim(prn_shared *shared, prn_shared_refs *refs,
+                     bool (*used)(void *argument, const void *data, size_t bytes), void *argument);
 /* Bytes held: packed forms and interned constants. */
 uint64_t prn_shared_bytes(prn_shared *shared);
 

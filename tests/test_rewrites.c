@@ -586,6 +586,42 @@ static void survive_no_memory(void **state)
     mb_free(m);
 }
 
+/* Statistics and a scale after one convolution: nobody reads what the first folding made. */
+static void trim_what_is_folded(void **state)
+{
+    (void)state;
+    model_builder *m = begin();
+    conv(m, "x w b", "c");
+    rc_batch_norm(m, "c", "n", "4");
+    rc_weights(m, "s", "4,1,1");
+    mb_node(m, "Mul", "n s", "y", "");
+    rc_output(m, "y");
+    rc_model l;
+    rc_load(&l, m, NULL);
+    prn_program *before, *after;
+    assert_int_equal(rc_bind(&l, &before), PRONY_OK);
+    assert_int_equal(rc_bind(&l, &after), PRONY_OK);
+    uint64_t bound = prn_shared_bytes(l.model.shared);
+    assert_int_equal(prn_program_rewrite(after, &l.error), PRONY_OK);
+    uint64_t weights = 4 * (4 * 4 * 3 * 3 + 4);
+    assert_int_equal(prn_shared_bytes(l.model.shared), bound + 2 * weights);
+    for (uint64_t n = 1;; n++) {
+        prn_alloc_fail_at(n);
+        bool done = prn_program_trim(after), failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        assert_int_equal(done, !failed);
+        if (done) break;
+        assert_int_equal(prn_shared_bytes(l.model.shared), bound + 2 * weights);
+    }
+    assert_int_equal(prn_shared_bytes(l.model.shared), bound + weights);
+    rc_check_runs(before, after);
+    prn_program_release(before);
+    prn_program_release(after);
+    assert_int_equal(prn_shared_bytes(l.model.shared), 0);
+    rc_unload(&l);
+    mb_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +632,7 @@ int main(void)
         cmocka_unit_test(drop_identities),        cmocka_unit_test(merge_moves),
         cmocka_unit_test(leave_custom_operators), cmocka_unit_test(leave_dynamic_nodes),
         cmocka_unit_test(rewrite_subgraphs),      cmocka_unit_test(survive_no_memory),
+        cmocka_unit_test(trim_what_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
