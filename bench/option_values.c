@@ -118,11 +118,12 @@ static bool parse_levels(char *text, unsigned *out)
 }
 
 /* Tables are written last, so a wrong key has to be found before anything is measured. */
-#define SORT_KEYS "index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, count, rate, intensity, name"
+#define SORT_KEYS                                                                                                      \
+    "index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, count, rate, intensity, name"
 #define FILTER_KEYS "name, op, module or kernel"
-static const char *const sort_keys[] = {"index",      "time",  "macs",   "madds", "flops", "special",   "int_ops",
-                                        "parameters", "bytes", "memory", "count", "rate",  "intensity", "name",
-                                        NULL};
+static const char *const sort_keys[] = {"index",   "time",    "macs",       "madds", "flops",
+                                        "special", "int_ops", "parameters", "bytes", "memory",
+                                        "count",   "rate",    "intensity",  "name",  NULL};
 static const char *const filter_keys[] = {"name", "op", "module", "kernel", NULL};
 
 static bool is_one_of(const char *text, size_t length, const char *const *list)
@@ -262,7 +263,8 @@ int option_take(options *o, int option, char *argument)
                    : usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
     case 'y':
         if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->inter_ops, &o->inter_op);
-        return parse_threads(argument, &o->inter_op) ? 0 : usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
+        return parse_threads(argument, &o->inter_op) ? 0
+                                                     : usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
     case 'b':
         if (takes_lists(o)) return parse_batches(o, argument);
         return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
@@ -273,7 +275,8 @@ int option_take(options *o, int option, char *argument)
     case 'r':
         return parse_int(argument, 1, 100000000, &o->runs) ? 0 : usage(o, "-r '%s': a number from 1 to 1e8", argument);
     case 'w':
-        return parse_int(argument, 0, 100000000, &o->warmup) ? 0 : usage(o, "-w '%s': a number from 0 to 1e8", argument);
+        return parse_int(argument, 0, 100000000, &o->warmup) ? 0
+                                                             : usage(o, "-w '%s': a number from 0 to 1e8", argument);
     case 't':
         o->seconds = strtod(argument, &end);
         return *end || end == argument || !(o->seconds > 0) || !isfinite(o->seconds)
@@ -282,7 +285,9 @@ int option_take(options *o, int option, char *argument)
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:
-        return parse_levels(argument, &o->levels) ? 0 : usage(o, "--level: model, module, layer, operator, comma-separated");
+        return parse_levels(argument, &o->levels)
+                   ? 0
+                   : usage(o, "--level: model, module, layer, operator, comma-separated");
     case 'i':
     case OPT_DIM:
     case OPT_SHAPE:
@@ -304,8 +309,11 @@ int option_take(options *o, int option, char *argument)
                    : usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
     case OPT_COUNT:
         o->count = argument;
-        return is_preset(argument) ? 0 : usage(o, "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch "
-                                                  "or deeplite", argument);
+        return is_preset(argument) ? 0
+                                   : usage(o,
+                                           "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch "
+                                           "or deeplite",
+                                           argument);
     case OPT_DEPTH:
         return parse_int(argument, 1, 1000, &o->depth) ? 0 : usage(o, "--depth '%s': a number from 1", argument);
     case OPT_THRESHOLD:

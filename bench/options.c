@@ -59,7 +59,8 @@ static int parse_options(options *o, const command_row *command, int argc, char 
         if (option == 'h') return print_help(stdout, command), EXIT_DONE;
         if (option == OPT_VERSION) return printf("prony %s\n", prony_version()), EXIT_DONE;
         if (!command) return usage(o, "a command is needed first");
-        if (!command_takes(command, option)) return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
+        if (!command_takes(command, option))
+            return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
         int status = option_take(o, option, optarg);
         while (!status && option == OPT_THRESHOLD && optind < argc && is_more_threshold(argv[optind]))
             status = option_take(o, option, argv[optind++]);
@@ -88,8 +89,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (done) return status;
     if (!command) return print_help(stderr, NULL), EXIT_USAGE;
     while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
-    if ((int)o->argument_count < command->min_arguments)
-        return usage(o, "%s is missing", command->arguments);
+    if ((int)o->argument_count < command->min_arguments) return usage(o, "%s is missing", command->arguments);
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);

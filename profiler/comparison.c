@@ -278,11 +278,11 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
     if (!made) return prn_no_memory(error);
     made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;
     prn_comparing c = {.out = made,
-                   .report = {first, second},
-                   .metrics = options->metrics,
-                   .noise = made->noise,
-                   .keys = options->keys,
-                   .error = error};
+                       .report = {first, second},
+                       .metrics = options->metrics,
+                       .noise = made->noise,
+                       .keys = options->keys,
+                       .error = error};
     prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
     if (!c.metrics) c.metrics = made->own_metrics;
     if (status == PRONY_OK) status = check_keys(&c);

@@ -1,5 +1,5 @@
-/* Two reports layer by layer and type by type. Both sides' rows are sorted by name and joined; equal names pair up in order.
- * What is judged are means with their deviations, adjusted for the number of rows. */
+/* Two reports layer by layer and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
+ * order. What is judged are means with their deviations, adjusted for the number of rows. */
 #include "profiler/comparison.h"
 #include "profiler/significance.h"
 
@@ -106,7 +106,8 @@ static prony_status judge_parts(const prn_comparing *c, prony_compare_part *rows
     for (size_t i = 0; i < count; i++) {
         rows[i].p = p[i];
         if (isnan(p[i]) || isnan(rows[i].ratio_ci95[0])) continue;
-        rows[i].verdict = prn_verdict_of(PRONY_SMALLER_IS_BETTER, rows[i].ratio_ci95[0], rows[i].ratio_ci95[1], c->noise);
+        rows[i].verdict =
+            prn_verdict_of(PRONY_SMALLER_IS_BETTER, rows[i].ratio_ci95[0], rows[i].ratio_ci95[1], c->noise);
         if (p[i] >= PRN_COMPARE_ALPHA) rows[i].verdict = PRONY_VERDICT_SAME;
     }
     prn_free(p);
@@ -115,8 +116,8 @@ static prony_status judge_parts(const prn_comparing *c, prony_compare_part *rows
 
 /* Joins two lists sorted by name; equal names pair up in order. The rows come out in the order of the first list's
  * model. */
-static prony_status join_parts(prn_comparing *c, part *first, size_t n, part *second, size_t m, prony_compare_part **rows,
-                               size_t *count)
+static prony_status join_parts(prn_comparing *c, part *first, size_t n, part *second, size_t m,
+                               prony_compare_part **rows, size_t *count)
 {
     size_t pairs = 0, a = 0, b = 0;
     part *partner = prn_calloc(n + 1, sizeof *partner);
