@@ -268,6 +268,27 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     return PRONY_OK;
 }
 
+/* Room for what every thread does of every operator; the session has it while it is profiled. */
+static prony_status watch_threads(prn_recording *r, prony_error *error)
+{
+    if (!r->options->trace_threads || !r->operators) return PRONY_OK;
+    prn_trace *trace = &r->session->trace;
+    r->shares = prn_calloc(r->operators * (size_t)r->session->threads, sizeof *r->shares);
+    if (!r->shares) return prn_no_memory(error);
+    trace->shares = r->shares;
+    trace->share_steps = r->operators;
+    trace->members = r->session->threads;
+    return PRONY_OK;
+}
+
+static void stop_watching(prn_recording *r)
+{
+    prn_trace *trace = &r->session->trace;
+    trace->shares = NULL;
+    trace->share_steps = 0;
+    prn_free(r->shares);
+}
+
 static prony_status profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
     for (size_t i = 0; i < count; i++) {
@@ -276,6 +297,7 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
         PRN_TRY(prony_session_prepare(all[i].session, error));
         all[i].plan = all[i].session->current->plan;
         all[i].operators = all[i].session->options.no_profile ? 0 : all[i].session->current->plan->step_count;
+        PRN_TRY(watch_threads(&all[i], error));
         PRN_TRY(warm_up(&all[i], error));
     }
     PRN_TRY(record(all, count, error));
@@ -314,6 +336,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
             prony_report_release(reports[i]);
             reports[i] = NULL;
         }
+        stop_watching(&all[i]);
         prn_free(all[i].latency_ns);
         prn_free(all[i].durations_ns);
         prn_free(all[i].sorted_ns);

@@ -102,6 +102,26 @@ static prony_status keep_samples(prony_report *report, const prn_recording *r, p
     return PRONY_OK;
 }
 
+/* Threads that did something of the operator. */
+static prony_status fill_team(prony_report *report, const prn_recording *r, prony_operator_row *row, prony_error *error)
+{
+    const prn_trace *trace = &r->session->trace;
+    const prn_team_share *shares = &trace->shares[row->index * (size_t)trace->members];
+    prony_thread_share *team = prn_pool_alloc(&report->pool, (size_t)trace->members, sizeof *team);
+    if (!team) return prn_no_memory(error);
+    for (int m = 0; m < trace->members; m++) {
+        const prn_team_share *share = &shares[m];
+        if (share->tasks == 0) continue;
+        team[row->team_count++] = (prony_thread_share){.thread = m,
+                                                       .start_ns = share->start_ns - r->last_run_ns,
+                                                       .end_ns = share->end_ns - r->last_run_ns,
+                                                       .busy_ns = share->busy_ns,
+                                                       .tasks = share->tasks};
+    }
+    row->team = row->team_count ? team : NULL;
+    return PRONY_OK;
+}
+
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
@@ -119,6 +139,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             row->traced = true;
             row->trace_start_ns = event->start_ns - r->last_run_ns;
             row->trace_end_ns = event->end_ns - r->last_run_ns;
+            if (trace->shares) PRN_TRY(fill_team(report, r, row, error));
         }
         return PRONY_OK;
     }

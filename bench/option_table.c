@@ -4,58 +4,63 @@
 #include <string.h>
 
 const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
-                                             {"inter-op", required_argument, NULL, 'y'},
-                                             {"affinity", required_argument, NULL, OPT_AFFINITY},
-                                             {"batch", required_argument, NULL, 'b'},
-                                             {"dim", required_argument, NULL, OPT_DIM},
-                                             {"shape", required_argument, NULL, OPT_SHAPE},
-                                             {"input", required_argument, NULL, 'i'},
-                                             {"seed", required_argument, NULL, 'S'},
-                                             {"runs", required_argument, NULL, 'r'},
-                                             {"seconds", required_argument, NULL, 't'},
-                                             {"warmup", required_argument, NULL, 'w'},
-                                             {"precision", required_argument, NULL, 'p'},
-                                             {"level", required_argument, NULL, OPT_LEVEL},
-                                             {"top", required_argument, NULL, OPT_TOP},
-                                             {"sort", required_argument, NULL, OPT_SORT},
-                                             {"filter", required_argument, NULL, OPT_FILTER},
-                                             {"json", required_argument, NULL, OPT_JSON},
-                                             {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
-                                             {"memory", no_argument, NULL, OPT_MEMORY},
-                                             {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
-                                             {"fresh", no_argument, NULL, OPT_FRESH},
-                                             {"quiet", no_argument, NULL, 'q'},
-                                             {"no-color", no_argument, NULL, OPT_NO_COLOR},
-                                             {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {"version", no_argument, NULL, OPT_VERSION},
-                                             {"count", required_argument, NULL, OPT_COUNT},
-                                             {"depth", required_argument, NULL, OPT_DEPTH},
-                                             {"csv", required_argument, NULL, OPT_CSV},
-                                             {"html", required_argument, NULL, OPT_HTML},
-                                             {"latex", required_argument, NULL, OPT_LATEX},
-                                             {"trace", required_argument, NULL, OPT_TRACE},
-                                             {"folded", required_argument, NULL, OPT_FOLDED},
-                                             {"dot", required_argument, NULL, OPT_DOT},
-                                             {"svg", required_argument, NULL, OPT_SVG},
-                                             {"threshold", required_argument, NULL, OPT_THRESHOLD},
-                                             {"noise", required_argument, NULL, OPT_NOISE},
-                                             {"metrics", required_argument, NULL, OPT_METRICS},
-                                             {"tune", no_argument, NULL, OPT_UNBUILT},
-                                             {"scenario", required_argument, NULL, OPT_UNBUILT},
-                                             {"repeat", required_argument, NULL, OPT_UNBUILT},
-                                             {NULL, 0, NULL, 0}};
+                                      {"inter-op", required_argument, NULL, 'y'},
+                                      {"affinity", required_argument, NULL, OPT_AFFINITY},
+                                      {"batch", required_argument, NULL, 'b'},
+                                      {"dim", required_argument, NULL, OPT_DIM},
+                                      {"shape", required_argument, NULL, OPT_SHAPE},
+                                      {"input", required_argument, NULL, 'i'},
+                                      {"seed", required_argument, NULL, 'S'},
+                                      {"runs", required_argument, NULL, 'r'},
+                                      {"seconds", required_argument, NULL, 't'},
+                                      {"warmup", required_argument, NULL, 'w'},
+                                      {"precision", required_argument, NULL, 'p'},
+                                      {"level", required_argument, NULL, OPT_LEVEL},
+                                      {"top", required_argument, NULL, OPT_TOP},
+                                      {"sort", required_argument, NULL, OPT_SORT},
+                                      {"filter", required_argument, NULL, OPT_FILTER},
+                                      {"json", required_argument, NULL, OPT_JSON},
+                                      {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
+                                      {"memory", no_argument, NULL, OPT_MEMORY},
+                                      {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                      {"fresh", no_argument, NULL, OPT_FRESH},
+                                      {"quiet", no_argument, NULL, 'q'},
+                                      {"no-color", no_argument, NULL, OPT_NO_COLOR},
+                                      {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+                                      {"help", no_argument, NULL, 'h'},
+                                      {"version", no_argument, NULL, OPT_VERSION},
+                                      {"count", required_argument, NULL, OPT_COUNT},
+                                      {"depth", required_argument, NULL, OPT_DEPTH},
+                                      {"csv", required_argument, NULL, OPT_CSV},
+                                      {"html", required_argument, NULL, OPT_HTML},
+                                      {"latex", required_argument, NULL, OPT_LATEX},
+                                      {"trace", required_argument, NULL, OPT_TRACE},
+                                      {"folded", required_argument, NULL, OPT_FOLDED},
+                                      {"dot", required_argument, NULL, OPT_DOT},
+                                      {"svg", required_argument, NULL, OPT_SVG},
+                                      {"threshold", required_argument, NULL, OPT_THRESHOLD},
+                                      {"noise", required_argument, NULL, OPT_NOISE},
+                                      {"metrics", required_argument, NULL, OPT_METRICS},
+                                      {"detailed", no_argument, NULL, OPT_DETAILED},
+                                      {"tune", no_argument, NULL, OPT_UNBUILT},
+                                      {"scenario", required_argument, NULL, OPT_UNBUILT},
+                                      {"repeat", required_argument, NULL, OPT_UNBUILT},
+                                      {NULL, 0, NULL, 0}};
 
-static const int shape_options[] = {OPT_DIM,  OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,
-                                    OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_JSON,  OPT_CSV,
-                                    OPT_HTML, OPT_LATEX,  OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
+static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT,
+                                    OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
+                                    OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int run_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, 0};
-static const int profile_options_list[] = {OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,
-                                           OPT_SORT,       OPT_FILTER, OPT_JSON,        OPT_OUTPUT_DIR,
-                                           OPT_MEMORY,     OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH,  OPT_CSV,   OPT_HTML,
-                                           OPT_LATEX,      OPT_TRACE,  OPT_FOLDED,  OPT_DOT,   OPT_SVG,   0};
-static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
-static const int compare_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, 0};
+static const int profile_options_list[] = {
+    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
+    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
+    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   0};
+static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
+static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
+                                      OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
+                                      OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
 static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
 static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
@@ -70,7 +75,9 @@ static const command_row commands[] = {
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
     {"compare", "A B", "two reports or two models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
     {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
-    {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp", recommend_options},
+    {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
+     recommend_options},
+    {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
@@ -119,7 +126,8 @@ static const struct {
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
-    {OPT_METRICS, "      --metrics LIST     compare these alone: latency,memory (default: all)\n"},
+    {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
+    {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
@@ -149,7 +157,8 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
-        if (!command || !option_help[i].option || command_takes(command, option_help[i].option)) fputs(option_help[i].text, to);
+        if (!command || !option_help[i].option || command_takes(command, option_help[i].option))
+            fputs(option_help[i].text, to);
     if (!command)
         fprintf(to, "\nA command's own options: prony COMMAND --help\n"
                     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n");

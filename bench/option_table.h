@@ -1,4 +1,5 @@
-/* Between the command line's parts: option_table.c has the tables, option_values.c reads values, options.c goes through argv. */
+/* Between the command line's parts: option_table.c has the tables, option_values.c reads values, options.c goes through
+ * argv. */
 #ifndef PRN_BENCH_OPTION_TABLE_H
 #define PRN_BENCH_OPTION_TABLE_H
 
@@ -34,6 +35,7 @@ enum {
     OPT_THRESHOLD,
     OPT_NOISE,
     OPT_METRICS,
+    OPT_DETAILED,
     OPT_VERSION,
     OPT_UNBUILT
 };

@@ -351,6 +351,9 @@ int option_take(options *o, int option, char *argument)
     case OPT_FRESH:
         o->fresh = true;
         return 0;
+    case OPT_DETAILED:
+        o->detailed = true;
+        return 0;
     case OPT_NO_COLOR:
         o->no_color = true;
         return 0;

@@ -184,32 +184,6 @@ static prony_status compare_metric(const prn_comparing *c, size_t index, prony_c
     return PRONY_OK;
 }
 
-/* Whether `key` stands in the list that *keys may be. */
-static bool is_wanted(const char *keys, const char *key)
-{
-    if (!keys) return true;
-    for (const char *at = keys; *at; at += strspn(at, ",")) {
-        size_t length = strcspn(at, ",");
-        if (length == strlen(key) && strncmp(at, key, length) == 0) return true;
-        at += length;
-    }
-    return false;
-}
-
-/* A list that names what is no metric would pass in silence. */
-static prony_status check_keys(const prn_comparing *c)
-{
-    for (const char *at = c->keys; at && *at; at += strspn(at, ",")) {
-        char key[64];
-        size_t length = strcspn(at, ",");
-        snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, at);
-        if (!prony_metrics_find(c->metrics, key))
-            return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s\"", key);
-        at += length;
-    }
-    return PRONY_OK;
-}
-
 static prony_status compare_metrics(prn_comparing *c)
 {
     prony_comparison *out = c->out;
@@ -220,7 +194,7 @@ static prony_status compare_metrics(prn_comparing *c)
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[0], first, c->error);
     if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[1], second, c->error);
     for (size_t i = 0; status == PRONY_OK && i < count; i++) {
-        if (!first[i].known || !second[i].known || !is_wanted(c->keys, first[i].metric->key)) continue;
+        if (!first[i].known || !second[i].known || !prn_metrics_named(c->keys, first[i].metric->key)) continue;
         prony_compare_metric *row = &out->metrics[out->metric_count++];
         row->first = first[i];
         row->second = second[i];
@@ -285,7 +259,7 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
                        .error = error};
     prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
     if (!c.metrics) c.metrics = made->own_metrics;
-    if (status == PRONY_OK) status = check_keys(&c);
+    if (status == PRONY_OK) status = prn_metrics_check_keys(c.metrics, c.keys, error);
     if (status == PRONY_OK) status = compare(&c, options);
     if (status == PRONY_OK)
         *out = made;

@@ -1,4 +1,4 @@
-/* The report as JSON, schema "prony.report/1". docs/report.md says what every key means, docs/report.schema.json is the
+/* The report as JSON, schema "prony.report/1". docs/report.md says what every key means, docs/schemas/report.schema.json is the
  * machine-readable form; a test holds the three together.
  *
  * A key is left out where its value is unknown or was not measured; null says that there is no such value here.
