@@ -115,14 +115,26 @@ static bool deepspeed_recurrent(const prn_count_node *node, __int128 *out)
     return true;
 }
 
-static bool onnx_tool_lstm(const prn_count_node *node, __int128 *out)
+/* The gates' own arithmetic counts once, however many directions there are. */
+static bool onnx_tool_recurrent(const prn_count_node *node, __int128 *out)
 {
     recurrence r;
     if (!recurrence_of(node, &r, out)) return true;
-    __int128 weights = (__int128)r.directions * 4 * r.hidden * (r.input + r.hidden);
-    __int128 biases = r.bias ? (__int128)r.directions * 8 * r.hidden : 0;
-    *out = (weights + biases) * r.steps_batch + (__int128)180 * r.steps_batch * r.hidden;
-    return true;
+    __int128 weights = (__int128)r.directions * r.gates * r.hidden * (r.input + r.hidden);
+    __int128 biases = r.bias ? (__int128)r.directions * 2 * r.gates * r.hidden : 0;
+    *out = (weights + biases) * r.steps_batch + (__int128)(r.gates == 4 ? 180 : 110) * r.steps_batch * r.hidden;
+    return r.gates == 3 || r.gates == 4;
+}
+
+/* As if each output had all of the kernel's taps, of the channels that the weight's second dimension tells. */
+static bool onnx_tool_transposed(const prn_count_node *node, __int128 *out)
+{
+    int64_t groups = fact(node, "groups", 1), channels = fact(node, "out_channels", 0);
+    int64_t volume = fact(node, "kernel_volume", 1);
+    *out = too_large;
+    if (channels <= INT32_MAX && volume <= INT32_MAX)
+        *out = (__int128)node->outputs * (channels / (groups > 0 ? groups : 1) * volume + (fact(node, "bias", 0) > 0));
+    return channels > 0;
 }
 
 /* 8 T B H (in + H + 3.875) for an LSTM with biases, 2.875 without; 6 and 3.5, 2.5 for a GRU. */
@@ -198,7 +210,8 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
     X("Exp Pow", "32o", COUNT(.outputs = 32))                                                                          \
     X("Log", "43o", COUNT(.outputs = 43))                                                                              \
     X("Sqrt", "24o", COUNT(.outputs = 24))                                                                             \
-    X("LSTM", "(W + R + B) batch T + 180 batch T H", .special = onnx_tool_lstm)
+    X("ConvTranspose", "o (Cout / g) K, + o with bias", .special = onnx_tool_transposed)                               \
+    X("LSTM GRU", "(W + R + B) batch T + 180 batch T H, GRU 110 batch T H", .special = onnx_tool_recurrent)
 
 #define MODULEPROFILER(X)                                                                                              \
     X(CONVOLUTIONS, "2M, - o without bias", COUNT(.macs = 2, .outputs_unbiased = -1))                                  \
