@@ -87,8 +87,7 @@ static prony_status timed_phase(const prn_recording *r,
     return status;
 }
 
-/* With the caller's phases around it. */
-static prony_status uncounted_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
+prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
 {
     int64_t phase_ns;
     PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error));
@@ -109,7 +108,7 @@ static prony_status warm_up(prn_recording *r, prony_error *error)
             return PRONY_OK;
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
-        PRN_TRY(uncounted_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        PRN_TRY(prn_recording_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
         r->warmup_runs++;
     }
 }
@@ -173,7 +172,7 @@ static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
     int64_t uncounted;
-    PRN_TRY(uncounted_run(r, &uncounted, error));
+    PRN_TRY(prn_recording_run(r, &uncounted, error));
     prn_usage_read(&before);
     int64_t begin = prn_now_ns();
     for (size_t i = 0; i < runs; i++) PRN_TRY(measure_run(r, error));
@@ -299,6 +298,7 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
         all[i].operators = all[i].session->options.no_profile ? 0 : all[i].session->current->plan->step_count;
         PRN_TRY(watch_threads(&all[i], error));
         PRN_TRY(warm_up(&all[i], error));
+        if (count == 1 && all->options->measure_cost) PRN_TRY(prn_recording_cost(all, error));
     }
     PRN_TRY(record(all, count, error));
     for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_report(&reports[i], &all[i], error));

@@ -22,6 +22,7 @@ typedef struct prn_recording {
     double max_seconds;
     prn_usage usage; /* of the measured runs */
     prn_core_recorder cores; /* where one session has the process to itself */
+    prn_report_cost cost; /* of profiling; pairs 0: not measured */
     int64_t wall_ns;
     size_t turn; /* scratch of run_round: whose turn it is at this place */
     int64_t last_run_ns; /* when the last run was entered */
@@ -29,6 +30,10 @@ typedef struct prn_recording {
     bool all_heap_known;
 } prn_recording;
 
+/* A run that is not recorded, with the caller's phases around it. */
+prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error);
+/* Measures what profiling costs; where a number of runs was asked for, by no more pairs of runs than that. */
+prony_status prn_recording_cost(prn_recording *r, prony_error *error);
 prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error);
 
 #endif

@@ -127,6 +127,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
     if (r->durations_ns) {
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
+        report->cost = r->cost;
         report->overhead_ns_per_event = event_cost_ns();
         if (report->latency.median_ns > 0)
             report->overhead_share =

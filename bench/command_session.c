@@ -154,6 +154,7 @@ prony_profile_options profile_options(const options *o)
     p.runs = o->runs;
     p.max_seconds = o->seconds;
     p.trace_threads = forms_need_threads(o);
+    p.measure_cost = strcmp(o->command, "profile") == 0;
     if (want_progress(o)) {
         p.progress = show_progress;
         p.progress_user = (void *)(uintptr_t)o;

@@ -535,8 +535,10 @@ typedef struct prony_profile_options {
     void *phase_user;
     bool trace_threads; /* each thread's part of each operator in the last run, for PRONY_FORMAT_TRACE: two more looks at
                            the clock per thread and operator */
+    bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
+                           time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
 } prony_profile_options;
-#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false}
+#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false}
 
 /* Runs the session repeatedly on its bound inputs and reports. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
