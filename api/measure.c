@@ -1,11 +1,9 @@
 /* prony_session_profile: warms up, runs until the median is known or the time is up, and builds the report. Everything that
  * is measured is stored in arrays reserved before the clock starts. */
-#include "api/core_use.h"
-#include "api/machine_peaks.h"
+#include "api/measure.h"
 #include "api/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/sha256.h"
 #include "profiler/stats.h"
 
 #include <stdlib.h>
@@ -21,40 +19,18 @@
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
 #define MAX_SAMPLE_BYTES (UINT64_C(512) << 20)
 
-typedef struct recording {
-    prony_session *session;
-    const prony_profile_options *options;
-    int64_t *latency_ns;
-    int64_t *durations_ns; /* runs x operators; NULL without stamps */
-    int64_t *sorted_ns;
-    int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
-    const prn_plan *plan;          /* that all runs have in common */
-    size_t runs, capacity, operators;
-    int64_t warmup_runs;
-    bool warmup_detected;
-    const char *stop_reason;
-    double max_seconds;
-    prn_usage usage; /* of the measured runs */
-    prn_core_recorder cores; /* where one session has the process to itself */
-    int64_t wall_ns;
-    size_t turn; /* scratch of run_round: whose turn it is at this place */
-    int64_t last_run_ns; /* when the last run was entered */
-    uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
-    bool all_heap_known;
-} recording;
-
 static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static bool has_phases(const recording *r)
+static bool has_phases(const prn_recording *r)
 {
     return r->options->preprocess || r->options->postprocess;
 }
 
-static prony_status grow(recording *r, size_t need, prony_error *error)
+static prony_status grow(prn_recording *r, size_t need, prony_error *error)
 {
     if (need <= r->capacity) return PRONY_OK;
     size_t capacity = r->capacity ? r->capacity * 2 : 256;
@@ -85,7 +61,7 @@ static prony_status grow(recording *r, size_t need, prony_error *error)
     return PRONY_OK;
 }
 
-static prony_status timed_run(recording *r, int64_t *latency_ns, prony_error *error)
+static prony_status timed_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
 {
     prony_session *session = r->session;
     int64_t start = prn_now_ns();
@@ -99,7 +75,7 @@ static prony_status timed_run(recording *r, int64_t *latency_ns, prony_error *er
 }
 
 /* One of the caller's phases; 0 ns where there is none. */
-static prony_status timed_phase(const recording *r,
+static prony_status timed_phase(const prn_recording *r,
                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error),
                                 int64_t *ns, prony_error *error)
 {
@@ -111,8 +87,7 @@ static prony_status timed_phase(const recording *r,
     return status;
 }
 
-/* With the caller's phases around it. */
-static prony_status uncounted_run(recording *r, int64_t *latency_ns, prony_error *error)
+prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
 {
     int64_t phase_ns;
     PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error));
@@ -120,7 +95,7 @@ static prony_status uncounted_run(recording *r, int64_t *latency_ns, prony_error
     return timed_phase(r, r->options->postprocess, &phase_ns, error);
 }
 
-static prony_status warm_up(recording *r, prony_error *error)
+static prony_status warm_up(prn_recording *r, prony_error *error)
 {
     int64_t begin = prn_now_ns(), budget = (int64_t)(r->max_seconds * WARMUP_SHARE * 1e9);
     int64_t wanted = r->options->warmup_runs;
@@ -133,13 +108,13 @@ static prony_status warm_up(recording *r, prony_error *error)
             return PRONY_OK;
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
-        PRN_TRY(uncounted_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        PRN_TRY(prn_recording_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
         r->warmup_runs++;
     }
 }
 
 /* Half the width of the median's 95 % interval over the median. */
-static double median_error(recording *r)
+static double median_error(prn_recording *r)
 {
     int64_t interval[2];
     memcpy(r->sorted_ns, r->latency_ns, r->runs * sizeof *r->sorted_ns);
@@ -149,7 +124,7 @@ static double median_error(recording *r)
     return median > 0 ? (double)(interval[1] - interval[0]) / 2 / (double)median : 0;
 }
 
-static void keep_durations(recording *r)
+static void keep_durations(prn_recording *r)
 {
     const prn_trace *trace = &r->session->trace;
     int64_t *row = r->durations_ns + r->runs * r->operators;
@@ -172,7 +147,7 @@ static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *
 }
 
 /* One measured run; room for it is there. */
-static prony_status measure_run(recording *r, prony_error *error)
+static prony_status measure_run(prn_recording *r, prony_error *error)
 {
     int64_t before_ns, after_ns;
     PRN_TRY(timed_phase(r, r->options->preprocess, &before_ns, error));
@@ -193,11 +168,11 @@ static prony_status measure_run(recording *r, prony_error *error)
 }
 
 /* A turn of one of several sessions: a run that fetches into the caches what the others drove out, then counted ones. */
-static prony_status run_block(recording *r, size_t runs, prony_error *error)
+static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
     int64_t uncounted;
-    PRN_TRY(uncounted_run(r, &uncounted, error));
+    PRN_TRY(prn_recording_run(r, &uncounted, error));
     prn_usage_read(&before);
     int64_t begin = prn_now_ns();
     for (size_t i = 0; i < runs; i++) PRN_TRY(measure_run(r, error));
@@ -208,7 +183,7 @@ static prony_status run_block(recording *r, size_t runs, prony_error *error)
 }
 
 /* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of them. */
-static prony_status run_round(recording *all, size_t count, size_t runs, uint64_t *random, prony_error *error)
+static prony_status run_round(prn_recording *all, size_t count, size_t runs, uint64_t *random, prony_error *error)
 {
     if (count == 1) return measure_run(all, error);
     for (size_t i = 0; i < count; i++) all[i].turn = i;
@@ -223,7 +198,7 @@ static prony_status run_round(recording *all, size_t count, size_t runs, uint64_
 }
 
 /* Counted runs of the next round. */
-static size_t next_runs(const recording *all, size_t count)
+static size_t next_runs(const prn_recording *all, size_t count)
 {
     size_t wanted = all->options->runs > 0 ? (size_t)all->options->runs - all->runs : SIZE_MAX, most = count == 1 ? 1 : BLOCK_RUNS;
     return wanted < most ? wanted : most;
@@ -236,7 +211,7 @@ typedef struct recording_clock {
 } recording_clock;
 
 /* Why to stop after this round; NULL: go on. */
-static const char *reason_to_stop(recording *all, size_t count, recording_clock *clock)
+static const char *reason_to_stop(prn_recording *all, size_t count, recording_clock *clock)
 {
     const prony_profile_options *options = all->options;
     int64_t now = prn_now_ns();
@@ -262,7 +237,7 @@ static const char *reason_to_stop(recording *all, size_t count, recording_clock 
     return reason;
 }
 
-static prony_status record(recording *all, size_t count, prony_error *error)
+static prony_status record(prn_recording *all, size_t count, prony_error *error)
 {
     recording_clock clock = {prn_now_ns(), prn_now_ns(), MIN_RUNS, 1};
     uint64_t random = ORDER_SEED;
@@ -292,161 +267,28 @@ static prony_status record(recording *all, size_t count, prony_error *error)
     return PRONY_OK;
 }
 
-/* What one event costs: the stamps and the write, measured on this machine now. */
-static double event_cost_ns(void)
+/* Room for what every thread does of every operator; the session has it while it is profiled. */
+static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
-    enum { ROUNDS = 20000 };
-    prn_event event = {0};
-    volatile int64_t keep = 0;
-    int64_t begin = prn_now_ns();
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t all = 0, own = prn_heap_calls();
-        (void)prn_all_heap_calls(&all);
-        event.start_ns = prn_now_ns();
-        event.end_ns = prn_now_ns();
-        (void)prn_all_heap_calls(&all);
-        event.library_heap_calls = (uint32_t)(all - own);
-        keep = event.end_ns;
-    }
-    (void)keep;
-    return (double)(prn_now_ns() - begin) / ROUNDS;
-}
-
-/* Strings and items by what they say, not by where they lie. */
-static void hash_value(prn_sha256 *hash, const prony_value *value)
-{
-    size_t bytes = prn_value_bytes(value);
-    for (size_t i = 0; i < value->count && value->items; i++) hash_value(hash, &value->items[i]);
-    if (value->kind != PRONY_TENSOR || !value->data || bytes == SIZE_MAX) return;
-    if (value->dtype != PRONY_STRING) {
-        prn_sha256_add(hash, value->data, bytes);
-        return;
-    }
-    const prony_string *strings = value->data;
-    for (int64_t i = 0; i < prony_shape_numel(&value->shape); i++) {
-        prn_sha256_add(hash, &strings[i].size, sizeof strings[i].size);
-        prn_sha256_add(hash, strings[i].data, strings[i].size);
-    }
-}
-
-static prony_status hash_outputs(prony_report *report, const prony_session *session, prony_error *error)
-{
-    const prn_cached_plan *current = session->current;
-    prn_sha256 hash;
-    char *text = prn_pool_alloc(&report->pool, 65, 1);
-    if (!text) return prn_no_memory(error);
-    prn_sha256_init(&hash);
-    for (size_t k = 0; k < current->program->output_count; k++)
-        hash_value(&hash, &current->plan->values[current->plan->outputs[k]]->value);
-    prn_sha256_text(&hash, text);
-    report->output_sha256 = text;
+    if (!r->options->trace_threads || !r->operators) return PRONY_OK;
+    prn_trace *trace = &r->session->trace;
+    r->shares = prn_calloc(r->operators * (size_t)r->session->threads, sizeof *r->shares);
+    if (!r->shares) return prn_no_memory(error);
+    trace->shares = r->shares;
+    trace->share_steps = r->operators;
+    trace->members = r->session->threads;
     return PRONY_OK;
 }
 
-static void fill_measured(prony_report *report, const recording *r)
+static void stop_watching(prn_recording *r)
 {
-    const prn_cached_plan *current = r->session->current;
-    report->phases.bind_ns = current->bind_ns;
-    report->phases.rewrite_ns = current->rewrite_ns;
-    report->phases.plan_ns = current->plan_ns;
-    report->phases.first_run_ns = current->first_run_ns;
-    report->config.warmup_runs = r->warmup_runs;
-    report->config.runs = (int64_t)r->runs;
-    report->config.seed = r->session->seed;
-    report->config.seed_known = r->session->seed_known;
-    report->warmup_detected = r->warmup_detected;
-    report->stop_reason = r->stop_reason;
-    report->dropped_events = r->session->trace.dropped;
-    prn_report_cpu *cpu = &report->cpu;
-    cpu->user_ns = r->usage.user_ns;
-    cpu->system_ns = r->usage.system_ns;
-    cpu->voluntary_switches = r->usage.voluntary_switches;
-    cpu->involuntary_switches = r->usage.involuntary_switches;
-    cpu->read_bytes = r->usage.read_bytes;
-    cpu->written_bytes = r->usage.written_bytes;
-    cpu->read_calls = r->usage.read_calls;
-    cpu->write_calls = r->usage.write_calls;
-    if (r->wall_ns > 0)
-        cpu->utilisation = (double)(cpu->user_ns + cpu->system_ns) / (double)r->wall_ns / r->session->threads;
-    prony_memory_report *memory = &report->memory;
-    memory->peak_rss_bytes = r->usage.peak_rss_bytes;
-    memory->heap_calls_known = true;
-    memory->heap_calls_per_run = r->own_heap_calls / r->runs;
-    memory->library_heap_calls_known = r->all_heap_known;
-    if (r->all_heap_known && r->all_heap_calls > r->own_heap_calls)
-        memory->library_heap_calls_per_run = (r->all_heap_calls - r->own_heap_calls) / r->runs;
+    prn_trace *trace = &r->session->trace;
+    trace->shares = NULL;
+    trace->share_steps = 0;
+    prn_free(r->shares);
 }
 
-static prony_status keep_samples(prony_report *report, const recording *r, prony_error *error)
-{
-    int64_t *samples = prn_pool_alloc(&report->pool, r->runs, r->operators * sizeof *samples);
-    if (!samples) return prn_no_memory(error);
-    memcpy(samples, r->durations_ns, r->runs * r->operators * sizeof *samples);
-    report->operator_samples_ns = samples;
-    return PRONY_OK;
-}
-
-static prony_status fill_times(prony_report *report, recording *r, prony_error *error)
-{
-    if (r->durations_ns) {
-        PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
-        if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
-        report->overhead_ns_per_event = event_cost_ns();
-        if (report->latency.median_ns > 0)
-            report->overhead_share =
-                report->overhead_ns_per_event * (double)r->operators / (double)report->latency.median_ns;
-        const prn_trace *trace = &r->session->trace;
-        for (size_t e = 0; e < trace->count; e++) {
-            const prn_event *event = &trace->events[e];
-            prony_operator_row *row = &report->operators[event->step];
-            row->library_heap_calls += event->library_heap_calls;
-            row->traced = true;
-            row->trace_start_ns = event->start_ns - r->last_run_ns;
-            row->trace_end_ns = event->end_ns - r->last_run_ns;
-        }
-        return PRONY_OK;
-    }
-    return prn_report_fill_latency(report, r->latency_ns, r->runs, error);
-}
-
-static prony_status fill_around(prony_report *report, recording *r, prony_error *error)
-{
-    const prony_profile_options *options = r->options;
-    prn_report_around *around = &report->around;
-    prony_time_stats before, after;
-    PRN_TRY(prn_stats_compute(&before, r->before_ns, r->runs, false, error));
-    PRN_TRY(prn_stats_compute(&after, r->after_ns, r->runs, false, error));
-    around->preprocess_ns = options->preprocess ? before.median_ns : -1;
-    around->postprocess_ns = options->postprocess ? after.median_ns : -1;
-    for (size_t i = 0; i < r->runs; i++) r->before_ns[i] += r->latency_ns[i] + r->after_ns[i];
-    PRN_TRY(prn_stats_compute(&around->end_to_end, r->before_ns, r->runs, true, error));
-    report->has_around = true;
-    return PRONY_OK;
-}
-
-static prony_status build_report(prony_report **out, recording *r, prony_error *error)
-{
-    prony_session *session = r->session;
-    prony_report *report;
-    PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
-                             &session->options, session->threads, error));
-    fill_measured(report, r);
-    prony_status status = fill_times(report, r, error);
-    if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
-    if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
-    if (status == PRONY_OK) status = prn_report_fill_modules(report, error);
-    if (status == PRONY_OK)
-        status = prn_report_fill_composites(report, session->model, session->current->inputs, session->input_count, error);
-    if (status == PRONY_OK) status = hash_outputs(report, session, error);
-    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
-    if (status == PRONY_OK)
-        *out = report;
-    else
-        prony_report_release(report);
-    return status;
-}
-
-static prony_status profile(prony_report **reports, recording *all, size_t count, prony_error *error)
+static prony_status profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t phase_ns;
@@ -454,10 +296,12 @@ static prony_status profile(prony_report **reports, recording *all, size_t count
         PRN_TRY(prony_session_prepare(all[i].session, error));
         all[i].plan = all[i].session->current->plan;
         all[i].operators = all[i].session->options.no_profile ? 0 : all[i].session->current->plan->step_count;
+        PRN_TRY(watch_threads(&all[i], error));
         PRN_TRY(warm_up(&all[i], error));
+        if (count == 1 && all->options->measure_cost) PRN_TRY(prn_recording_cost(all, error));
     }
     PRN_TRY(record(all, count, error));
-    for (size_t i = 0; i < count; i++) PRN_TRY(build_report(&reports[i], &all[i], error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_report(&reports[i], &all[i], error));
     return PRONY_OK;
 }
 
@@ -479,7 +323,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
             if (sessions[k] == sessions[i])
                 return prn_fail(error, PRONY_INVALID_ARGUMENT, "sessions %zu and %zu are the same one", k, i);
     }
-    recording *all = prn_calloc(count, sizeof *all);
+    prn_recording *all = prn_calloc(count, sizeof *all);
     if (!all) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         all[i].session = sessions[i];
@@ -492,6 +336,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
             prony_report_release(reports[i]);
             reports[i] = NULL;
         }
+        stop_watching(&all[i]);
         prn_free(all[i].latency_ns);
         prn_free(all[i].durations_ns);
         prn_free(all[i].sorted_ns);

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "base/team.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -21,13 +22,15 @@
 /* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
  * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,
  * only as long as the gap between two operators. */
-enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = 1023 };
+enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1 };
 
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
     int64_t tasks;
     int workers; /* those with a lower index may take part */
+    prn_team_share *shares; /* NULL: nobody watches */
+    int share_count;
     _Atomic int64_t next;
 } job;
 
@@ -50,6 +53,8 @@ typedef struct worker {
 
 static _Thread_local team *own_team;
 static _Thread_local bool inside_task;
+static _Thread_local prn_team_share *watched; /* the calling thread's; its workers have none */
+static _Thread_local int watched_count;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool exit_key_made;
@@ -63,13 +68,26 @@ static inline void pause_briefly(void)
 #endif
 }
 
-static void claim_tasks(job *job)
+static void add_share(prn_team_share *share, int64_t start_ns, int64_t tasks)
 {
-    for (;;) {
+    int64_t now = prn_now_ns();
+    if (share->tasks == 0) share->start_ns = start_ns;
+    share->end_ns = now;
+    share->busy_ns += now - start_ns;
+    share->tasks += tasks;
+}
+
+/* Member 0 is the caller. */
+static void claim_tasks(job *job, int member)
+{
+    prn_team_share *share = member < job->share_count ? &job->shares[member] : NULL;
+    int64_t start_ns = share ? prn_now_ns() : 0, done = 0;
+    for (;; done++) {
         int64_t task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (task >= job->tasks) return;
+        if (task >= job->tasks) break;
         job->fn(job->argument, task);
     }
+    if (share && done) add_share(share, start_ns, done);
 }
 
 static void team_drop(team *t)
@@ -133,7 +151,7 @@ static void *work(void *argument)
         seen = (uint32_t)(gate >> 32);
         if (!enter(t, &gate)) continue;
         job *job = atomic_load(&t->job);
-        if (self.index < job->workers) claim_tasks(job);
+        if (self.index < job->workers) claim_tasks(job, self.index + 1);
         leave(t);
     }
     team_drop(t);
@@ -240,20 +258,42 @@ static void close_gate(team *t)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Loops inside of a task are part of it. */
+static void run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
+{
+    prn_team_share *share = inside_task ? NULL : watched;
+    int64_t start_ns = share ? prn_now_ns() : 0;
+    if (share) watched = NULL;
+    for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+    if (!share) return;
+    watched = share;
+    if (tasks > 0) add_share(share, start_ns, tasks);
+}
+
+void prn_team_watch(prn_team_share *shares, int count)
+{
+    watched = count > 0 ? shares : NULL;
+    watched_count = watched ? count : 0;
+}
+
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
-    job job = {.fn = fn, .argument = argument, .tasks = tasks};
     int workers = threads - 1 > MOST_WORKERS ? MOST_WORKERS : threads - 1;
     team *t = workers > 0 && tasks > 1 && !inside_task ? get_team() : NULL;
     if (!t) {
-        for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+        run_alone(tasks, fn, argument);
         return;
     }
     hire(t, workers);
-    job.workers = workers;
+    job job = {.fn = fn,
+               .argument = argument,
+               .tasks = tasks,
+               .workers = workers,
+               .shares = watched,
+               .share_count = watched ? watched_count : 0};
     inside_task = true;
     open_gate(t, &job);
-    claim_tasks(&job);
+    claim_tasks(&job, 0);
     close_gate(t);
     inside_task = false;
 }

@@ -52,8 +52,8 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
-    const char *metrics; /* of compare: keys, comma-separated */
-    bool memory, quiet, no_color, no_progress, no_rewrites, fresh;
+    const char *metrics; /* of compare and metrics: keys, comma-separated */
+    bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -76,11 +76,15 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
 
 /* Text on stdout (unless a form goes there, or -q), JSON where --json says, and the forms. */
 int write_report(const options *o, prony_report *report);
+/* --count, into the report. */
+int apply_count(const options *o, prony_report *report);
 prony_write_options write_options(const options *o);
 /* Whether a form other than text goes to stdout. */
 bool stdout_taken(const options *o);
 /* Whether one of the forms shows the arena's events. */
 bool forms_need_events(const options *o);
+/* Whether one of them shows the threads of teams. */
+bool forms_need_threads(const options *o);
 /* The forms that options name, each to its file; a file appears whole or not at all. */
 int write_forms(const options *o, const prony_report *report);
 /* Every form, under names of its own, into --output-dir. */
@@ -110,5 +114,6 @@ int command_compare(const options *o);
 int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
+int command_metrics(const options *o);
 
 #endif

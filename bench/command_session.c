@@ -153,6 +153,8 @@ prony_profile_options profile_options(const options *o)
     p.warmup_runs = o->warmup;
     p.runs = o->runs;
     p.max_seconds = o->seconds;
+    p.trace_threads = forms_need_threads(o);
+    p.measure_cost = strcmp(o->command, "profile") == 0;
     if (want_progress(o)) {
         p.progress = show_progress;
         p.progress_user = (void *)(uintptr_t)o;
@@ -218,6 +220,13 @@ prony_write_options write_options(const options *o)
     return w;
 }
 
+int apply_count(const options *o, prony_report *report)
+{
+    prony_error error = {0};
+    if (!o->count || prony_report_set_count(report, o->count, &error) == PRONY_OK) return EXIT_DONE;
+    return report_error(o, &error);
+}
+
 int write_report(const options *o, prony_report *report)
 {
     prony_error error = {0};
@@ -225,7 +234,7 @@ int write_report(const options *o, prony_report *report)
     bool json_stdout = o->json && strcmp(o->json, "-") == 0;
     clear_progress(o);
     prony_status status = PRONY_OK;
-    if (o->count) status = prony_report_set_count(report, o->count, &error);
+    if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
     if (status == PRONY_OK && !stdout_taken(o) && !o->quiet)
         status = prony_report_write(report, PRONY_FORMAT_TEXT, &w, write_stdout, NULL, &error);
     if (status == PRONY_OK && o->json)

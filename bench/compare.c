@@ -19,6 +19,7 @@ static int write_comparison(const options *o, const prony_comparison *comparison
 
 static int compare(const options *o, const target *first, const target *second)
 {
+    if (apply_count(o, first->report) != EXIT_DONE || apply_count(o, second->report) != EXIT_DONE) return EXIT_FAILED;
     prony_error error = {0};
     prony_comparison *comparison = NULL;
     prony_compare_options c = PRONY_COMPARE_OPTIONS_INIT;

@@ -16,6 +16,7 @@ typedef struct configuration {
     const char *precision;
     double samples_per_second;
     const prony_time_stats *latency;
+    char count[64]; /* by the preset of --count */
 } configuration;
 
 typedef struct matrix {
@@ -88,6 +89,20 @@ static const char *label(const options *o, const configuration *c, char text[LAB
     return text;
 }
 
+static int read_figures(const options *o, const prony_metrics *metrics, prony_report *report, configuration *row)
+{
+    prony_error error = {0};
+    prony_metric_value throughput, count;
+    if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
+    if (prony_metrics_compute(metrics, report, "throughput", &throughput, &error) != PRONY_OK ||
+        prony_metrics_compute(metrics, report, "count", &count, &error) != PRONY_OK)
+        return report_error(o, &error);
+    row->samples_per_second = throughput.known ? throughput.value : 0;
+    row->latency = prony_report_latency(report);
+    snprintf(row->count, sizeof row->count, "%s", count.text);
+    return EXIT_DONE;
+}
+
 static int measure(const options *o, prony_model *model, matrix *m)
 {
     prony_error error = {0};
@@ -102,16 +117,11 @@ static int measure(const options *o, prony_model *model, matrix *m)
         return report_error(o, &error);
     prony_metrics *metrics;
     if (prony_metrics_create(&metrics, &error) != PRONY_OK) return report_error(o, &error);
-    prony_status status = PRONY_OK;
-    for (size_t i = 0; i < m->count && status == PRONY_OK; i++) {
-        prony_metric_value value;
-        status = prony_metrics_compute(metrics, m->reports[i], "throughput", &value, &error);
-        if (status != PRONY_OK) break;
-        m->rows[i].samples_per_second = value.known ? value.value : 0;
-        m->rows[i].latency = prony_report_latency(m->reports[i]);
-    }
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < m->count && code == EXIT_DONE; i++)
+        code = read_figures(o, metrics, m->reports[i], &m->rows[i]);
     prony_metrics_release(metrics);
-    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return code;
 }
 
 /* ---- the verdict ---- */
@@ -146,39 +156,73 @@ static bool tied(const configuration *a, const configuration *b, bool throughput
     return x[0] <= y[1] && y[0] <= x[1];
 }
 
+/* Those that the winner is not told apart from, as many to a line as fit. */
+static void print_ties(const options *o, const matrix *m, size_t winner, bool throughput)
+{
+    enum { INDENT = 17, WIDTH = 80 };
+    char text[LABEL_BYTES];
+    size_t at = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        if (i == winner || !tied(&m->rows[winner], &m->rows[i], throughput)) continue;
+        size_t length = strlen(label(o, &m->rows[i], text));
+        if (at && at + length + 3 <= WIDTH) {
+            at += (size_t)printf("; %s", text);
+            continue;
+        }
+        at = (size_t)printf("%s%*s%s", at ? ";\n" : "", INDENT, "", at ? "" : "not told apart from ");
+        if (at + length + 1 > WIDTH) at = (size_t)printf("\n%*s", INDENT, "") - 1;
+        at += (size_t)printf("%s", text);
+    }
+    if (at) putchar('\n');
+}
+
 static void print_verdict(const options *o, const matrix *m, bool throughput)
 {
     char text[LABEL_BYTES];
-    size_t winner = best(m, throughput), ties = 0;
+    size_t winner = best(m, throughput);
     const configuration *c = &m->rows[winner];
     if (throughput)
-        printf("best throughput  %s: %.4g samples/s", label(o, c, text), c->samples_per_second);
+        printf("best throughput  %s: %.4g samples/s\n", label(o, c, text), c->samples_per_second);
     else
-        printf("lowest latency   %s: %.4g ms", label(o, c, text), (double)c->latency->median_ns / 1e6);
-    for (size_t i = 0; i < m->count; i++)
-        if (i != winner && tied(c, &m->rows[i], throughput))
-            printf("%s%s", ties++ ? "; " : " (not told apart from ", label(o, &m->rows[i], text));
-    puts(ties ? ")" : "");
+        printf("lowest latency   %s: %.4g ms\n", label(o, c, text), (double)c->latency->median_ns / 1e6);
+    print_ties(o, m, winner, throughput);
+}
+
+/* The preset's figure of each batch size. */
+static void print_counts(const options *o, const matrix *m)
+{
+    if (!o->count) return;
+    printf("count by %s  ", o->count);
+    for (size_t i = 0; i < m->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i; k++) seen = seen || m->rows[k].batch == m->rows[i].batch;
+        if (seen) continue;
+        printf("%s%s", i ? ", " : "", m->rows[i].count);
+        if (m->rows[i].batch) printf(" (batch %lld)", (long long)m->rows[i].batch);
+    }
+    putchar('\n');
 }
 
 static void print_table(const options *o, const matrix *m)
 {
+    bool precisions = o->precision_count > 1;
     put_text(stdout, o->arguments[0]);
     printf(", %zu configurations measured in turns\n\n", m->count);
-    printf("%8s %8s %9s %10s %25s %10s %12s %6s\n", "batch", "threads", "precision", "median", "its 95 % interval",
-           "p90", "samples/s", "runs");
+    printf("%s%5s %7s %10s %21s %9s  %10s %6s\n", precisions ? "prec. " : "", "batch", "threads", "median ms",
+           "its 95 % interval", "p90", "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
         const configuration *c = &m->rows[i];
         const prony_time_stats *t = c->latency;
         char batch[24] = "-", threads[24] = "auto";
         if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
         if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
-        printf("%8s %8s %9s %7.3f ms %11.3f - %8.3f ms %7.3f %s %12.4g %6llu\n", batch, threads,
-               c->precision ? c->precision : "fp32", (double)t->median_ns / 1e6, (double)t->median_ci95_ns[0] / 1e6,
-               (double)t->median_ci95_ns[1] / 1e6, (double)t->p90_ns / 1e6, t->p90_valid ? "ms" : "? ",
-               c->samples_per_second, (unsigned long long)t->count);
+        if (precisions) printf("%-5s ", c->precision);
+        printf("%5s %7s %10.3f %9.3f - %9.3f %9.3f%s %10.4g %6llu\n", batch, threads, (double)t->median_ns / 1e6,
+               (double)t->median_ci95_ns[0] / 1e6, (double)t->median_ci95_ns[1] / 1e6, (double)t->p90_ns / 1e6,
+               t->p90_valid ? " " : "?", c->samples_per_second, (unsigned long long)t->count);
     }
     putchar('\n');
+    print_counts(o, m);
     print_verdict(o, m, true);
     print_verdict(o, m, false);
 }

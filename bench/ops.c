@@ -35,7 +35,7 @@ static void print_preset(const prony_count_preset *preset)
 
 static void print_preset_json(FILE *to, const prony_count_preset *preset)
 {
-    fprintf(to, "{\"name\": \"%s\", \"source\": \"%s\", \"pin\": \"%s\", \"note\": ", preset->name, preset->source, preset->pin);
+    fprintf(to, "{\"schema\": \"prony.count_preset/1\", \"name\": \"%s\",\n \"source\": \"%s\", \"pin\": \"%s\", \"note\": ", preset->name, preset->source, preset->pin);
     json_text(to, preset->note);
     fprintf(to, ", \"rules\": [");
     for (size_t r = 0; r < preset->rule_count; r++) {

@@ -1,8 +1,10 @@
-# Installation: libraries, header, pkg-config file, CMake package, command.
+# Installation: libraries, header, pkg-config file, CMake package, command, schemas of the documents it writes.
 
 set(prn_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/prony)
 install(FILES ${PROJECT_SOURCE_DIR}/include/prony.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(GLOB prn_schemas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/schemas/*.schema.json)
+install(FILES ${prn_schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/prony/schemas)
 if(TARGET prony_command)
   install(TARGETS prony_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

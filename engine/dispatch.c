@@ -2,7 +2,10 @@
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/team.h"
 #include "engine/live_value.h"
+
+#include <string.h>
 
 static void drop(prn_plan *plan, uint32_t value, uint32_t step)
 {
@@ -168,11 +171,19 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
     return all > own ? (uint32_t)(all - own) : 0;
 }
 
-static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
+/* The team's threads write their parts of step `s` where it has room. */
+static void watch_team(const prn_trace *trace, uint32_t s)
+{
+    bool room = s < trace->share_steps;
+    prn_team_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
+}
+
+static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     trace->count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         uint64_t all = 0, own = prn_heap_calls();
+        if (trace->shares) watch_team(trace, s);
         (void)prn_all_heap_calls(&all);
         int64_t start = prn_now_ns();
         prony_status status = run_step(plan, s, error);
@@ -184,6 +195,15 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
         PRN_TRY(status);
     }
     return PRONY_OK;
+}
+
+static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    if (!trace->shares) return run_stamped(plan, trace, error);
+    memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
+    prony_status status = run_stamped(plan, trace, error);
+    prn_team_watch(NULL, 0);
+    return status;
 }
 
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)

@@ -415,6 +415,14 @@ typedef struct prony_layer_row {
     uint64_t count; /* what the preset's tool says of it */
 } prony_layer_row;
 
+/* What one thread of a team did of an operator, in the last measured run. */
+typedef struct prony_thread_share {
+    int thread;               /* 0: the one that called */
+    int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
+    int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its team several times */
+    int64_t tasks;            /* pieces of the work */
+} prony_thread_share;
+
 /* One executed kernel. */
 typedef struct prony_operator_row {
     uint32_t index;
@@ -436,6 +444,8 @@ typedef struct prony_operator_row {
     bool traced;                 /* the three below are set */
     int worker;                  /* that executed it in the last measured run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
+    const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran alone */
+    size_t team_count;
 } prony_operator_row;
 
 typedef struct prony_totals {
@@ -523,8 +533,12 @@ typedef struct prony_profile_options {
     prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
     prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
     void *phase_user;
+    bool trace_threads; /* each thread's part of each operator in the last run, for PRONY_FORMAT_TRACE: two more looks at
+                           the clock per thread and operator */
+    bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
+                           time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
 } prony_profile_options;
-#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0}
+#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false}
 
 /* Runs the session repeatedly on its bound inputs and reports. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
@@ -876,7 +890,14 @@ PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute(const prony_metrics 
 /* `values` has prony_metrics_count entries; each function is called once. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_compute_all(const prony_metrics *metrics, const prony_report *report,
                                                                 prony_metric_value *values, prony_error *error);
-/* A line per known metric; `detailed`: all of them, with key, direction and description. */
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON ("prony.metrics/1"), of the metrics that `keys` names, comma-separated (NULL: all).
+ * Text: a line per known metric with its key; `detailed`: all of them, with direction and description. Colour and width
+ * count. */
+PRONY_API PRONY_MUST_USE prony_status prony_metrics_write(const prony_metrics *metrics, const prony_report *report,
+                                                          const char *keys, bool detailed, prony_format format,
+                                                          const prony_write_options *options, prony_write_fn write,
+                                                          void *user, prony_error *error);
+/* As text of all, 100 columns wide. */
 PRONY_API PRONY_MUST_USE prony_status prony_metrics_print(const prony_metrics *metrics, const prony_report *report,
                                                           bool detailed, prony_write_fn write, void *user,
                                                           prony_error *error);

@@ -1,8 +1,11 @@
-/* A comparison in memory; between comparison.c, which judges, and comparison_write.c. */
+/* A comparison in memory; between comparison*.c, which judge, and comparison_write.c. */
 #ifndef PRN_PROFILER_COMPARISON_H
 #define PRN_PROFILER_COMPARISON_H
 
 #include "profiler/report.h"
+#include "profiler/significance.h"
+
+#define PRN_COMPARE_ALPHA 0.05
 
 /* What is shown of a side. */
 typedef struct prn_compare_side {
@@ -27,6 +30,29 @@ struct prony_comparison {
     size_t note_count;
     size_t regressions;
 };
+
+/* While it is made. */
+typedef struct prn_comparing {
+    prony_comparison *out;
+    const prony_report *report[2];
+    const prony_metrics *metrics;
+    double noise;
+    const char *keys; /* NULL: all */
+    bool sampled;     /* both have latencies: `intervals` are set */
+    double intervals[PRN_STATISTIC_COUNT][2];
+    prony_error *error;
+} prn_comparing;
+
+/* `low` and `high` are the ends of what the ratio may be. */
+prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);
+/* By layer, or by type. */
+prony_status prn_compare_parts(prn_comparing *c, bool types);
+prony_status prn_compare_notes(prn_comparing *c);
+
+static inline const char *prn_text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
 
 /* "~", "better", "worse", "" for none. */
 const char *prn_verdict_mark(prony_verdict verdict);

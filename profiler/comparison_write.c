@@ -2,6 +2,7 @@
 #include "profiler/comparison.h"
 
 #include "profiler/json_write.h"
+#include "profiler/metrics.h"
 #include "profiler/number_text.h"
 #include "profiler/text_out.h"
 
@@ -309,17 +310,12 @@ static void json_side(prn_json *json, const char *key, const prn_compare_side *s
 
 static void json_metric(prn_json *json, const prony_compare_metric *row)
 {
-    static const char *const directions[] = {"smaller", "none", "larger"};
     const prony_metric *m = row->first.metric;
     prn_json_open(json, NULL, '{', false);
     prn_json_string(json, "key", m->key);
     prn_json_string(json, "name", m->name);
-    prn_json_string(json, "unit",
-                    m->scale == PRONY_SCALE_TIME      ? "ns"
-                    : m->scale == PRONY_SCALE_PERCENT ? "fraction"
-                    : m->scale == PRONY_SCALE_BINARY  ? "B"
-                                                      : m->unit);
-    prn_json_string(json, "better", directions[m->direction - PRONY_SMALLER_IS_BETTER]);
+    prn_json_string(json, "unit", prn_metric_unit(m));
+    prn_json_string(json, "better", prn_direction_name(m->direction));
     prn_json_double(json, "a", row->first.value);
     prn_json_double(json, "b", row->second.value);
     prn_json_double(json, "difference", row->difference);

@@ -63,9 +63,9 @@ static bool fvcore_resize(const prn_count_node *node, __int128 *out)
 
 static bool thop_resize(const prn_count_node *node, __int128 *out)
 {
-    static const int linear_per_element[] = {[3] = 5, [4] = 11, [5] = 31};
+    static const int linear_per_element[] = {[3] = 5, [4] = 11}; /* the hook refuses trilinear */
     int64_t mode = fact(node, "mode", -1), per_element = 1;
-    if (mode == LINEAR) per_element = node->rank >= 3 && node->rank <= 5 ? linear_per_element[node->rank] : 0;
+    if (mode == LINEAR) per_element = node->rank == 3 || node->rank == 4 ? linear_per_element[node->rank] : 0;
     if (mode == CUBIC) per_element = 224 + 35;
     *out = (__int128)node->outputs * per_element;
     return mode >= NEAREST && mode <= CUBIC && per_element > 0;
@@ -115,14 +115,26 @@ static bool deepspeed_recurrent(const prn_count_node *node, __int128 *out)
     return true;
 }
 
-static bool onnx_tool_lstm(const prn_count_node *node, __int128 *out)
+/* The gates' own arithmetic counts once, however many directions there are. */
+static bool onnx_tool_recurrent(const prn_count_node *node, __int128 *out)
 {
     recurrence r;
     if (!recurrence_of(node, &r, out)) return true;
-    __int128 weights = (__int128)r.directions * 4 * r.hidden * (r.input + r.hidden);
-    __int128 biases = r.bias ? (__int128)r.directions * 8 * r.hidden : 0;
-    *out = (weights + biases) * r.steps_batch + (__int128)180 * r.steps_batch * r.hidden;
-    return true;
+    __int128 weights = (__int128)r.directions * r.gates * r.hidden * (r.input + r.hidden);
+    __int128 biases = r.bias ? (__int128)r.directions * 2 * r.gates * r.hidden : 0;
+    *out = (weights + biases) * r.steps_batch + (__int128)(r.gates == 4 ? 180 : 110) * r.steps_batch * r.hidden;
+    return r.gates == 3 || r.gates == 4;
+}
+
+/* As if each output had all of the kernel's taps, of the channels that the weight's second dimension tells. */
+static bool onnx_tool_transposed(const prn_count_node *node, __int128 *out)
+{
+    int64_t groups = fact(node, "groups", 1), channels = fact(node, "out_channels", 0);
+    int64_t volume = fact(node, "kernel_volume", 1);
+    *out = too_large;
+    if (channels <= INT32_MAX && volume <= INT32_MAX)
+        *out = (__int128)node->outputs * (channels / (groups > 0 ? groups : 1) * volume + (fact(node, "bias", 0) > 0));
+    return channels > 0;
 }
 
 /* 8 T B H (in + H + 3.875) for an LSTM with biases, 2.875 without; 6 and 3.5, 2.5 for a GRU. */
@@ -198,7 +210,8 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
     X("Exp Pow", "32o", COUNT(.outputs = 32))                                                                          \
     X("Log", "43o", COUNT(.outputs = 43))                                                                              \
     X("Sqrt", "24o", COUNT(.outputs = 24))                                                                             \
-    X("LSTM", "(W + R + B) batch T + 180 batch T H", .special = onnx_tool_lstm)
+    X("ConvTranspose", "o (Cout / g) K, + o with bias", .special = onnx_tool_transposed)                               \
+    X("LSTM GRU", "(W + R + B) batch T + 180 batch T H, GRU 110 batch T H", .special = onnx_tool_recurrent)
 
 #define MODULEPROFILER(X)                                                                                              \
     X(CONVOLUTIONS, "2M, - o without bias", COUNT(.macs = 2, .outputs_unbiased = -1))                                  \
@@ -231,7 +244,7 @@ static bool thop_recurrent(const prn_count_node *node, __int128 *out)
     X("Relu Clip LeakyRelu PRelu MaxPool GlobalMaxPool", "0", COUNT(.macs = 0))                                        \
     X("AveragePool", "o", COUNT(.outputs = 1))                                                                         \
     X("GlobalAveragePool", "n + o", COUNT(.inputs = 1, .outputs = 1))                                                  \
-    X("Resize Upsample", "o nearest, 5o linear, 11o bilinear, 31o trilinear, 259o cubic", .special = thop_resize)      \
+    X("Resize Upsample", "o nearest, 5o linear, 11o bilinear, 259o cubic", .special = thop_resize)      \
     X("LSTM GRU RNN", "T B per gate H (in + H) + H, + 2H with bias; + 4H (LSTM, GRU)", .special = thop_recurrent)
 
 #define TORCH(X)                                                                                                       \
@@ -272,12 +285,14 @@ static const prn_count_table tables[] = {
            "2 per MAC, less one addition per output without bias; functional products, transposed convolutions, GELU and "
            "elementwise operators are not counted",
            moduleprofiler, true),
-    PRESET("thop", "thop vision/basic_hooks.py, rnn_hooks.py", "unpinned",
+    PRESET("thop", "thop vision/basic_hooks.py, vision/calc_func.py, rnn_hooks.py", "9e106f3, 8f115d4, 0afd8aa",
            "1 per MAC; hooks see modules only: functional products and elementwise operators are not counted", thop, true),
-    PRESET("torch", "torch/utils/flop_counter.py", "unpinned",
+    PRESET("torch", "torch/utils/flop_counter.py", "0140b62",
            "2 per MAC over matrix products, convolutions and attention; nothing else", torch, true),
-    PRESET("deeplite", "deeplite-profiler", "unpinned",
-           "MACs of convolutions and linear layers, and 2 per output of a BatchNorm; nothing else", deeplite, true),
+    PRESET("deeplite", "deeplite-profiler thirdparty/ptflops.py", "188f96d",
+           "MACs of convolutions and linear layers, without their biases, and 2 per output of a BatchNorm; activations, "
+           "pools and resizing as functions, which its hooks do not see",
+           deeplite, true),
 };
 
 size_t prony_count_preset_count(void)

@@ -61,6 +61,19 @@ prony_metric_value prn_metric_value_of(const prony_metric *metric, double value)
     return out;
 }
 
+const char *prn_metric_unit(const prony_metric *metric)
+{
+    return metric->scale == PRONY_SCALE_TIME      ? "ns"
+           : metric->scale == PRONY_SCALE_PERCENT ? "fraction"
+           : metric->scale == PRONY_SCALE_BINARY  ? "B"
+                                                  : metric->unit;
+}
+
+const char *prn_direction_name(prony_direction direction)
+{
+    return direction == PRONY_SMALLER_IS_BETTER ? "smaller" : direction == PRONY_LARGER_IS_BETTER ? "larger" : "none";
+}
+
 /* ---- from text ---- */
 
 typedef struct prefix {

@@ -2,8 +2,6 @@
  * added; an overridden built-in metric keeps its place. The registry owns copies of all definitions. */
 #include "profiler/metrics.h"
 
-#include "profiler/text_out.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +152,29 @@ bool prn_metrics_is_builtin(const prony_metrics *metrics, size_t index)
     return index < metrics->count && metrics->entries[index]->builtin;
 }
 
+bool prn_metrics_named(const char *keys, const char *key)
+{
+    if (!keys) return true;
+    for (const char *at = keys; *at; at += strspn(at, ",")) {
+        size_t length = strcspn(at, ",");
+        if (length == strlen(key) && strncmp(at, key, length) == 0) return true;
+        at += length;
+    }
+    return false;
+}
+
+prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *keys, prony_error *error)
+{
+    for (const char *at = keys; at && *at; at += strspn(at, ",")) {
+        char key[64];
+        size_t length = strcspn(at, ",");
+        snprintf(key, sizeof key, "%.*s", length < sizeof key ? (int)length : (int)sizeof key - 1, at);
+        if (!find(metrics, key)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s\"", key);
+        at += length;
+    }
+    return PRONY_OK;
+}
+
 /* ---- computing ---- */
 
 static prony_status run_group(const metric_group *group, const prony_report *report, double *values, prony_error *error)
@@ -209,47 +230,5 @@ prony_status prony_metrics_compute_all(const prony_metrics *metrics, const prony
     }
     prn_free(computed);
     prn_free(begin);
-    return status;
-}
-
-/* ---- printing ---- */
-
-static const char *direction_text(prony_direction direction)
-{
-    return direction == PRONY_SMALLER_IS_BETTER  ? "smaller is better"
-           : direction == PRONY_LARGER_IS_BETTER ? "larger is better"
-                                                 : "neither way is better";
-}
-
-static void print_value(prn_text *text, const prony_metric_value *v, bool detailed)
-{
-    const prony_metric *m = v->metric;
-    if (!detailed && !v->known) return;
-    prn_text_put(text, PRN_STYLE_PLAIN, m->name);
-    prn_text_to(text, 28);
-    prn_text_putf(text, v->known ? PRN_STYLE_BOLD : PRN_STYLE_DIM, "%18s", v->text);
-    prn_text_line(text);
-    if (!detailed) return;
-    char line[600];
-    snprintf(line, sizeof line, "%.60s: %.300s; %s", m->key, m->description, direction_text(m->direction));
-    prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
-}
-
-prony_status prony_metrics_print(const prony_metrics *metrics, const prony_report *report, bool detailed,
-                                 prony_write_fn write, void *user, prony_error *error)
-{
-    if (!metrics || !report || !write)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metrics_print: an argument is NULL");
-    prony_metric_value *values = prn_calloc(metrics->count + 1, sizeof *values);
-    prn_text *text = prn_alloc(sizeof *text);
-    prony_status status =
-        values && text ? prony_metrics_compute_all(metrics, report, values, error) : prn_no_memory(error);
-    if (status == PRONY_OK) {
-        prn_text_begin(text, 100, false, write, user, error);
-        for (size_t i = 0; i < metrics->count; i++) print_value(text, &values[i], detailed);
-        status = prn_text_end(text);
-    }
-    prn_free(values);
-    prn_free(text);
     return status;
 }

@@ -247,6 +247,11 @@ static double coverage(const prony_report *r)
     return prn_report_stamped(r) ? r->time_share : NAN;
 }
 
+static double profiling_cost(const prony_report *r)
+{
+    return prn_report_stamped(r) && r->cost.pairs ? r->cost.share : NAN;
+}
+
 static double overhead(const prony_report *r)
 {
     return prn_report_stamped(r) ? r->overhead_share : NAN;
@@ -366,6 +371,8 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(postprocess_time, "Postprocessing", "after each run, median", "", TIME, LESS),
     METRIC(end_to_end, "End to end", "preprocessing, run and postprocessing, median", "", TIME, LESS),
     METRIC(coverage, "Time inside operators", "of the runs' wall time", "", PERCENT, MORE),
-    METRIC(overhead, "Profiler overhead", "of the runs' wall time", "", PERCENT, LESS),
+    METRIC(profiling_cost, "Profiling costs", "latency with profiling over without it, less one, by pairs of runs", "",
+           PERCENT, LESS),
+    METRIC(overhead, "Profiler overhead", "of the runs' wall time, reckoned from the cost of an event", "", PERCENT, LESS),
 };
 const size_t prn_metric_builtin_count = sizeof prn_metric_builtins / sizeof prn_metric_builtins[0];

@@ -94,6 +94,13 @@ typedef struct prn_report_roof {
     const char *method; /* how they were measured; may be NULL */
 } prn_report_roof;
 
+/* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
+typedef struct prn_report_cost {
+    uint64_t pairs;
+    int64_t on_ns, off_ns; /* medians */
+    double share, share_ci95[2]; /* median of the pairs' differences, over off_ns */
+} prn_report_cost;
+
 struct prony_report {
     prn_pool pool;
     prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
@@ -116,7 +123,8 @@ struct prony_report {
     const int64_t *core_times_ns;
     size_t core_points;
     double time_share; /* of wall time inside operators; negative: no stamps were taken */
-    double overhead_ns_per_event, overhead_share;
+    double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
+    prn_report_cost cost;                         /* measured */
     uint64_t dropped_events;
 
     bool has_memory;

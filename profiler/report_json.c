@@ -1,4 +1,4 @@
-/* The report as JSON, schema "prony.report/1". docs/report.md says what every key means, docs/report.schema.json is the
+/* The report as JSON, schema "prony.report/1". docs/report.md says what every key means, docs/schemas/report.schema.json is the
  * machine-readable form; a test holds the three together.
  *
  * A key is left out where its value is unknown or was not measured; null says that there is no such value here.
@@ -403,6 +403,20 @@ static void write_coverage(prn_json *j, const prony_report *r)
     prn_json_close(j, '}');
 }
 
+static void write_cost(prn_json *j, const prn_report_cost *cost)
+{
+    prn_json_open(j, "paired", '{', true);
+    prn_json_uint(j, "pairs", cost->pairs);
+    prn_json_int(j, "on_ns", cost->on_ns);
+    prn_json_int(j, "off_ns", cost->off_ns);
+    prn_json_double(j, "share", cost->share);
+    prn_json_open(j, "share_ci95", '[', true);
+    prn_json_double(j, NULL, cost->share_ci95[0]);
+    prn_json_double(j, NULL, cost->share_ci95[1]);
+    prn_json_close(j, ']');
+    prn_json_close(j, '}');
+}
+
 static void write_trust(prn_json *j, const prony_report *r)
 {
     write_coverage(j, r);
@@ -411,6 +425,7 @@ static void write_trust(prn_json *j, const prony_report *r)
         prn_json_double(j, "ns_per_event", r->overhead_ns_per_event);
         prn_json_double(j, "share", r->overhead_share);
         prn_json_uint(j, "dropped_events", r->dropped_events);
+        if (r->cost.pairs) write_cost(j, &r->cost);
         prn_json_close(j, '}');
     }
     prn_json_open(j, "unsupported_operators", '[', false);

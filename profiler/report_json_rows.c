@@ -135,6 +135,22 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
     prn_json_close(j, '}');
 }
 
+static void write_team(prn_json *j, const prony_operator_row *o)
+{
+    prn_json_open(j, "team", '[', true);
+    for (size_t i = 0; i < o->team_count; i++) {
+        const prony_thread_share *share = &o->team[i];
+        prn_json_open(j, NULL, '{', true);
+        prn_json_int(j, "thread", share->thread);
+        prn_json_int(j, "start_ns", share->start_ns);
+        prn_json_int(j, "end_ns", share->end_ns);
+        prn_json_int(j, "busy_ns", share->busy_ns);
+        prn_json_int(j, "tasks", share->tasks);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
 static void write_operator(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     prn_json_open(j, NULL, '{', false);
@@ -172,6 +188,7 @@ static void write_operator(prn_json *j, const prony_report *r, const prony_opera
         prn_json_int(j, "worker", o->worker);
         prn_json_int(j, "start_ns", o->trace_start_ns);
         prn_json_int(j, "end_ns", o->trace_end_ns);
+        if (o->team_count) write_team(j, o);
         prn_json_close(j, '}');
     }
     prn_json_close(j, '}');

@@ -84,6 +84,22 @@ static void read_statistics(prn_json_reader *j, const prn_json_value *object, pr
     prn_json_get_u64(j, object, "runs", true, &t->count);
 }
 
+static void read_cost(prn_json_reader *j, const prn_json_value *overhead, prn_report_cost *cost)
+{
+    size_t count = 0;
+    const prn_json_value *paired = prn_json_get_object(j, overhead, "paired", false);
+    if (!paired) return;
+    prn_json_get_u64(j, paired, "pairs", true, &cost->pairs);
+    prn_json_get_i64(j, paired, "on_ns", true, &cost->on_ns);
+    prn_json_get_i64(j, paired, "off_ns", true, &cost->off_ns);
+    prn_json_get_double(j, paired, "share", true, &cost->share);
+    const prn_json_value *interval = prn_json_get_array(j, paired, "share_ci95", true, &count);
+    if (interval && count != 2) prn_json_bad(j, "share_ci95", "two ends are expected, and %zu found", count);
+    if (!interval || count != 2) return;
+    prn_json_element_double(j, prn_json_first(interval), "share_ci95", &cost->share_ci95[0]);
+    prn_json_element_double(j, prn_json_next(prn_json_first(interval)), "share_ci95", &cost->share_ci95[1]);
+}
+
 static void read_latency(prn_json_reader *j, const prn_json_value *root, prony_report *r)
 {
     const prn_json_value *latency = prn_json_get_object(j, root, "latency_ns", false);
@@ -252,6 +268,7 @@ static void read_trust(prn_json_reader *j, const prn_json_value *root, prony_rep
         prn_json_get_double(j, overhead, "ns_per_event", true, &r->overhead_ns_per_event);
         prn_json_get_double(j, overhead, "share", true, &r->overhead_share);
         prn_json_get_u64(j, overhead, "dropped_events", true, &r->dropped_events);
+        read_cost(j, overhead, &r->cost);
     }
     prn_read_enter(j, "");
     prn_read_strings(j, root, "unsupported_operators", &r->unsupported, &r->unsupported_count);

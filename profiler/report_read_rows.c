@@ -3,6 +3,7 @@
 #include "profiler/report_read.h"
 
 #include "base/shape.h"
+#include "base/team.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,23 @@ static void read_layer(prn_report_reader *reader, const prn_json_value *object, 
         prn_json_bad(j, "sources", "%zu sources of %zu inputs", sources, l->input_count);
 }
 
+static void read_team(prn_json_reader *j, const prn_json_value *trace, prony_operator_row *o)
+{
+    const prn_json_value *array = prn_json_get_array(j, trace, "team", false, &o->team_count);
+    prony_thread_share *team = prn_json_room(j, o->team_count, sizeof *team), *share = team;
+    for (const prn_json_value *e = prn_json_first(array); team && e; e = prn_json_next(e), share++) {
+        if (!prn_json_element_is_object(j, e, "team")) return;
+        prn_json_get_int(j, e, "thread", true, &share->thread);
+        prn_json_get_i64(j, e, "start_ns", true, &share->start_ns);
+        prn_json_get_i64(j, e, "end_ns", true, &share->end_ns);
+        prn_json_get_i64(j, e, "busy_ns", true, &share->busy_ns);
+        prn_json_get_i64(j, e, "tasks", true, &share->tasks);
+        if (share->thread < 0 || share->thread >= PRN_MOST_THREADS)
+            prn_json_bad(j, "thread", "%d is no thread of a team", share->thread);
+    }
+    o->team = o->team_count ? team : NULL;
+}
+
 static void read_operator(prn_report_reader *reader, const prn_json_value *object, prony_operator_row *o)
 {
     prn_json_reader *j = &reader->json;
@@ -165,8 +183,10 @@ static void read_operator(prn_report_reader *reader, const prn_json_value *objec
     if (!trace) return;
     o->traced = true;
     prn_json_get_int(j, trace, "worker", true, &o->worker);
+    if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "%d is no worker", o->worker);
     prn_json_get_i64(j, trace, "start_ns", true, &o->trace_start_ns);
     prn_json_get_i64(j, trace, "end_ns", true, &o->trace_end_ns);
+    read_team(j, trace, o);
 }
 
 static void read_module(prn_report_reader *reader, const prn_json_value *object, prn_module_row *m)

@@ -371,13 +371,28 @@ static void put_memory(prn_text *text, const prony_report *r)
     put_pairs(text, &list);
 }
 
+/* Measured, where it was; else reckoned from the cost of an event. */
+static void add_cost(pair_list *list, const prony_report *r)
+{
+    const prn_report_cost *c = &r->cost;
+    prn_number_text share, low, high;
+    if (!c->pairs) {
+        add_percent(list, "profiler overhead", r->overhead_share)->style =
+            r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+        return;
+    }
+    prn_pair *pair = add_pair(list, "profiling costs");
+    snprintf(pair->value, sizeof pair->value, "%s %% (%s..%s)", prn_number_fixed(share, c->share * 100, 2),
+             prn_number_fixed(low, c->share_ci95[0] * 100, 1), prn_number_fixed(high, c->share_ci95[1] * 100, 1));
+    pair->style = c->share_ci95[0] <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+}
+
 static void add_profiler(pair_list *list, const prony_report *r)
 {
     prn_number_text number;
     add_percent(list, "time inside operators", r->time_share)->style =
         r->time_share >= 0.97 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-    add_percent(list, "profiler overhead", r->overhead_share)->style =
-        r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
+    add_cost(list, r);
     snprintf(add_pair(list, "cost of one event")->value, sizeof list->items[0].value, "%s ns",
              prn_number_fixed(number, r->overhead_ns_per_event, 1));
     if (!r->dropped_events) return;

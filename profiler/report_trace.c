@@ -1,12 +1,19 @@
 /* The last measured run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one
  * track for the run, one per worker with its operators, one per worker with the layers that each operator stands for
- * (an operator's time is shared among them by analytic cost, and marked as attributed), and a counter with the arena's
- * live bytes. A flow leads from each layer to its operator. Reads the report only.
+ * (an operator's time is shared among them by analytic cost, and marked as attributed), where threads were traced one per
+ * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A flow
+ * leads from each layer to its operator. Reads the report only.
  */
+#include "base/team.h"
 #include "profiler/json_write.h"
 #include "profiler/report.h"
 
-enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, PROCESS = 1 };
+enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
+
+static int team_track(int worker, int thread)
+{
+    return TEAM_TRACK + worker * PRN_MOST_THREADS + thread;
+}
 
 static void open_event(prn_json *j, const char *phase, const char *name, int track)
 {
@@ -38,7 +45,26 @@ static void name_track(prn_json *j, const char *what, const char *name, int trac
     prn_json_close(j, '}');
 }
 
-static void name_tracks(prn_json *j, const prony_report *r, prn_pool *pool)
+/* The most threads of a team that took part in something; 0: threads were not traced. */
+static int team_size(const prony_report *r)
+{
+    int threads = 0;
+    for (size_t i = 0; i < r->operator_count; i++)
+        for (size_t t = 0; t < r->operators[i].team_count; t++)
+            if (r->operators[i].team[t].thread >= threads) threads = r->operators[i].team[t].thread + 1;
+    return threads;
+}
+
+static void name_team(prn_json *j, int worker, int threads, prn_pool *pool)
+{
+    for (int t = 0; t < threads; t++) {
+        const char *name = prn_pool_printf(pool, t ? "worker %d: thread %d" : "worker %d: thread %d (its own)", worker, t);
+        if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+        name_track(j, "thread_name", name ? name : "", team_track(worker, t), TEAM_ORDER + t);
+    }
+}
+
+static void name_tracks(prn_json *j, const prony_report *r, int threads, prn_pool *pool)
 {
     int workers = 0;
     for (size_t i = 0; i < r->operator_count; i++)
@@ -53,6 +79,7 @@ static void name_tracks(prn_json *j, const prony_report *r, prn_pool *pool)
         if ((!operators || !layers) && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
         name_track(j, "thread_name", operators ? operators : "", WORKER_TRACK + w, 1 + 2 * w);
         name_track(j, "thread_name", layers ? layers : "", LAYER_TRACK + w, 2 + 2 * w);
+        name_team(j, w, threads, pool);
     }
 }
 
@@ -96,6 +123,31 @@ static void put_operator(prn_json *j, const prony_operator_row *o)
     prn_json_uint(j, "scratch_bytes", o->scratch_bytes);
     prn_json_close(j, '}');
     prn_json_close(j, '}');
+}
+
+/* What each thread did of the operator. The caller's own thread alone did what no team took part in. */
+static void put_team(prn_json *j, const prony_operator_row *o)
+{
+    const prony_thread_share alone = {0, o->trace_start_ns, o->trace_end_ns, o->trace_end_ns - o->trace_start_ns, 0};
+    const prony_thread_share *team = o->team_count ? o->team : &alone;
+    double took = (double)(o->trace_end_ns - o->trace_start_ns);
+    for (size_t t = 0; t < (o->team_count ? o->team_count : 1); t++) {
+        open_event(j, "X", o->name, team_track(o->worker, team[t].thread));
+        prn_json_string(j, "cat", "thread");
+        put_us(j, "ts", team[t].start_ns);
+        put_us(j, "dur", team[t].end_ns - team[t].start_ns);
+        prn_json_open(j, "args", '{', true);
+        prn_json_uint(j, "operator", o->index);
+        prn_json_string(j, "op", o->op);
+        prn_json_int(j, "busy_ns", team[t].busy_ns);
+        if (took > 0) prn_json_double(j, "busy_share", (double)team[t].busy_ns / took);
+        if (o->team_count)
+            prn_json_int(j, "tasks", team[t].tasks);
+        else
+            prn_json_bool(j, "alone", true);
+        prn_json_close(j, '}');
+        prn_json_close(j, '}');
+    }
 }
 
 static void put_flow(prn_json *j, const char *phase, const prony_layer_row *layer, int track, int64_t ns)
@@ -167,11 +219,13 @@ static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
 static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
 {
     int64_t run_end = r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
+    bool threads = team_size(r) > 0;
     put_run(j, r, run_end > last_end ? run_end : last_end);
     for (size_t i = 0; i < r->operator_count; i++) {
         if (!r->operators[i].traced) continue;
         put_operator(j, &r->operators[i]);
         put_layers(j, r, &r->operators[i]);
+        if (threads) put_team(j, &r->operators[i]);
     }
     for (size_t i = 0; i < r->memory.timeline_count; i++) {
         const prony_memory_point *p = &r->memory.timeline[i];
@@ -202,7 +256,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     prn_json_string(j, "prony_version", PRONY_VERSION);
     prn_json_close(j, '}');
     prn_json_open(j, "traceEvents", '[', false);
-    name_tracks(j, r, &pool);
+    name_tracks(j, r, team_size(r), &pool);
     put_events(j, r, last_end);
     prn_json_close(j, ']');
     prn_json_close(j, '}');

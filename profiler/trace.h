@@ -3,8 +3,9 @@
 #ifndef PRN_PROFILER_TRACE_H
 #define PRN_PROFILER_TRACE_H
 
+#include "base/team.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 typedef struct prn_event {
     int64_t start_ns, end_ns; /* its own two stamps; never shared with a neighbour */
@@ -17,6 +18,9 @@ typedef struct prn_trace {
     prn_event *events;
     size_t capacity, count;
     uint64_t dropped; /* events that found no room */
+    prn_team_share *shares; /* [share_steps][members]: each thread's part of each operator; NULL: not asked for */
+    size_t share_steps;
+    int members;
 } prn_trace;
 
 #endif

@@ -202,6 +202,7 @@ class Forms(unittest.TestCase):
         operators = {e["args"]["operator"]: e for e in events if e.get("cat") == "operator"}
         layers = {e["args"]["layer"]: e for e in events if e.get("cat") == "layer"}
         self.assertEqual(set(operators), {o["index"] for o in report["operators"]})
+        self.check_threads(events, operators, report)
         self.assertEqual(set(layers), {layer for o in report["operators"] for layer in o["layers"]})
         self.assertEqual(set(flows["s"]), set(layers))
         for o in report["operators"]:
@@ -213,6 +214,47 @@ class Forms(unittest.TestCase):
         self.assertAlmostEqual(whole["dur"] * 1000, report["latency_ns"]["samples"][-1], 3)
         live = [e for e in events if e["ph"] == "C"]
         self.assertEqual(max(e["args"]["live_bytes"] for e in live), max(p["live_bytes"] for p in report["memory"]["timeline"]))
+
+    def check_threads(self, events, operators, report):
+        """Each thread's part of each operator lies within it, as the report says."""
+        names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+        parts = {}
+        for e in events:
+            if e.get("cat") == "thread":
+                parts.setdefault(e["args"]["operator"], []).append(e)
+        if not any("team" in o["trace"] for o in report["operators"]):  # too small for teams
+            self.assertEqual(parts, {})
+            return
+        self.assertEqual(set(parts), set(operators))
+        for o in report["operators"]:
+            whole, team = operators[o["index"]], o["trace"].get("team", [])
+            self.assertEqual(len(parts[o["index"]]), max(1, len(team)))
+            self.assertEqual(len({e["tid"] for e in parts[o["index"]]}), len(parts[o["index"]]))
+            for e in parts[o["index"]]:
+                self.assertEqual(e["name"], o["name"])
+                self.assertGreaterEqual(e["ts"] + 1e-6, whole["ts"])
+                self.assertLessEqual(e["ts"] + e["dur"], whole["ts"] + whole["dur"] + 1e-6)
+                self.assertLessEqual(e["args"]["busy_ns"], e["dur"] * 1000 + 1e-3)
+            for e, share in zip(parts[o["index"]], team):
+                self.assertIn(": thread %d" % share["thread"], names[e["tid"]])
+                self.assertAlmostEqual(e["ts"] * 1000, share["start_ns"], 3)
+                self.assertEqual((e["args"]["busy_ns"], e["args"]["tasks"]), (share["busy_ns"], share["tasks"]))
+
+    def test_threads_are_traced_only_where_a_trace_is_asked_for(self):
+        def teams(*arguments):
+            code, out, error = run("profile", "-b", 64, "-r", 5, "-w", 1, "-x", 2, "-q", "--memory", "--json", self.path("teams.json"), *arguments)
+            self.assertEqual((code, out), (DONE, ""), error)
+            return [o["trace"]["team"] for o in json.loads(read(self.path("teams.json")))["operators"] if "team" in o["trace"]]
+        self.assertEqual(teams(), [])
+        shares = teams("--trace", self.path("teams_trace.json"))
+        self.assertTrue(shares and all(0 <= s["thread"] < 2 and s["tasks"] > 0 for team in shares for s in team))
+        trace, report = json.loads(read(self.path("teams_trace.json"))), json.loads(read(self.path("teams.json")))
+        self.check_trace(trace, report)
+        self.assertIn("worker 0: thread 0 (its own)", {e["args"].get("name") for e in trace["traceEvents"] if e["ph"] == "M"})
+        # What was saved can be traced again.
+        code, _, error = run("inspect", self.path("teams.json"), "-q", "--trace", self.path("again.json"))
+        self.assertEqual(code, DONE, error)
+        self.assertEqual(read(self.path("again.json")), read(self.path("teams_trace.json")))
 
     def test_trace(self):
         for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):

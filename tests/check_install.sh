@@ -10,7 +10,8 @@ mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 model=$root/models/digits.onnx
 
-for file in include/prony.h "$libdir/libprony.so" "$libdir/libprony.a" "$libdir/pkgconfig/prony.pc" bin/prony; do
+for file in include/prony.h "$libdir/libprony.so" "$libdir/libprony.a" "$libdir/pkgconfig/prony.pc" bin/prony share/prony/schemas/report.schema.json \
+            share/prony/schemas/matrix.schema.json; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 soname=$(readelf -d "$prefix/$libdir/libprony.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')

@@ -173,6 +173,7 @@ static void sample_fill_times(prony_report *r)
     r->cpu = (prn_report_cpu){0.97, 660000000, 12000000, 3, 41, 0, 0, 12, 0};
     r->overhead_ns_per_event = 46.5;
     r->overhead_share = 0.0011;
+    r->cost = (prn_report_cost){40, 1810000, 1800000, 0.004, {-0.001, 0.009}};
     r->phases = (prn_report_phases){1200345, 340000, 210000, 5400000, 9100000};
     r->has_evaluation = true;
     r->evaluation_metric = "accuracy";
@@ -217,6 +218,9 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5"};
     r->operators[0].traced = true;
     r->operators[0].trace_end_ns = 1800000;
+    static const prony_thread_share team[] = {{0, 1000, 1700000, 1690000, 5}, {1, 2000, 1750000, 1700000, 7}};
+    r->operators[0].team = team;
+    r->operators[0].team_count = 2;
 }
 
 /* measured false: what `inspect` makes. The caller releases r->pool. */

@@ -14,9 +14,9 @@ import statistics
 import sys
 import unittest
 
+import command_case
 import onnx_bytes as ob
-import test_command
-from test_command import DONE, FAILED, USAGE, VERDICT, run
+from command_case import DONE, FAILED, USAGE, VERDICT, run
 
 MS = 1000000
 
@@ -31,7 +31,7 @@ def latencies(median_ns, spread, count=200, seed=1):
     return [round(median_ns * (1 + spread * (2 * draw.random() - 1))) for _ in range(count)]
 
 
-class Judgement(test_command.CommandTest):
+class Judgement(command_case.CommandTest):
     base = None
 
     def setUp(self):
@@ -392,7 +392,7 @@ class Judgement(test_command.CommandTest):
 
     def test_commands_of_the_ci_page(self):
         """Every command of docs/ci.md runs as it stands there, from the folder that holds the model and the baselines."""
-        with open(os.path.join(test_command.SOURCE, "docs", "ci.md"), encoding="utf-8") as file:
+        with open(os.path.join(command_case.SOURCE, "docs", "ci.md"), encoding="utf-8") as file:
             commands = [line.strip() for line in file if re.match(r" +build/prony ", line)]
         self.assertGreaterEqual(len(commands), 6)
         for folder in ("ci", "models"):
@@ -429,7 +429,4 @@ class Judgement(test_command.CommandTest):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    test_command.PRONY, test_command.SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    command_case.main()

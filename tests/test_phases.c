@@ -16,6 +16,7 @@ typedef struct service {
     int before, after, fail_at;
     int64_t batch, grow_at;
     size_t answers; /* elements of the outputs that postprocessing saw */
+    bool cost;
 } service;
 
 static void pause_ns(long ns)
@@ -58,6 +59,7 @@ static prony_status profile(prony_report **report, service *s, bool before, bool
     prony_profile_options options = PRONY_PROFILE_OPTIONS_INIT;
     options.warmup_runs = 2;
     options.runs = 12;
+    options.measure_cost = s->cost;
     options.preprocess = before ? bind : NULL;
     options.postprocess = after ? read_answer : NULL;
     options.phase_user = s;
@@ -134,6 +136,28 @@ static void phases_stand_in_the_report(void **state)
     prony_report_release(report);
 }
 
+static void the_cost_of_profiling_is_measured_beside(void **state)
+{
+    (void)state;
+    service s = {.batch = 1, .cost = true};
+    prony_error error = {0};
+    prony_report *report = NULL;
+    prony_metrics *metrics = NULL;
+    prony_metric_value value;
+    if (profile(&report, &s, true, true, &error) != PRONY_OK) fail_msg("%s", error.message);
+    assert_int_equal(s.before, 1 + 2 + 2 * 11 + 12); /* eleven pairs; the runs that count are as many as were asked for */
+    assert_int_equal(prony_report_latency(report)->count, 12);
+    char *text = json(report);
+    assert_int_equal(number_of(text, "\"pairs\": "), 11);
+    assert_true(number_of(text, "\"on_ns\": ") > 0 && number_of(text, "\"off_ns\": ") > 0);
+    assert_int_equal(prony_metrics_create(&metrics, &error), PRONY_OK);
+    assert_int_equal(prony_metrics_compute(metrics, report, "profiling_cost", &value, &error), PRONY_OK);
+    assert_true(value.known);
+    prony_metrics_release(metrics);
+    free(text);
+    prony_report_release(report);
+}
+
 static void one_phase_alone_is_enough(void **state)
 {
     (void)state;
@@ -191,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_stand_in_the_report),
+        cmocka_unit_test(the_cost_of_profiling_is_measured_beside),
         cmocka_unit_test(one_phase_alone_is_enough),
         cmocka_unit_test(without_phases_there_is_no_end_to_end),
         cmocka_unit_test(a_failing_phase_ends_the_profile),

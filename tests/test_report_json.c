@@ -1,4 +1,4 @@
-/* The JSON report, read back with cJSON: its keys are those of docs/report.schema.json and docs/report.md, its numbers
+/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/report.md, its numbers
  * those of the report, its strings valid whatever a model is called. */
 #include "tests/sample_report.h"
 #include "tests/text_sink.h"
@@ -156,7 +156,7 @@ static void test_schema_and_documentation(void **state)
     cJSON *images = write_and_parse(&r, false);
     assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(images, "throughput"), "images_per_second"));
     r.model.inputs = &tokens;
-    cJSON *json = write_and_parse(&r, true), *schema = cJSON_Parse(read_text("report.schema.json"));
+    cJSON *json = write_and_parse(&r, true), *schema = cJSON_Parse(read_text("schemas/report.schema.json"));
     assert_non_null(schema);
     check_keys(images, schema, schema, "report");
     check_keys(json, schema, schema, "report");

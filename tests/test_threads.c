@@ -1,10 +1,12 @@
 /* The thread layer: every task once, the same pieces for every thread count, OMP_* variables without effect, callers on
  * several threads at once. Runs under ThreadSanitizer as well. */
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "base/team.h"
 #include "prony.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -20,6 +22,59 @@ static void count_task(void *argument, int64_t task)
 {
     int *runs = argument;
     runs[task]++;
+}
+
+/* Both tasks are in progress at once, so two threads take part. */
+typedef struct pair {
+    _Atomic int inside;
+    int64_t around_ns[2];
+} pair;
+
+static void no_work(void *argument, int64_t task)
+{
+    (void)argument;
+    (void)task;
+}
+
+static void pair_up(void *argument, int64_t task)
+{
+    pair *m = argument;
+    (void)task;
+    atomic_fetch_add(&m->inside, 1);
+    while (atomic_load(&m->inside) % 2) sched_yield();
+    prn_parallel_tasks(2, 5, no_work, NULL); /* part of the task */
+}
+
+static void check_share(const prn_team_share *share, const pair *m, int64_t tasks)
+{
+    assert_int_equal(share->tasks, tasks);
+    assert_true(share->start_ns >= m->around_ns[0] && share->end_ns <= m->around_ns[1]);
+    assert_true(share->busy_ns >= 0 && share->busy_ns <= share->end_ns - share->start_ns);
+}
+
+static void a_watched_team_tells_who_did_what(void **state)
+{
+    (void)state;
+    pair m = {.around_ns = {prn_now_ns()}};
+    prn_team_share shares[4] = {{0}}, none = {0};
+    prn_team_watch(shares, 3);
+    for (int i = 0; i < 10; i++) prn_parallel_tasks(2, 2, pair_up, &m);
+    m.around_ns[1] = prn_now_ns();
+    check_share(&shares[0], &m, 10);
+    check_share(&shares[1], &m, 10);
+    assert_memory_equal(&shares[2], &none, sizeof none);
+    prn_parallel_tasks(1, 7, no_work, NULL); /* alone: the caller's */
+    m.around_ns[1] = prn_now_ns();
+    check_share(&shares[0], &m, 17);
+    prn_team_watch(NULL, 0);
+    prn_parallel_tasks(2, 2, pair_up, &m);
+    prn_parallel_tasks(1, 7, no_work, NULL);
+    assert_int_equal(shares[0].tasks + shares[1].tasks, 27);
+    prn_team_watch(shares, 1); /* no room for the other one */
+    prn_parallel_tasks(2, 2, pair_up, &m);
+    prn_team_watch(NULL, 0);
+    assert_int_equal(shares[0].tasks, 18);
+    assert_int_equal(shares[1].tasks, 10);
 }
 
 static void every_task_runs_once(void **state)
@@ -230,6 +285,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_takes_no_threads_away),
+        cmocka_unit_test(a_watched_team_tells_who_did_what),
         cmocka_unit_test(every_task_runs_once),
         cmocka_unit_test(pieces_depend_on_the_problem_alone),
         cmocka_unit_test(several_callers_each_have_a_team),

@@ -227,7 +227,14 @@ function cards() {
     );
   if (report.coverage && known(report.coverage.time_share))
     card('Inside operators', percent(report.coverage.time_share), "of the runs' wall time");
-  if (report.overhead)
+  const cost = report.overhead && report.overhead.paired;
+  if (cost)
+    card(
+      'Profiling costs',
+      (cost.share * 100).toFixed(2) + ' %',
+      cost.share_ci95.map((end) => (end * 100).toFixed(1)).join(' to ') + ' % (95 %), ' + plural(cost.pairs, 'pair') + ' of runs on and off',
+    );
+  else if (report.overhead)
     card(
       'Profiler overhead',
       (report.overhead.share * 100).toFixed(2) + ' %',

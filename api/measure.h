@@ -1,0 +1,39 @@
+/* A recording of runs; measure.c fills it, measure_report.c makes the report of it. */
+#ifndef PRN_API_MEASURE_H
+#define PRN_API_MEASURE_H
+
+#include "api/core_use.h"
+#include "api/session.h"
+#include "base/machine.h"
+
+typedef struct prn_recording {
+    prony_session *session;
+    const prony_profile_options *options;
+    int64_t *latency_ns;
+    int64_t *durations_ns; /* runs x operators; NULL without stamps */
+    int64_t *sorted_ns;
+    int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
+    prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
+    const prn_plan *plan;          /* that all runs have in common */
+    size_t runs, capacity, operators;
+    int64_t warmup_runs;
+    bool warmup_detected;
+    const char *stop_reason;
+    double max_seconds;
+    prn_usage usage; /* of the measured runs */
+    prn_core_recorder cores; /* where one session has the process to itself */
+    prn_report_cost cost; /* of profiling; pairs 0: not measured */
+    int64_t wall_ns;
+    size_t turn; /* scratch of run_round: whose turn it is at this place */
+    int64_t last_run_ns; /* when the last run was entered */
+    uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
+    bool all_heap_known;
+} prn_recording;
+
+/* A run that is not recorded, with the caller's phases around it. */
+prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error);
+/* Measures what profiling costs; where a number of runs was asked for, by no more pairs of runs than that. */
+prony_status prn_recording_cost(prn_recording *r, prony_error *error);
+prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error);
+
+#endif

@@ -1,0 +1,179 @@
+/* The tables of the command line: options, subcommands with the options that each takes, and help made of both. */
+#include "bench/option_table.h"
+
+#include <string.h>
+
+const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
+                                      {"inter-op", required_argument, NULL, 'y'},
+                                      {"affinity", required_argument, NULL, OPT_AFFINITY},
+                                      {"batch", required_argument, NULL, 'b'},
+                                      {"dim", required_argument, NULL, OPT_DIM},
+                                      {"shape", required_argument, NULL, OPT_SHAPE},
+                                      {"input", required_argument, NULL, 'i'},
+                                      {"seed", required_argument, NULL, 'S'},
+                                      {"runs", required_argument, NULL, 'r'},
+                                      {"seconds", required_argument, NULL, 't'},
+                                      {"warmup", required_argument, NULL, 'w'},
+                                      {"precision", required_argument, NULL, 'p'},
+                                      {"level", required_argument, NULL, OPT_LEVEL},
+                                      {"top", required_argument, NULL, OPT_TOP},
+                                      {"sort", required_argument, NULL, OPT_SORT},
+                                      {"filter", required_argument, NULL, OPT_FILTER},
+                                      {"json", required_argument, NULL, OPT_JSON},
+                                      {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
+                                      {"memory", no_argument, NULL, OPT_MEMORY},
+                                      {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                      {"fresh", no_argument, NULL, OPT_FRESH},
+                                      {"quiet", no_argument, NULL, 'q'},
+                                      {"no-color", no_argument, NULL, OPT_NO_COLOR},
+                                      {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+                                      {"help", no_argument, NULL, 'h'},
+                                      {"version", no_argument, NULL, OPT_VERSION},
+                                      {"count", required_argument, NULL, OPT_COUNT},
+                                      {"depth", required_argument, NULL, OPT_DEPTH},
+                                      {"csv", required_argument, NULL, OPT_CSV},
+                                      {"html", required_argument, NULL, OPT_HTML},
+                                      {"latex", required_argument, NULL, OPT_LATEX},
+                                      {"trace", required_argument, NULL, OPT_TRACE},
+                                      {"folded", required_argument, NULL, OPT_FOLDED},
+                                      {"dot", required_argument, NULL, OPT_DOT},
+                                      {"svg", required_argument, NULL, OPT_SVG},
+                                      {"threshold", required_argument, NULL, OPT_THRESHOLD},
+                                      {"noise", required_argument, NULL, OPT_NOISE},
+                                      {"metrics", required_argument, NULL, OPT_METRICS},
+                                      {"detailed", no_argument, NULL, OPT_DETAILED},
+                                      {"tune", no_argument, NULL, OPT_UNBUILT},
+                                      {"scenario", required_argument, NULL, OPT_UNBUILT},
+                                      {"repeat", required_argument, NULL, OPT_UNBUILT},
+                                      {NULL, 0, NULL, 0}};
+
+static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT,
+                                    OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
+                                    OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
+static const int run_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, 0};
+static const int profile_options_list[] = {
+    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
+    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
+    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   0};
+static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
+static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
+                                      OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
+                                      OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
+static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
+static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
+static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
+static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
+static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
+
+static const command_row commands[] = {
+    {"inspect", "MODEL", "parameters, shapes, counts, memory of a model; nothing runs", 1, 1, "bxy", shape_options},
+    {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
+    {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
+     profile_options_list},
+    {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
+    {"compare", "A B", "two reports or two models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
+    {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
+    {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
+     recommend_options},
+    {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
+    {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
+    {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
+    {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
+    {NULL, NULL, NULL, 0, 0, NULL, NULL}};
+
+static const char *const later_commands[] = {"scale", "eval", NULL};
+
+/* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
+static const struct {
+    int option;
+    const char *text;
+} option_help[] = {
+    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench: also\n"
+          "                         lists in -x, -y, -b, -p: 1,2,4-8 (all combinations)\n"},
+    {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
+    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
+    {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
+    {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
+    {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
+    {'i', "  -i, --input NAME=FILE  .npy, .pb or raw; otherwise inputs are generated\n"},
+    {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
+    {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
+          "                         to 1 % or the time is up)\n"},
+    {'t', "  -t, --seconds S        time limit (default 5; machine: 2)\n"},
+    {'w', "  -w, --warmup N         runs before measuring (default: detected)\n"},
+    {'p', "  -p, --precision P      fp32\n"},
+    {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
+    {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
+    {OPT_TOP, "      --top N            rows per table\n"},
+    {OPT_SORT, "      --sort KEY         index, time, macs, madds, flops, special, int_ops,\n"
+               "                         parameters, bytes, memory, count, rate, intensity, name\n"},
+    {OPT_COUNT, "      --count PRESET     another tool's figure beside: fvcore, deepspeed,\n"
+                "                         onnx-tool, moduleprofiler, thop, torch, deeplite\n"},
+    {OPT_FILTER, "      --filter KEY=GLOB  name, op, module or kernel\n"},
+    {OPT_JSON, "      --json F           as JSON too; - is stdout, with nothing else on it\n"},
+    {OPT_CSV, "      --csv F            layers to F, other levels beside it; or as --level says\n"},
+    {OPT_HTML, "      --html F           one page with tables and charts, needs no network\n"},
+    {OPT_LATEX, "      --latex F          tables for booktabs\n"},
+    {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
+    {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
+    {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
+    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules or\n"
+              "                         graph\n"},
+    {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
+    {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
+                    "                         memory:64MiB; a missed one ends with status 3\n"},
+    {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
+    {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
+    {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
+    {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_FRESH, "      --fresh            measure again what is kept\n"},
+    {0, "  -q, --quiet            errors only\n"
+        "      --no-color         as NO_COLOR does\n"
+        "      --no-progress\n"
+        "  -h, --help             --version\n"}};
+
+bool command_takes(const command_row *command, int option)
+{
+    if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
+        return true;
+    if (option < 256) return strchr(command->letters, option) != NULL;
+    for (const int *o = command->others; *o; o++)
+        if (*o == option) return true;
+    return false;
+}
+
+void print_help(FILE *to, const command_row *command)
+{
+    if (command) {
+        fprintf(to, "usage: prony %s%s%s [options]\n%s.\n\n", command->name, *command->arguments ? " " : "",
+                command->arguments, command->summary);
+    } else {
+        fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
+        for (const command_row *c = commands; c->name; c++)
+            fprintf(to, "  %-8s %-8s %s\n", c->name, c->arguments, c->summary);
+        fprintf(to, "\n");
+    }
+    for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
+        if (!command || !option_help[i].option || command_takes(command, option_help[i].option))
+            fputs(option_help[i].text, to);
+    if (!command)
+        fprintf(to, "\nA command's own options: prony COMMAND --help\n"
+                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a verdict went against it.\n");
+}
+
+const command_row *find_command(const char *name)
+{
+    for (const command_row *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+bool is_later_command(const char *name)
+{
+    for (const char *const *later = later_commands; *later; later++)
+        if (strcmp(*later, name) == 0) return true;
+    return false;
+}

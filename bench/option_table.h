@@ -1,0 +1,68 @@
+/* Between the command line's parts: option_table.c has the tables, option_values.c reads values, options.c goes through
+ * argv. */
+#ifndef PRN_BENCH_OPTION_TABLE_H
+#define PRN_BENCH_OPTION_TABLE_H
+
+#include "bench/command.h"
+
+#include <getopt.h>
+
+/* Those with a letter are their letter. */
+enum {
+    OPT_AFFINITY = 256,
+    OPT_DIM,
+    OPT_SHAPE,
+    OPT_LEVEL,
+    OPT_TOP,
+    OPT_SORT,
+    OPT_FILTER,
+    OPT_JSON,
+    OPT_OUTPUT_DIR,
+    OPT_MEMORY,
+    OPT_COUNT,
+    OPT_DEPTH,
+    OPT_CSV,
+    OPT_HTML,
+    OPT_LATEX,
+    OPT_TRACE,
+    OPT_FOLDED,
+    OPT_DOT,
+    OPT_SVG,
+    OPT_NO_COLOR,
+    OPT_NO_PROGRESS,
+    OPT_NO_REWRITES,
+    OPT_FRESH,
+    OPT_THRESHOLD,
+    OPT_NOISE,
+    OPT_METRICS,
+    OPT_DETAILED,
+    OPT_VERSION,
+    OPT_UNBUILT
+};
+
+/* Which options a subcommand takes; -x … -h are written as their letters. */
+typedef struct command_row {
+    const char *name, *arguments, *summary;
+    int min_arguments, max_arguments;
+    const char *letters;
+    const int *others; /* ends with 0 */
+} command_row;
+
+extern const struct option long_options[];
+
+/* NULL: there is none of that name. */
+const command_row *find_command(const char *name);
+/* Named in the interface, and not built yet. */
+bool is_later_command(const char *name);
+bool command_takes(const command_row *command, int option);
+/* Of one subcommand, or of all (NULL). */
+void print_help(FILE *to, const command_row *command);
+
+/* Says what is wrong, on stderr, and returns EXIT_USAGE. */
+int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
+int option_take(options *o, int option, char *argument);
+/* Whether a word behind --threshold is one more of its values. */
+bool is_more_threshold(const char *word);
+
+#endif

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""What the command writes: the JSON report, files, text.
+
+    test_command_reports.py PRONY SOURCE_DIR [unittest options]
+"""
+import hashlib
+import json
+import os
+import re
+import subprocess
+
+import command_case
+import onnx_bytes as ob
+from command_case import FAILED, CommandTest, Schema, run
+
+
+class Reports(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.schema = Schema("report")
+
+    def check(self, report):
+        self.assertEqual(list(self.schema.problems(report)), [])
+        return report
+
+    def test_json_of_every_command_fits_the_schema(self):
+        static = self.check(self.report("inspect", self.lenet))
+        self.check(self.report("run", self.branches, "-x", "1"))
+        full = self.check(self.report("profile", self.digits, "-x", "1", "-r", "5", "--memory"))
+        self.check(self.report("bench", self.lenet, "-x", "1", "-r", "5"))
+        for report in (static, full):
+            self.assertEqual(report["modules"][0]["flops"], report["totals"]["flops"])
+        for key in ("latency_ns", "throughput", "coverage", "overhead", "output_sha256"):
+            self.assertNotIn(key, static)
+            self.assertIn(key, full)
+        self.assertEqual(full["latency_ns"]["runs"], 5)
+        cost = full["overhead"]["paired"]
+        self.assertEqual(cost["pairs"], 5)
+        self.assertTrue(cost["on_ns"] > 0 and cost["off_ns"] > 0)
+        self.assertLessEqual(cost["share_ci95"][0], cost["share"])
+        self.assertGreaterEqual(cost["share_ci95"][1], cost["share"])
+        self.assertIn("profiling costs", self.succeed("profile", self.digits, "-x", "1", "-r", "5"))
+        self.assertNotIn("overhead", self.report("bench", self.lenet, "-x", "1", "-r", "5"))
+        self.assertEqual(len(full["latency_ns"]["samples"]), 5)
+        self.assertTrue(full["memory"]["events"] and full["memory"]["timeline"])
+
+    def test_the_schema_check_can_fail(self):
+        report = self.report("inspect", self.lenet)
+        report["totals"]["macs"] = -1
+        del report["model"]["nodes"]
+        report["layers"][0]["op"] = 3
+        self.assertEqual(len(list(self.schema.problems(report))), 3)
+
+    def test_levels_agree(self):
+        report = self.report("profile", self.digits, "-x", "1", "-r", "3")
+        for key in ("macs", "madds", "flops", "special", "int_ops", "parameters"):
+            total = report["totals"][key]
+            self.assertEqual(sum(row[key] for row in report["layers"]), total, key)
+            self.assertEqual(sum(row[key] for row in report["operators"]), total, key)
+        self.assertEqual(report["totals"], self.totals_of(self.report("inspect", self.digits), report))
+
+    def totals_of(self, static, full):
+        """The static totals; what is known only after planning is taken from `full`."""
+        return {**static["totals"], "operators": full["totals"]["operators"], "conserved": full["totals"]["conserved"]}
+
+    def test_counting_presets(self):
+        native = self.report("inspect", self.lenet)
+        self.assertNotIn("count", native["totals"])
+        for preset, factor in (("torch", 2), ("fvcore", 1), ("deeplite", 1)):
+            report = self.check(self.report("inspect", self.lenet, "--count", preset))
+            self.assertEqual(report["config"]["count_preset"], preset)
+            self.assertEqual(report["totals"]["count"], factor * native["totals"]["macs"])
+            self.assertEqual(sum(row.get("count", 0) for row in report["layers"]), report["totals"]["count"])
+            self.assertEqual(report["modules"][0]["count"], report["totals"]["count"])
+            self.assertIn("Tanh", report["coverage"]["uncounted_ops"])
+            self.assertNotIn("time_share", report["coverage"])
+        full = self.check(self.report("profile", self.digits, "-x", "1", "-r", "5", "--count", "torch"))
+        self.assertTrue(0 < full["coverage"]["uncounted_time_share"] < 1)
+        self.assertIn("count by torch", self.succeed("inspect", self.lenet, "--count", "torch", "--level", "model"))
+        words = self.succeed("ops", "--count", "onnx-tool")
+        for part in ("onnx-tool: onnx_tool/node.py at 00f5f0a", "36n", "Softmax"):
+            self.assertIn(part, words)
+        preset = json.loads(self.succeed("ops", "--count", "thop", "--json", "-"))
+        self.assertEqual(preset["name"], "thop")
+        self.assertTrue(preset["pin"] and all(rule["operators"] and rule["formula"] for rule in preset["rules"]))
+
+    def test_model_hash_and_output_hash(self):
+        report = self.report("run", self.lenet, "-x", "1", "--output-dir", self.path("out"))
+        self.assertEqual(report["model"]["sha256"], hashlib.sha256(self.read(self.lenet)).hexdigest())
+        data = ob.read_npy(self.path("out/output_0.npy"))[2]
+        self.assertEqual(report["output_sha256"], hashlib.sha256(data).hexdigest())
+
+    def test_outputs_do_not_depend_on_threads(self):
+        for model, batch in ((self.digits, ["-b", "5"]), (self.lenet, []), (self.branches, [])):
+            hashes = {self.report("run", model, *batch, "-S", "3", "-x", x)["output_sha256"] for x in (1, 2, 3, 4)}
+            self.assertEqual(len(hashes), 1, model)
+
+    def test_json_file_beside_the_text(self):
+        target = self.path("report.json")
+        text = self.succeed("inspect", self.lenet, "--json", target)
+        self.assertIn("parameters", text)
+        self.check(json.loads(self.read(target)))
+        self.assertEqual(os.listdir(self.folder), ["report.json"])
+        self.assertEqual(self.succeed("inspect", self.lenet, "--json", target, "-q"), "")
+
+    def test_a_failure_keeps_the_old_file(self):
+        old = self.write("old.json", b"precious")
+        broken = self.write("broken.onnx", b"\x08\x08\x12\xff")
+        for arguments in (["inspect", broken], ["run", broken], ["profile", broken], ["verify", self.path("nothing")]):
+            self.assertEqual(run(*arguments, "--json", old)[0], FAILED)
+            if arguments[0] != "verify":
+                self.assertEqual(self.read(old), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["broken.onnx", "old.json"])
+
+    def test_paths_that_cannot_be_written(self):
+        nowhere = self.path("no/such/folder/x.json")
+        for arguments in (["inspect", self.lenet], ["ops"], ["verify", os.path.join(command_case.SOURCE, "models")]):
+            code, _, err = run(*arguments, "--json", nowhere)
+            self.assertEqual(code, FAILED)
+            self.assertIn("no/such/folder", err)
+        self.refuse(FAILED, ["no/such/folder"], "run", self.lenet, "-q", "-x", "1", "--output-dir", nowhere)
+        file = self.write("file", b"x")
+        self.refuse(FAILED, ["file"], "run", self.lenet, "-q", "-x", "1", "--output-dir", file)
+        self.assertEqual(self.read(file), b"x")
+        self.succeed("inspect", self.lenet, "-q", "--json", "/dev/null")
+        self.succeed("ops", "-q", "--json", "/dev/null")
+        self.assertFalse(os.path.isfile("/dev/null"))
+        if os.path.exists("/dev/full"):
+            for arguments in (["inspect", self.lenet], ["ops"]):
+                code, _, err = run(*arguments, "-q", "--json", "/dev/full")
+                self.assertEqual(code, FAILED, arguments)
+                self.assertIn("No space", err)
+
+    def test_stdout_that_cannot_be_written(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        for arguments in (["inspect", self.lenet], ["ops"], ["inspect", self.lenet, "--json", "-"], ["--help"]):
+            with open("/dev/full", "w") as full:
+                ran = subprocess.run([command_case.PRONY, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(ran.returncode, FAILED, arguments)
+            self.assertTrue(ran.stderr, arguments)
+
+    def test_profile_without_a_model_shows_the_accuracy(self):
+        text = self.succeed("profile", "-x", "1", "-r", "3")
+        accuracy = float(re.search(r"accuracy ([\d.]+) %", text).group(1))
+        self.assertGreaterEqual(accuracy, 97.0)
+        self.assertLess(text.index("accuracy"), text.index("Latency"))
+        evaluation = self.report("profile", "-x", "1", "-r", "3", "-b", "7")["evaluation"]
+        self.assertEqual(evaluation["samples"], 360)
+        self.assertAlmostEqual(evaluation["value"] * 100, accuracy, places=1)
+        self.refuse(FAILED, ["360", "361"], "profile", "-b", "361")
+
+    def test_ops_lists_the_table(self):
+        operators = json.loads(self.succeed("ops", "--json", "-"))
+        text = self.succeed("ops")
+        names = {op["name"] for op in operators if op["domain"] == ""}
+        self.assertTrue({"Conv", "Gemm", "If", "Softmax", "LayerNormalization"} <= names)
+        for op in operators:
+            self.assertTrue(op["cost"] and op["kernels"], op["name"])
+            self.assertIn(op["name"], text)
+        only = json.loads(self.succeed("ops", "--json", "-", "--filter", "name=Re*"))
+        self.assertEqual([op["name"] for op in only], [op["name"] for op in operators if op["name"].startswith("Re")])
+
+
+class Text(CommandTest):
+    def lines(self, *arguments, **options):
+        return self.succeed(*arguments, **options).splitlines()
+
+    def table(self, title, lines):
+        """Rows of the table under `title`, up to the empty line."""
+        at = next(i for i, line in enumerate(lines) if line.startswith(title))
+        rows = []
+        for line in lines[at + 2:]:
+            if not line.strip() or line.strip().startswith("total"):
+                break
+            rows.append(line.split())
+        return rows
+
+    def test_eighty_columns_and_no_escapes_without_a_terminal(self):
+        for arguments in (["inspect", self.lenet], ["profile", "-x", "1", "-r", "3"], ["profile", self.branches, "-x", "1", "-r", "3"],
+                          ["bench", self.lenet, "-x", "1", "-r", "3"], ["profile", self.digits, "-x", "1", "-r", "3", "--memory"]):
+            text = self.succeed(*arguments)
+            self.assertNotIn("\x1b", text)
+            self.assertNotIn("\r", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, arguments)
+
+    def test_levels(self):
+        titles = {"model": "Model", "layer": "Layers", "operator": "Operators"}
+        for wanted in (["model"], ["layer"], ["operator"], ["layer", "operator"]):
+            lines = self.lines("profile", self.digits, "-x", "1", "-r", "3", "--level", ",".join(wanted))
+            shown = [level for level, title in titles.items() if any(line.startswith(title) for line in lines)]
+            self.assertEqual(shown, wanted)
+
+    def test_modules(self):
+        rows = self.table("Modules", self.lines("inspect", self.lenet, "--level", "module"))
+        self.assertEqual(rows[0][0], "__root__")
+        self.assertEqual(len(rows), 1 + 12)  # lenet5 is an nn.Sequential of twelve
+        only = self.table("Modules", self.lines("profile", self.digits, "-x", "1", "-r", "3", "--level", "module", "--depth", "1"))
+        self.assertEqual(only[0][0], "__root__")
+
+    def test_top_sort_and_filter(self):
+        rows = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer"))
+        self.assertEqual(len(rows), 16)
+        top = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer", "--sort", "parameters", "--top", "2"))
+        self.assertEqual([row[1] for row in top][:2], ["/7/Gemm", "/9/Gemm"])
+        self.assertFalse(any(row[0].isdigit() for row in top[2:]), top)
+        some = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer", "--filter", "op=Conv"))
+        self.assertEqual([row[1] for row in some if row[0].isdigit()], ["/0/Conv", "/3/Conv"])
+
+    def test_width_follows_columns(self):
+        wide = self.lines("inspect", self.lenet, environment={"COLUMNS": "120"})
+        self.assertLessEqual(max(map(len, wide)), 120)
+        for columns in ("0", "-5", "1", "nonsense", "99999999999"):
+            self.assertLessEqual(max(map(len, self.lines("inspect", self.lenet, environment={"COLUMNS": columns}))), 160)
+
+    def test_colour_on_a_terminal_only(self):
+        import pty
+        for arguments, environment, coloured in (([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False),
+                                                 ([], {"TERM": "dumb"}, False)):
+            env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+            env.update({"TERM": "xterm", **environment})
+            leader, follower = pty.openpty()
+            process = subprocess.Popen([command_case.PRONY, "inspect", self.lenet, *arguments], stdout=follower, env=env)
+            os.close(follower)
+            data = b""
+            while True:
+                try:
+                    piece = os.read(leader, 65536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                data += piece
+            os.close(leader)
+            self.assertEqual(process.wait(60), 0)
+            self.assertEqual(b"\x1b[" in data, coloured, arguments)
+
+    def test_quiet(self):
+        for arguments in (["inspect", self.lenet], ["run", self.lenet, "-x", "1"], ["profile", "-x", "1", "-r", "2"],
+                          ["bench", self.lenet, "-x", "1", "-r", "2"]):
+            self.assertEqual(self.succeed(*arguments, "-q"), "")
+
+
+if __name__ == "__main__":
+    command_case.main()

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""The JSON documents of the commands that write no report, each against the JSON Schema that ships with them; and prony metrics.
+
+    test_documents.py PRONY SOURCE_DIR [unittest options]
+"""
+import glob
+import json
+import os
+
+import command_case
+import onnx_bytes as ob
+from command_case import DONE, FAILED, USAGE, VERDICT, CommandTest, Schema, run
+
+QUICK = ["-x", "1", "-r", "12", "-w", "1"]
+
+
+class DocumentTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = {"XDG_CACHE_HOME": self.path("cache")}
+
+    def document(self, name, code, *arguments):
+        """What the command writes with --json -, after it was held against the schema of that name."""
+        got, out, err = run(*arguments, "--json", "-", environment=self.environment)
+        self.assertEqual(got, code, err)
+        document = json.loads(out)
+        self.assertEqual(list(Schema(name).problems(document)), [])
+        return document
+
+
+class Documents(DocumentTest):
+    def test_every_schema_belongs_to_a_document_that_is_tested(self):
+        names = {os.path.basename(path)[:-len(".schema.json")]
+                 for path in glob.glob(os.path.join(command_case.SOURCE, "docs", "schemas", "*"))}
+        with open(__file__, encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual({name for name in names if 'document("%s"' % name not in text}, {"report"})
+
+    def test_comparison(self):
+        a, b = self.path("a.json"), self.path("b.json")
+        self.succeed("profile", self.lenet, *QUICK, "--json", a, "-q")
+        self.succeed("profile", self.digits, *QUICK, "--json", b, "-q")
+        code = run("compare", a, b, "-q")[0]
+        self.assertIn(code, (DONE, VERDICT))
+        document = self.document("comparison", code, "compare", a, b)
+        self.assertTrue(document["notes"] and document["metrics"] and document["operator_types"])
+        self.assertTrue(document["a"]["only_layers"] and document["b"]["only_layers"])
+        same = self.document("comparison", DONE, "compare", a, a)
+        self.assertTrue(same["layers"])
+        self.assertEqual(same["regressions"], [])
+        del document["metrics"][0]["verdict"]
+        document["noise"] = "1 %"
+        self.assertEqual(len(list(Schema("comparison").problems(document))), 2)
+
+    def test_check(self):
+        met = self.document("check", DONE, "check", self.lenet, *QUICK, "--threshold", "latency:100s", "parameters:1M")
+        self.assertTrue(met["passed"])
+        missed = self.document("check", VERDICT, "check", self.lenet, *QUICK, "--threshold", "latency:1ns")
+        self.assertEqual([row["outcome"] for row in missed["thresholds"]], ["missed"])
+        static = self.path("static.json")
+        self.succeed("inspect", self.lenet, "--json", static, "-q")
+        unknown = self.document("check", FAILED, "check", static, "--threshold", "latency:1s")
+        self.assertEqual([(row["outcome"], row["value"]) for row in unknown["thresholds"]], [("unknown", None)])
+
+    def test_recommendation(self):
+        document = self.document("recommendation", DONE, "recommend", self.digits, "-x", "1", "-t", "0.2")
+        self.assertTrue(document["recommendations"] or document["considered"])
+        topics = {row["topic"] for key in ("recommendations", "considered") for row in document[key]}
+        self.assertEqual(topics, {"batch", "threads", "fusion", "precision", "overhead", "memory"})
+
+    def test_matrix(self):
+        document = self.document("matrix", DONE, "bench", self.digits, "-b", "1,2", *QUICK)
+        self.assertEqual([report["config"]["batch"] for report in document["reports"]], [1, 2])
+        document["reports"][1]["totals"]["macs"] = "many"
+        self.assertEqual(len(list(Schema("matrix").problems(document))), 1)
+
+    def test_machine(self):
+        document = self.document("machine", DONE, "machine", "-x", "1", "-t", "0.1")
+        self.assertTrue(document["compute"] and document["bandwidth"])
+
+    def test_verification(self):
+        folder = "case/test_data_set_0"
+        os.makedirs(self.path(folder))
+        self.save("case/model.onnx", ob.graph([ob.node("Neg", ["x"], ["y"])], [ob.value("x", ob.FLOAT, [2])],
+                                              [ob.value("y", ob.FLOAT, [2])]))
+        self.write(folder + "/input_0.pb", ob.floats("x", [2], [1.0, 2.0]))
+        self.write(folder + "/output_0.pb", ob.floats("y", [2], [-1.0, -2.0]))
+        document = self.document("verify", DONE, "verify", self.path("case"))
+        self.assertEqual((document["passed"], document["failed"]), (1, 0))
+
+    def test_operators_and_presets(self):
+        self.assertGreater(len(self.document("operators", DONE, "ops")), 100)
+        for preset in ("fvcore", "deepspeed", "onnx-tool", "moduleprofiler", "thop", "torch", "deeplite"):
+            document = self.document("count_preset", DONE, "ops", "--count", preset)
+            self.assertEqual((document["schema"], document["name"]), ("prony.count_preset/1", preset))
+
+
+class Metrics(DocumentTest):
+    def saved(self, *arguments):
+        path = self.path("report.json")
+        self.succeed(*arguments, "--json", path, "-q")
+        return path
+
+    def test_all_metrics_of_a_report(self):
+        path = self.saved("profile", self.lenet, *QUICK)
+        document = self.document("metrics", DONE, "metrics", path)
+        self.assertTrue(document["measured"])
+        rows = {row["key"]: row for row in document["metrics"]}
+        report = json.loads(self.read(path))
+        self.assertGreater(len(rows), 50)
+        self.assertEqual(rows["macs"]["value"], report["totals"]["macs"])
+        self.assertEqual((rows["latency"]["value"], rows["latency"]["unit"], rows["latency"]["better"]),
+                         (report["latency_ns"]["median"], "ns", "smaller"))
+        self.assertEqual(rows["throughput"]["better"], "larger")
+        self.assertEqual((rows["latency_p999"]["value"], rows["latency_p999"]["value_text"]), (None, "-"))
+        short = self.succeed("metrics", path)
+        self.assertRegex(short, r"(?m)^latency +Execution time +[\d.]+ [mun]?s$")
+        self.assertNotIn("latency_p999", short)
+        self.assertNotIn("is better", short)
+        long = self.succeed("metrics", path, "--detailed")
+        for key, row in rows.items():
+            self.assertIn("\n    %s: " % key, long)
+            self.assertIn(row["name"] + " ", long)
+        self.assertIn("larger is better", long)
+        for text in (short, long):
+            self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_some_metrics_of_a_model(self):
+        text = self.succeed("metrics", self.lenet, *QUICK, "--metrics", "parameters,latency_p999,latency")
+        self.assertEqual([line.split()[0] for line in text.splitlines()], ["parameters", "latency", "latency_p999"])
+        document = self.document("metrics", DONE, "metrics", self.lenet, *QUICK, "--metrics", "latency,macs")
+        self.assertEqual({row["key"] for row in document["metrics"]}, {"latency", "macs"})
+        self.assertGreater(next(row["value"] for row in document["metrics"] if row["key"] == "latency"), 0)
+
+    def test_static_report(self):
+        document = self.document("metrics", DONE, "metrics", self.saved("inspect", self.lenet))
+        rows = {row["key"]: row["value"] for row in document["metrics"]}
+        self.assertFalse(document["measured"])
+        self.assertIsNone(rows["latency"])
+        self.assertGreater(rows["macs"], 0)
+
+    def test_wrong_usage(self):
+        path = self.saved("inspect", self.lenet)
+        self.refuse(USAGE, ["no metric 'speed'"], "metrics", path, "--metrics", "macs,speed")
+        self.refuse(USAGE, ["is a report", "options on how to run"], "metrics", path, "-r", "5")
+        self.refuse(USAGE, ["TARGET is missing"], "metrics")
+        self.refuse(USAGE, ["no use for --detailed"], "inspect", self.lenet, "--detailed")
+
+
+class Counts(DocumentTest):
+    def test_bench_counts_as_profile_does(self):
+        for preset, factor in (("torch", 2), ("fvcore", 1)):
+            report = self.report("bench", self.lenet, *QUICK, "--count", preset)
+            self.assertEqual(report["config"]["count_preset"], preset)
+            self.assertEqual(report["totals"]["count"], factor * report["totals"]["macs"])
+        matrix = self.document("matrix", DONE, "bench", self.digits, "-b", "1,3", *QUICK, "--count", "torch")
+        counts = [report["totals"]["count"] for report in matrix["reports"]]
+        self.assertEqual(counts, [2 * report["totals"]["macs"] for report in matrix["reports"]])
+        text = self.succeed("bench", self.digits, "-b", "1,3", *QUICK, "--count", "torch")
+        self.assertRegex(text, r"count by torch  [\d.]+ \w?.* \(batch 1\), .* \(batch 3\)")
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_compare_counts_both_sides(self):
+        a, b = self.path("a.json"), self.path("b.json")
+        self.succeed("inspect", self.digits, "-b", "1", "--json", a, "-q")
+        self.succeed("inspect", self.digits, "-b", "2", "--json", b, "-q", "--count", "fvcore")
+        document = self.document("comparison", VERDICT, "compare", a, b, "--count", "torch", "--metrics", "count,macs")
+        rows = {row["key"]: row for row in document["metrics"]}
+        for side in "ab":
+            self.assertEqual(rows["count"][side], 2 * rows["macs"][side])
+        self.assertEqual(rows["count"]["verdict"], "worse")
+        self.refuse(USAGE, ["--count 'none'"], "compare", a, b, "--count", "none")
+
+
+if __name__ == "__main__":
+    command_case.main()
