@@ -22,16 +22,22 @@
 /* Spins of about 30 to 60 ns each before sleeping. To be woken takes longer than a small operator, so where every
  * thread has a core to itself a thread waits about as long as one piece of a large operator lasts; where it has not,
  * only as long as the gap between two operators. */
-enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1 };
+enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1, CACHE_LINE_BYTES = 64 };
+
+/* Tasks are shared out in runs of successive ones, a run to a thread, so that what neighbours read in common is fetched
+ * by one of them; whoever is through with its own run helps with the others'. */
+typedef struct run {
+    _Alignas(CACHE_LINE_BYTES) _Atomic int64_t next;
+    int64_t end;
+} run;
 
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
-    int64_t tasks;
-    int workers; /* those with a lower index may take part */
+    run *runs;
+    int threads;            /* caller included; workers of a lower index may take part */
     prn_team_share *shares; /* NULL: nobody watches */
     int share_count;
-    _Atomic int64_t next;
 } job;
 
 typedef struct team {
@@ -42,6 +48,8 @@ typedef struct team {
     _Atomic int references; /* caller and workers */
     int workers;
     _Atomic int spins;
+    run *runs; /* of the job at hand, one for each thread; the caller's alone to replace */
+    int run_count;
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
 } team;
@@ -82,12 +90,25 @@ static void claim_tasks(job *job, int member)
 {
     prn_team_share *share = member < job->share_count ? &job->shares[member] : NULL;
     int64_t start_ns = share ? prn_now_ns() : 0, done = 0;
-    for (;; done++) {
-        int64_t task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (task >= job->tasks) break;
-        job->fn(job->argument, task);
+    for (int i = 0; i < job->threads; i++) {
+        run *run = &job->runs[(member + i) % job->threads];
+        for (;; done++) {
+            int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
+            if (task >= run->end) break;
+            job->fn(job->argument, task);
+        }
     }
     if (share && done) add_share(share, start_ns, done);
+}
+
+static void share_out(job *job, int64_t tasks)
+{
+    int64_t begin = 0;
+    for (int i = 0; i < job->threads; i++) {
+        int64_t length = tasks / job->threads + (i < tasks % job->threads);
+        atomic_store_explicit(&job->runs[i].next, begin, memory_order_relaxed);
+        job->runs[i].end = begin += length;
+    }
 }
 
 static void team_drop(team *t)
@@ -96,6 +117,7 @@ static void team_drop(team *t)
     pthread_cond_destroy(&t->work);
     pthread_cond_destroy(&t->idle);
     pthread_mutex_destroy(&t->lock);
+    prn_free_aligned(t->runs);
     prn_free(t);
 }
 
@@ -151,7 +173,7 @@ static void *work(void *argument)
         seen = (uint32_t)(gate >> 32);
         if (!enter(t, &gate)) continue;
         job *job = atomic_load(&t->job);
-        if (self.index < job->workers) claim_tasks(job, self.index + 1);
+        if (self.index + 1 < job->threads) claim_tasks(job, self.index + 1);
         leave(t);
     }
     team_drop(t);
@@ -276,21 +298,34 @@ void prn_team_watch(prn_team_share *shares, int count)
     watched_count = watched ? count : 0;
 }
 
+/* false: out of memory. */
+static bool have_runs(team *t, int threads)
+{
+    if (t->run_count >= threads) return true;
+    run *runs = prn_alloc_aligned(CACHE_LINE_BYTES, (size_t)threads * sizeof *runs);
+    if (!runs) return false;
+    prn_free_aligned(t->runs);
+    t->runs = runs;
+    t->run_count = threads;
+    return true;
+}
+
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument)
 {
     int workers = threads - 1 > MOST_WORKERS ? MOST_WORKERS : threads - 1;
     team *t = workers > 0 && tasks > 1 && !inside_task ? get_team() : NULL;
-    if (!t) {
+    if (!t || !have_runs(t, workers + 1)) {
         run_alone(tasks, fn, argument);
         return;
     }
     hire(t, workers);
     job job = {.fn = fn,
                .argument = argument,
-               .tasks = tasks,
-               .workers = workers,
+               .runs = t->runs,
+               .threads = workers + 1,
                .shares = watched,
                .share_count = watched ? watched_count : 0};
+    share_out(&job, tasks);
     inside_task = true;
     open_gate(t, &job);
     claim_tasks(&job, 0);

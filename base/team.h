@@ -1,8 +1,9 @@
 /* A team of worker threads that belongs to the thread that calls it; created on first use, gone with the thread.
  *
- * The caller works too. Tasks are claimed one by one, and the caller waits only for tasks that a worker has begun: a worker
- * that the system does not schedule, or that wakes too late, is not waited for. On a shared machine this is what keeps a
- * run from costing a scheduler slice per operator.
+ * The caller works too. Each thread is given a run of successive tasks, claims them one by one, and then what is left of
+ * the others'. The caller waits only for tasks that a worker has begun: a worker that the system does not schedule, or
+ * that wakes too late, is not waited for. On a shared machine this is what keeps a run from costing a scheduler slice per
+ * operator.
  */
 #ifndef PRN_BASE_TEAM_H
 #define PRN_BASE_TEAM_H
