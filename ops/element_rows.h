@@ -37,11 +37,21 @@ typedef enum prn_row_op {
  * bool. */
 typedef void (*prn_row_fn)(void *y, const void *a, const void *b, int64_t n, int64_t a_step, int64_t b_step);
 
+/* to[i] = c[i c_step] ? x[i x_step] : y[i y_step], steps of 0 or 1; c and to are apart. */
+typedef void (*prn_pick_fn)(void *to, const uint8_t *c, const void *x, const void *y, int64_t n, int64_t c_step,
+                            int64_t x_step, int64_t y_step);
+
 typedef struct prn_element_rows {
     prn_row_fn row[PRN_ROW_COUNT][PRONY_DTYPE_COUNT]; /* NULL: not defined on that type */
+    prn_pick_fn pick[4];                              /* of elements of 1, 2, 4 and 8 bytes */
 } prn_element_rows;
 
 /* The table for the processor (and cap) that prn_isa_level reports. */
 const prn_element_rows *prn_element_rows_table(void);
+
+/* A row of any number type or bool: the half precisions are computed in float32, in blocks. `op` is defined on the type;
+ * n is 1 where both steps are 0. */
+void prn_element_row(prn_row_op op, prony_dtype dtype, void *y, const void *a, const void *b, int64_t n, int64_t a_step,
+                     int64_t b_step);
 
 #endif

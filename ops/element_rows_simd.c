@@ -7,6 +7,7 @@
 #include "ops/element_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -131,6 +132,43 @@ ORDERED(TEST, less, x < y)
 ORDERED(TEST, greater_or_equal, x >= y)
 ORDERED(TEST, less_or_equal, x <= y)
 
+/* ---- picking: both operands are read, since what a condition will be cannot be foreseen */
+
+#define PICK_LOOP(a, b)                                                                                                \
+    do {                                                                                                               \
+        INDEPENDENT                                                                                                    \
+        for (int64_t i = 0; i < n; i++) to[i] = c[i] ? (a) : (b);                                                      \
+    } while (0)
+#define DEFINE_PICK(bits, type)                                                                                        \
+    static void pick_##bits(void *to_, const uint8_t *c, const void *x_, const void *y_, int64_t n, int64_t c_step,    \
+                            int64_t x_step, int64_t y_step)                                                            \
+    {                                                                                                                  \
+        type *to = to_;                                                                                                \
+        const type *x = x_, *y = y_;                                                                                   \
+        if (c_step == 0) {                                                                                             \
+            const type *from = *c ? x : y;                                                                             \
+            const int64_t step = *c ? x_step : y_step;                                                                 \
+            const type first = *from;                                                                                  \
+            if (step && from != to) memcpy(to, from, (size_t)n * sizeof *to);                                          \
+            for (int64_t i = 0; i < n && !step; i++) to[i] = first;                                                    \
+        } else if (x_step && y_step) {                                                                                 \
+            PICK_LOOP(x[i], y[i]);                                                                                     \
+        } else if (x_step) {                                                                                           \
+            const type other = *y;                                                                                     \
+            PICK_LOOP(x[i], other);                                                                                    \
+        } else if (y_step) {                                                                                           \
+            const type other = *x;                                                                                     \
+            PICK_LOOP(other, y[i]);                                                                                    \
+        } else {                                                                                                       \
+            const type one = *x, other = *y;                                                                           \
+            PICK_LOOP(one, other);                                                                                     \
+        }                                                                                                              \
+    }
+DEFINE_PICK(8, uint8_t)
+DEFINE_PICK(16, uint16_t)
+DEFINE_PICK(32, uint32_t)
+DEFINE_PICK(64, uint64_t)
+
 /* ---- the table */
 
 #define ENTRY(op, E, DTYPE, name, type, wide, real) [PRONY_##DTYPE] = op##_##name,
@@ -167,4 +205,5 @@ const prn_element_rows JOIN(prn_element_rows_, PRN_SIMD) = {
         [PRN_ROW_OR] = {BOOLS(ENTRY, or, )},
         [PRN_ROW_XOR] = {BOOLS(ENTRY, xor, )},
     },
+    .pick = {pick_8, pick_16, pick_32, pick_64},
 };

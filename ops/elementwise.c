@@ -24,32 +24,11 @@ static void equal_texts(void *y_, const void *a_, const void *b_, int64_t n, int
 
 typedef struct row_job {
     const prn_broadcast *walk;
-    prn_row_fn fn;
+    prn_row_op op;
     char *y;
     const char *a, *b;
     prony_dtype in, out;
 } row_job;
-
-/* The half precisions by way of float32, in blocks. */
-static void run_half_row(const row_job *job, void *y, const void *a, const void *b, int64_t n, int64_t a_step,
-                         int64_t b_step)
-{
-    float left[PRN_BLOCK], right[PRN_BLOCK];
-    for (int64_t first = 0, count; first < n; first += count) {
-        count = n - first < PRN_BLOCK ? n - first : PRN_BLOCK;
-        if (a_step || first == 0)
-            prn_convert(left, PRONY_FLOAT32, prn_block_at(a, job->in, first), job->in, a_step ? count : 1);
-        if (b_step || first == 0)
-            prn_convert(right, PRONY_FLOAT32, prn_block_at(b, job->in, first), job->in, b_step ? count : 1);
-        if (job->out == PRONY_BOOL) {
-            job->fn((uint8_t *)y + first, left, right, count, a_step, b_step);
-        } else {
-            float *result = a_step ? left : right;
-            job->fn(result, left, right, count, a_step, b_step);
-            prn_convert((uint16_t *)y + first, job->out, result, PRONY_FLOAT32, count);
-        }
-    }
-}
 
 static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
 {
@@ -59,17 +38,11 @@ static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], 
     const void *a = prn_block_at(job->a, job->in, offset[0] + at * a_step);
     const void *b = prn_block_at(job->b, job->in, offset[1] + at * b_step);
     void *y = job->y + prony_dtype_bytes(job->out, out);
-    if (job->in == PRONY_FLOAT16 || job->in == PRONY_BFLOAT16) {
-        run_half_row(job, y, a, b, n, a_step, b_step);
+    if (job->in == PRONY_STRING) {
+        equal_texts(y, a, b, n, a_step, b_step);
     } else {
-        job->fn(y, a, b, n, a_step, b_step);
+        prn_element_row(job->op, job->in, y, a, b, n, a_step, b_step);
     }
-}
-
-static prn_row_fn row_of(prn_row_op op, prony_dtype dtype)
-{
-    if (dtype == PRONY_STRING) return equal_texts;
-    return prn_element_rows_table()->row[op][dtype == PRONY_FLOAT16 || dtype == PRONY_BFLOAT16 ? PRONY_FLOAT32 : dtype];
 }
 
 static void step_rows(const prony_context *context, prn_row_op op, const prony_value *a, const prony_value *b)
@@ -80,7 +53,7 @@ static void step_rows(const prony_context *context, prn_row_op op, const prony_v
     prn_broadcast_add(&walk, a);
     prn_broadcast_add(&walk, b);
     prn_broadcast_merge(&walk);
-    row_job job = {&walk, row_of(op, a->dtype), out->data, a->data, b->data, a->dtype, out->dtype};
+    row_job job = {&walk, op, out->data, a->data, b->data, a->dtype, out->dtype};
     prn_broadcast_parallel(&walk, context->threads, run_row, &job);
 }
 
@@ -162,7 +135,7 @@ static void step_vec(const prony_context *context, prn_binary_id op, const prony
     prn_broadcast_parallel(&walk, context->threads, run_vec_row, &job);
 }
 
-static prony_status run_vec(const prony_context *context, prn_binary_id op)
+prony_status prn_run_binary_f32(const prony_context *context, prn_binary_id op)
 {
     if (context->input_count == 1) copy_single(context);
     for (size_t i = 1; i < context->input_count; i++) {
@@ -194,7 +167,7 @@ static prony_status run_mean_vec(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(run_vec(context, PRN_BINARY_ADD));
+    PRN_TRY(prn_run_binary_f32(context, PRN_BINARY_ADD));
     step_vec(context, PRN_BINARY_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
@@ -301,13 +274,15 @@ typedef struct not_job {
 static void not_range(void *argument, int64_t begin, int64_t end)
 {
     const not_job *job = argument;
-    for (int64_t i = begin; i < end; i++) job->y[i] = !job->x[i];
+    const uint8_t none = 0;
+    prn_element_row(PRN_ROW_EQUAL, PRONY_BOOL, job->y + begin, job->x + begin, &none, end - begin, 1, 0);
 }
 
 static void bitwise_not_range(void *argument, int64_t begin, int64_t end)
 {
     const not_job *job = argument;
-    for (int64_t i = begin; i < end; i++) job->y[i] = (uint8_t)~job->x[i];
+    const uint8_t all = UINT8_MAX;
+    prn_element_row(PRN_ROW_BITWISE_XOR, PRONY_UINT8, job->y + begin, job->x + begin, &all, end - begin, 1, 0);
 }
 
 static prony_status run_not(const prony_context *context)
@@ -344,7 +319,7 @@ static prony_status infer_bitwise_not(const prony_context *context)
 #define RUN_VEC(symbol, id)                                                                                            \
     static prony_status run_##symbol##_vec(const prony_context *context)                                               \
     {                                                                                                                  \
-        return run_vec(context, id);                                                                                   \
+        return prn_run_binary_f32(context, id);                                                                        \
     }
 #define INFER(symbol, how, types)                                                                                      \
     static prony_status infer_##symbol(const prony_context *context)                                                   \

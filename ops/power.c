@@ -94,14 +94,30 @@ static bool map_of(double exponent, prn_map_id *map)
 static bool one_exponent(const prony_context *context)
 {
     const prony_value *base = context->inputs[0], *exponent = context->inputs[1];
-    return prony_shape_numel(&exponent->shape) == 1 && exponent->shape.rank <= base->shape.rank;
+    prn_map_id map;
+    return prony_shape_numel(&exponent->shape) == 1 && exponent->shape.rank <= base->shape.rank &&
+           (!exponent->data || map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map));
+}
+
+/* ---- float32 raised to float32 */
+
+static bool both_f32(const prony_context *context)
+{
+    return context->inputs[1]->dtype == PRONY_FLOAT32;
+}
+
+static prony_status run_both_f32(const prony_context *context)
+{
+    return prn_run_binary_f32(context, PRN_BINARY_POW);
 }
 
 static prony_status run_one_exponent(const prony_context *context)
 {
     const prony_value *exponent = context->inputs[1];
     prn_map_id map;
-    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map)) return run_power(context);
+    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map)) {
+        return both_f32(context) && context->inputs[0]->layout == PRN_PLAIN ? run_both_f32(context) : run_power(context);
+    }
     return prn_run_map_f32(context, map, 0.0f, 0.0f);
 }
 
@@ -132,6 +148,13 @@ static const prn_kernel power_kernels[] = {{.name = "pow_f32_native",
                                             .layouts = prn_same_layout,
                                             .run = run_one_exponent,
                                             .inplace = 1},
+                                           {.name = "pow_f32_vec",
+                                            .backend = "native",
+                                            .types = PRN_TYPE_F32,
+                                            .usable = both_f32,
+                                            .layouts = prn_broadcast_layouts,
+                                            .run = run_both_f32,
+                                            .inplace = 3},
                                            {.name = "pow_reference", .backend = "reference", .run = run_power},
                                            {0}};
 

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 /* X(SYMBOL, name): y = f(x; a, b). Parameters that a map does not use are ignored.
- * exp, log, erf, tanh, sqrt and reciprocal are within 2 ulp; what is built on them within a few. */
+ * exp, log, erf, tanh, sqrt and reciprocal are within 2 ulp, trigonometric functions and powers within 1; what is built
+ * on them within a few. */
 #define PRN_MAP_LIST(X)                                                                                                \
     X(COPY, copy)                         /* x */                                                                      \
     X(AFFINE, affine)                     /* a x + b */                                                                \
@@ -45,7 +46,14 @@
     X(FLOOR, floor)                                                                                                    \
     X(CEIL, ceil)                                                                                                      \
     X(ROUND, round) /* half to even */                                                                                 \
-    X(SIGN, sign)   /* -1, 0 or 1 */
+    X(SIGN, sign)   /* -1, 0 or 1 */                                                                                   \
+    X(SHRINK, shrink) /* x < -a ? x + b : x > a ? x - b : 0 */                                                         \
+    X(SIN, sin)                                                                                                        \
+    X(COS, cos)                                                                                                        \
+    X(TAN, tan)                                                                                                        \
+    X(ASIN, asin)                                                                                                      \
+    X(ACOS, acos)                                                                                                      \
+    X(ATAN, atan)
 
 typedef enum prn_map {
 #define PRN_MAP_ENUM(symbol, name) PRN_MAP_##symbol,
@@ -62,7 +70,8 @@ typedef enum prn_map {
     X(DIV, div)                                                                                                        \
     X(MIN, min)                                                                                                        \
     X(MAX, max)                                                                                                        \
-    X(PRELU, prelu) /* a < 0 ? a b : a */
+    X(PRELU, prelu) /* a < 0 ? a b : a */                                                                              \
+    X(POW, pow)
 
 typedef enum prn_binary_id {
 #define PRN_BINARY_ENUM(symbol, name) PRN_BINARY_##symbol,

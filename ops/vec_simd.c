@@ -3,6 +3,7 @@
  * not depend on where it stands. */
 #include "ops/vec.h"
 #include "ops/vec_math.h"
+#include "ops/vec_wide.h"
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -62,6 +63,13 @@ MAP(floor, v_floor(x))
 MAP(ceil, v_ceil(x))
 MAP(round, v_round(x))
 MAP(sign, v_sign(x))
+MAP(shrink, v_select(x < -va, x + vb, v_select(x > va, x - vb, v_select(x != x, x, ZERO))))
+MAP(sin, v_sin(x))
+MAP(cos, v_cos(x))
+MAP(tan, v_tan(x))
+MAP(asin, v_asin(x))
+MAP(acos, v_acos(x))
+MAP(atan, v_atan(x))
 
 /* ---- binary operators on vectors `a` and `b` */
 
@@ -137,6 +145,7 @@ BINARY(div, a / b)
 BINARY(min, v_min(a, b))
 BINARY(max, v_max(a, b))
 BINARY(prelu, v_select(a < ZERO, a *b, a))
+BINARY(pow, v_pow(a, b))
 
 static void scale_shift(float *y, const float *x, const float *scale, const float *shift, int64_t n)
 {
