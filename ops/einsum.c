@@ -429,11 +429,7 @@ PRN_WIDENED(half, &native)
 static const prn_kernel kernels[] = {
     NATIVE,
     PRN_WIDENED_ROW(half, "einsum_half_native"),
-    {.name = "einsum_copy",
-     .backend = "native",
-     .types = PRN_PRODUCT_TYPES,
-     .usable = copy_usable,
-     .run = run_copy},
+    {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable, .run = run_copy},
     {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = run_reference},
     {0}};
 

@@ -49,8 +49,8 @@ typedef struct prn_element_rows {
 /* The table for the processor (and cap) that prn_isa_level reports. */
 const prn_element_rows *prn_element_rows_table(void);
 
-/* A row of any number type or bool: the half precisions are computed in float32, in blocks. `op` is defined on the type;
- * n is 1 where both steps are 0. */
+/* A row of any number type or bool: the half precisions are computed in float32, in blocks. `op` is defined on the
+ * type; n is 1 where both steps are 0. */
 void prn_element_row(prn_row_op op, prony_dtype dtype, void *y, const void *a, const void *b, int64_t n, int64_t a_step,
                      int64_t b_step);
 

@@ -88,7 +88,7 @@
 
 REALS(ROW, add, x + y)
 REALS(ROW, sub, x - y)
-REALS(ROW, mul, x * y)
+REALS(ROW, mul, x *y)
 REALS(ROW, div, x / y)
 REALS(ROW, min, x != x || x < y ? x : y)
 REALS(ROW, max, x != x || x > y ? x : y)
@@ -99,7 +99,7 @@ ROW(fmod, fmod(x, y), FLOAT64, f64, double, double, double)
 UNSIGNED(ROW, add, WRAPPED(+))
 UNSIGNED(ROW, sub, WRAPPED(-))
 UNSIGNED(ROW, mul, WRAPPED(*))
-UNSIGNED(ROW, bitwise_and, x & y)
+UNSIGNED(ROW, bitwise_and, x &y)
 UNSIGNED(ROW, bitwise_or, x | y)
 UNSIGNED(ROW, bitwise_xor, x ^ y)
 UNSIGNED(ROW, shift_left, y < 8 * sizeof(type) ? (wide)x << (y % (8 * sizeof(wide))) : 0)
@@ -137,12 +137,16 @@ ORDERED(TEST, less_or_equal, x <= y)
 #define PICK_LOOP(a, b)                                                                                                \
     do {                                                                                                               \
         INDEPENDENT                                                                                                    \
-        for (int64_t i = 0; i < n; i++) to[i] = c[i] ? (a) : (b);                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const pick_type yes = a, no = b;                                                                           \
+            to[i] = c[i] ? yes : no;                                                                                   \
+        }                                                                                                              \
     } while (0)
 #define DEFINE_PICK(bits, type)                                                                                        \
     static void pick_##bits(void *to_, const uint8_t *c, const void *x_, const void *y_, int64_t n, int64_t c_step,    \
                             int64_t x_step, int64_t y_step)                                                            \
     {                                                                                                                  \
+        typedef type pick_type;                                                                                        \
         type *to = to_;                                                                                                \
         const type *x = x_, *y = y_;                                                                                   \
         if (c_step == 0) {                                                                                             \
@@ -174,36 +178,48 @@ DEFINE_PICK(64, uint64_t)
 #define ENTRY(op, E, DTYPE, name, type, wide, real) [PRONY_##DTYPE] = op##_##name,
 #define SIGNED_AS_UNSIGNED(op)                                                                                         \
     [PRONY_INT8] = op##_u8, [PRONY_INT16] = op##_u16, [PRONY_INT32] = op##_u32, [PRONY_INT64] = op##_u64,
-#define ALL(op) {ORDERED(ENTRY, op, )}
-#define INTEGERS(op) {UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)}
-#define NUMBERS(op) {REALS(ENTRY, op, ) UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)}
+#define ALL(op)                                                                                                        \
+    {                                                                                                                  \
+        ORDERED(ENTRY, op, )                                                                                           \
+    }
+#define INTEGERS(op)                                                                                                   \
+    {                                                                                                                  \
+        UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)                                                                   \
+    }
+#define NUMBERS(op)                                                                                                    \
+    {                                                                                                                  \
+        REALS(ENTRY, op, ) UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)                                                \
+    }
 
 extern const prn_element_rows JOIN(prn_element_rows_, PRN_SIMD);
-const prn_element_rows JOIN(prn_element_rows_, PRN_SIMD) = {
-    .row = {
-        [PRN_ROW_ADD] = NUMBERS(add),
-        [PRN_ROW_SUB] = NUMBERS(sub),
-        [PRN_ROW_MUL] = NUMBERS(mul),
-        [PRN_ROW_DIV] = ALL(div),
-        [PRN_ROW_MIN] = ALL(min),
-        [PRN_ROW_MAX] = ALL(max),
-        [PRN_ROW_PRELU] = ALL(prelu),
-        [PRN_ROW_MOD] = {REALS(ENTRY, fmod, ) UNSIGNED(ENTRY, fmod, ) SIGNED(ENTRY, mod, )},
-        [PRN_ROW_FMOD] = ALL(fmod),
-        [PRN_ROW_EQUAL] = {REALS(ENTRY, equal, ) UNSIGNED(ENTRY, equal, ) SIGNED_AS_UNSIGNED(equal)
-                           [PRONY_BOOL] = equal_u8},
-        [PRN_ROW_GREATER] = ALL(greater),
-        [PRN_ROW_LESS] = ALL(less),
-        [PRN_ROW_GREATER_OR_EQUAL] = ALL(greater_or_equal),
-        [PRN_ROW_LESS_OR_EQUAL] = ALL(less_or_equal),
-        [PRN_ROW_BITWISE_AND] = INTEGERS(bitwise_and),
-        [PRN_ROW_BITWISE_OR] = INTEGERS(bitwise_or),
-        [PRN_ROW_BITWISE_XOR] = INTEGERS(bitwise_xor),
-        [PRN_ROW_SHIFT_LEFT] = {UNSIGNED(ENTRY, shift_left, )},
-        [PRN_ROW_SHIFT_RIGHT] = {UNSIGNED(ENTRY, shift_right, )},
-        [PRN_ROW_AND] = {BOOLS(ENTRY, and, )},
-        [PRN_ROW_OR] = {BOOLS(ENTRY, or, )},
-        [PRN_ROW_XOR] = {BOOLS(ENTRY, xor, )},
-    },
-    .pick = {pick_8, pick_16, pick_32, pick_64},
+const prn_element_rows
+    JOIN(prn_element_rows_, PRN_SIMD) =
+        {
+            .row =
+                {
+                    [PRN_ROW_ADD] = NUMBERS(add),
+                    [PRN_ROW_SUB] = NUMBERS(sub),
+                    [PRN_ROW_MUL] = NUMBERS(mul),
+                    [PRN_ROW_DIV] = ALL(div),
+                    [PRN_ROW_MIN] = ALL(min),
+                    [PRN_ROW_MAX] = ALL(max),
+                    [PRN_ROW_PRELU] = ALL(prelu),
+                    [PRN_ROW_MOD] = {REALS(ENTRY, fmod, ) UNSIGNED(ENTRY, fmod, ) SIGNED(ENTRY, mod, )},
+                    [PRN_ROW_FMOD] = ALL(fmod),
+                    [PRN_ROW_EQUAL] = {REALS(ENTRY, equal, )
+                                           UNSIGNED(ENTRY, equal, ) SIGNED_AS_UNSIGNED(equal)[PRONY_BOOL] = equal_u8},
+                    [PRN_ROW_GREATER] = ALL(greater),
+                    [PRN_ROW_LESS] = ALL(less),
+                    [PRN_ROW_GREATER_OR_EQUAL] = ALL(greater_or_equal),
+                    [PRN_ROW_LESS_OR_EQUAL] = ALL(less_or_equal),
+                    [PRN_ROW_BITWISE_AND] = INTEGERS(bitwise_and),
+                    [PRN_ROW_BITWISE_OR] = INTEGERS(bitwise_or),
+                    [PRN_ROW_BITWISE_XOR] = INTEGERS(bitwise_xor),
+                    [PRN_ROW_SHIFT_LEFT] = {UNSIGNED(ENTRY, shift_left, )},
+                    [PRN_ROW_SHIFT_RIGHT] = {UNSIGNED(ENTRY, shift_right, )},
+                    [PRN_ROW_AND] = {BOOLS(ENTRY, and, )},
+                    [PRN_ROW_OR] = {BOOLS(ENTRY, or, )},
+                    [PRN_ROW_XOR] = {BOOLS(ENTRY, xor, )},
+                },
+            .pick = {pick_8, pick_16, pick_32, pick_64},
 };

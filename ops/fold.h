@@ -8,7 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum prn_fold { PRN_FOLD_ADD, PRN_FOLD_MUL, PRN_FOLD_MAX, PRN_FOLD_MIN, PRN_FOLD_ABS, PRN_FOLD_SQUARE, PRN_FOLD_COUNT } prn_fold;
+typedef enum prn_fold {
+    PRN_FOLD_ADD,
+    PRN_FOLD_MUL,
+    PRN_FOLD_MAX,
+    PRN_FOLD_MIN,
+    PRN_FOLD_ABS,
+    PRN_FOLD_SQUARE,
+    PRN_FOLD_COUNT
+} prn_fold;
 
 typedef struct prn_fold_table {
     /* `start` combined with f(x[0]), …, f(x[n - 1]), f the absolute value or the square where the fold says so */

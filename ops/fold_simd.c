@@ -11,14 +11,14 @@
 #define PRN_SIMD scalar
 #endif
 
-enum { LANES = 16 };
+enum { LANES = 16, FIND_LANES = 32 };
 
 /* X(FOLD, name, start, term of x, a combined with t): in `type`, where `whole` wraps. */
 #define FOLDS(X, type, whole, lowest, highest)                                                                         \
     X(ADD, add, type, 0, x, (type)((whole)a + (whole)t))                                                               \
     X(MUL, mul, type, 1, x, (type)((whole)a * (whole)t))                                                               \
-    X(MAX, max, type, lowest, x, (t > a) | (t != t) ? t : a)                                                              \
-    X(MIN, min, type, highest, x, (t < a) | (t != t) ? t : a)                                                             \
+    X(MAX, max, type, lowest, x, ((t > a) | (t != t)) ? t : a)                                                         \
+    X(MIN, min, type, highest, x, ((t < a) | (t != t)) ? t : a)                                                        \
     X(ABS, abs, type, 0, (x < 0 ? (type)(0 - (whole)x) : x), (type)((whole)a + (whole)t))                              \
     X(SQUARE, square, type, 0, (type)((whole)x * (whole)x), (type)((whole)a + (whole)t))
 #define FOLDS_F64(X) FOLDS(X, double, double, -(double)INFINITY, (double)INFINITY)
@@ -91,13 +91,13 @@ DEFINE_AHEAD(i64, int64_t)
     }                                                                                                                  \
     static int64_t find_##name(const type *x, int64_t n, type value, bool last)                                        \
     {                                                                                                                  \
-        const int64_t blocks = (n + LANES - 1) / LANES;                                                                \
+        const int64_t blocks = (n + FIND_LANES - 1) / FIND_LANES;                                                      \
         for (int64_t block = 0; block < blocks; block++) {                                                             \
-            const int64_t first = (last ? blocks - 1 - block : block) * LANES;                                         \
-            const int64_t count = n - first < LANES ? n - first : LANES;                                               \
+            const int64_t first = (last ? blocks - 1 - block : block) * FIND_LANES;                                    \
+            const int64_t count = n - first < FIND_LANES ? n - first : FIND_LANES;                                     \
             int found = 0;                                                                                             \
-            if (count == LANES) {                                                                                      \
-                for (int k = 0; k < LANES; k++) found |= same_##name(x[first + k], value);                             \
+            if (count == FIND_LANES) {                                                                                 \
+                for (int k = 0; k < FIND_LANES; k++) found |= same_##name(x[first + k], value);                        \
                 if (!found) continue;                                                                                  \
             }                                                                                                          \
             for (int64_t k = 0; k < count; k++) {                                                                      \

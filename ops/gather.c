@@ -1,9 +1,9 @@
-/* Reading by index: Gather, GatherElements, GatherND. Indices are checked in one pass before anything is moved, so that
- * the copying loops cannot fail.
+/* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
 #include "ops/copy_nd.h"
 #include "ops/indexing.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* What is read of the data is no more than what is written. */
@@ -246,19 +246,28 @@ static prony_status gather_elements_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+typedef struct element_source {
+    prn_index_elements elements;
+    atomic_bool *outside;
+} element_source;
+
+/* What is out of bounds is noticed here, so that the indices are read once; nothing outside is touched. */
 static void gather_element_places(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
-    prn_index_element_places(argument, first, n, places);
+    const element_source *source = argument;
+    if (!prn_index_element_places(&source->elements, first, n, places))
+        atomic_store_explicit(source->outside, true, memory_order_relaxed);
 }
 
 static prony_status gather_elements_run(const prony_context *context, bool native)
 {
-    prn_index_elements elements = prn_index_elements_make(context, ((const axis_params *)context->params)->axis);
+    atomic_bool outside = prony_shape_numel(&context->inputs[0]->shape) == 0;
+    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
+                                   &outside};
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
-    PRN_TRY(prn_index_check_range(context, &elements.extent, 1));
-    block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &elements};
-    move_blocks(context, &work, elements.count, native);
-    return PRONY_OK;
+    block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &source};
+    if (!outside) move_blocks(context, &work, source.elements.count, native);
+    return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
 }
 
 static prony_status gather_elements_native(const prony_context *context)

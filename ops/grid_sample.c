@@ -178,8 +178,8 @@ enum { PIECE = 64, MOST_TAPS = 16 };
 typedef struct piece {
     int64_t place[MOST_TAPS][PIECE]; /* in a plane */
     float weight[MOST_TAPS][PIECE];
-    int count;                       /* taps of each point */
-    bool outside[PIECE];             /* the point has a tap outside of the plane */
+    int count;           /* taps of each point */
+    bool outside[PIECE]; /* the point has a tap outside of the plane */
 } piece;
 
 static void find_piece(const sample_job *job, int64_t first, int64_t n, piece *out)
@@ -246,7 +246,8 @@ static prony_status run_sample(const prony_context *context, bool in_pieces)
     prn_shape_strides(&data->shape, job.stride);
     if (count == 0) return PRONY_OK;
     if (in_pieces)
-        prn_parallel_items(context->threads, images * ((job.points + PIECE - 1) / PIECE), 64 * count, sample_pieces, &job);
+        prn_parallel_items(context->threads, images * ((job.points + PIECE - 1) / PIECE), 64 * count, sample_pieces,
+                           &job);
     else
         prn_parallel_items(context->threads, images * job.points, 256 * count, sample_points, &job);
     return PRONY_OK;

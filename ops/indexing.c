@@ -40,9 +40,11 @@ static void check_periods(void *argument, int64_t begin, int64_t end)
     bool outside = false;
     for (int64_t k = 0; k < job->period; k++) {
         if (job->indices->dtype == PRONY_INT64) {
-            outside |= any_outside_int64_t((const int64_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
+            outside |=
+                any_outside_int64_t((const int64_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
         } else {
-            outside |= any_outside_int32_t((const int32_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
+            outside |=
+                any_outside_int32_t((const int32_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
         }
     }
     if (outside) atomic_store_explicit(&job->outside, true, memory_order_relaxed);
@@ -110,8 +112,8 @@ void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64
     for (int64_t i = 0; i < n; i++) {
         int64_t place = batch * tuples->batch_stride;
         for (int64_t k = 0; k < tuples->tuple; k++) {
-            place += prn_index_wrapped(tuples->indices, (first + i) * tuples->tuple + k, tuples->dim[k]) *
-                     tuples->stride[k];
+            place +=
+                prn_index_wrapped(tuples->indices, (first + i) * tuples->tuple + k, tuples->dim[k]) * tuples->stride[k];
         }
         places[i] = place;
         if (++at == tuples->per_batch) {
@@ -146,21 +148,27 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
     return elements;
 }
 
-/* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, `step` that of the axis. */
+/* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, `step` that of the axis.
+ */
 #define DEFINE_ROW_PLACES(type)                                                                                        \
-    static void row_places_##type(const type *index, int64_t n, int64_t extent, int64_t base, int64_t step,            \
+    static bool row_places_##type(const type *index, int64_t n, int64_t extent, int64_t base, int64_t step,            \
                                   int64_t next, int64_t *places)                                                       \
     {                                                                                                                  \
+        uint64_t outside = 0;                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            const int64_t at = index[i];                                                                               \
-            places[i] = base + i * next + (at < 0 ? at + extent : at) * step;                                          \
+            const int64_t given = index[i], at = given + (given < 0 ? extent : 0);                                     \
+            const int64_t wrong = (at < 0) | (at >= extent);                                                           \
+            outside |= (uint64_t)wrong;                                                                                \
+            places[i] = base + i * next + (wrong ? 0 : at) * step;                                                     \
         }                                                                                                              \
+        return outside == 0;                                                                                           \
     }
 DEFINE_ROW_PLACES(int64_t)
 DEFINE_ROW_PLACES(int32_t)
 
-void prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places)
+bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places)
 {
+    bool inside = true;
     const prony_shape *shape = &elements->indices->shape;
     const int last = shape->rank - 1;
     const int64_t step = elements->stride[elements->axis], next = elements->axis == last ? 0 : 1;
@@ -173,11 +181,12 @@ void prn_index_element_places(const prn_index_elements *elements, int64_t first,
         }
         count = shape->dim[last] - column < n - done ? shape->dim[last] - column : n - done;
         if (elements->indices->dtype == PRONY_INT64) {
-            row_places_int64_t((const int64_t *)elements->indices->data + first + done, count, elements->extent, base,
-                               step, next, places + done);
+            inside &= row_places_int64_t((const int64_t *)elements->indices->data + first + done, count,
+                                         elements->extent, base, step, next, places + done);
         } else {
-            row_places_int32_t((const int32_t *)elements->indices->data + first + done, count, elements->extent, base,
-                               step, next, places + done);
+            inside &= row_places_int32_t((const int32_t *)elements->indices->data + first + done, count,
+                                         elements->extent, base, step, next, places + done);
         }
     }
+    return inside;
 }

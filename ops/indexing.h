@@ -51,7 +51,8 @@ typedef struct prn_index_elements {
 
 prony_status prn_index_check_elements(const prony_context *context, int64_t axis);
 prn_index_elements prn_index_elements_make(const prony_context *context, int64_t axis);
-/* Elements of input 0 that entries [first, first + n) mean. */
-void prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places);
+/* Elements of input 0 that entries [first, first + n) mean; of one outside, the place is that of index 0, and the
+ * result is false. The extent is not 0. */
+bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places);
 
 #endif

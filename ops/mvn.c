@@ -118,7 +118,8 @@ static prony_status run_in_rows(const prony_context *context)
 {
     mvn_job job;
     job_of(context, &job);
-    prn_parallel_items(context->threads, job.groups, 3 * (int64_t)prn_value_bytes(job.x), normalise_groups_in_rows, &job);
+    prn_parallel_items(context->threads, job.groups, 3 * (int64_t)prn_value_bytes(job.x), normalise_groups_in_rows,
+                       &job);
     return PRONY_OK;
 }
 

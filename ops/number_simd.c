@@ -93,14 +93,14 @@ PRN_HALF_TARGET(DEFINE_STORE_FLOAT)
 
 extern const prn_number_simd JOIN(prn_number_simd_, PRN_SIMD);
 const prn_number_simd JOIN(prn_number_simd_, PRN_SIMD) = {
-    .load = {
+    .load =
+        {
 #define LOAD_ROW(DTYPE, name, storage, work, load) [PRONY_##DTYPE] = load_##name,
-        PRN_OTHER_WORK_FORMS(LOAD_ROW) PRN_HALF_WORK_FORM(LOAD_ROW)
-    },
-    .store = {
+            PRN_OTHER_WORK_FORMS(LOAD_ROW) PRN_HALF_WORK_FORM(LOAD_ROW)},
+    .store =
+        {
 #define STORE_ROW(DTYPE, name, storage, from_float, from_double, from_integer)                                         \
     [PRONY_##DTYPE] = {store_##name##_float, store_##name##_double, store_##name##_int32_t, store_##name##_int64_t,    \
                        store_##name##_uint64_t},
-        PRN_OTHER_TARGETS(STORE_ROW) PRN_HALF_TARGET(STORE_ROW)
-    },
+            PRN_OTHER_TARGETS(STORE_ROW) PRN_HALF_TARGET(STORE_ROW)},
 };

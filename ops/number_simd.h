@@ -72,15 +72,14 @@ static inline uint32_t prn_f64_to_u32(double x)
 }
 
 /* Y(DTYPE, name, storage, from float, from double, from an integer) */
-#define PRN_HALF_TARGET(Y)                                                                                             \
-    Y(FLOAT16, f16, uint16_t, prn_f32_to_f16(x), prn_f64_to_f16(x), prn_f64_to_f16((double)x))
+#define PRN_HALF_TARGET(Y) Y(FLOAT16, f16, uint16_t, prn_f32_to_f16(x), prn_f64_to_f16(x), prn_f64_to_f16((double)x))
 #define PRN_OTHER_TARGETS(Y)                                                                                           \
     Y(FLOAT32, f32, float, x, (float)x, (float)x)                                                                      \
     Y(FLOAT64, f64, double, (double)x, x, (double)x)                                                                   \
     Y(BFLOAT16, bf16, uint16_t, prn_f32_to_bf16(x), prn_f64_to_bf16(x), prn_f64_to_bf16((double)x))                    \
     Y(INT8, i8, int8_t, (int8_t)prn_cut_f32(x, -128.0f, 127.0f), (int8_t)prn_cut_f64(x, -128.0, 127.0), (int8_t)x)     \
-    Y(INT16, i16, int16_t, (int16_t)prn_cut_f32(x, -32768.0f, 32767.0f),                                               \
-      (int16_t)prn_cut_f64(x, -32768.0, 32767.0), (int16_t)x)                                                          \
+    Y(INT16, i16, int16_t, (int16_t)prn_cut_f32(x, -32768.0f, 32767.0f), (int16_t)prn_cut_f64(x, -32768.0, 32767.0),   \
+      (int16_t)x)                                                                                                      \
     Y(INT32, i32, int32_t, prn_f32_to_i32(x), prn_cut_f64(x, -0x1p31, 0x1p31 - 1.0), (int32_t)x)                       \
     Y(INT64, i64, int64_t, prn_f64_to_i64((double)x), prn_f64_to_i64(x), (int64_t)x)                                   \
     Y(UINT8, u8, uint8_t, (uint8_t)prn_cut_f32(x, 0.0f, 255.0f), (uint8_t)prn_cut_f64(x, 0.0, 255.0), (uint8_t)x)      \

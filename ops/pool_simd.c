@@ -28,7 +28,8 @@ static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *fi
 {
     *first = start < 0 ? (row->dilation - 1 - start) / row->dilation : 0;
     *last = row->taps;
-    if (start + (row->taps - 1) * row->dilation >= row->in) *last = (row->in - start + row->dilation - 1) / row->dilation;
+    if (start + (row->taps - 1) * row->dilation >= row->in)
+        *last = (row->in - start + row->dilation - 1) / row->dilation;
 }
 
 VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
@@ -81,7 +82,8 @@ VEC_INLINE vf v_load_even(const float *p)
 #elif VEC_LANES == 8
     return __builtin_shufflevector(v_load(p), v_load(p + 8), 0, 2, 4, 6, 8, 10, 12, 14);
 #else
-    return __builtin_shufflevector(v_load(p), v_load(p + 16), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return __builtin_shufflevector(v_load(p), v_load(p + 16), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                   30);
 #endif
 }
 

@@ -182,7 +182,8 @@ static bool read_bound(const prony_context *context, size_t which, uint64_t *out
         prn_put_i64(out, dtype, 0, prn_get_i64(input->data, dtype, 0));
         return true;
     }
-    if (!prn_dtype_is_float(dtype) || real != real || real == (which ? (double)INFINITY : -(double)INFINITY)) return false;
+    if (!prn_dtype_is_float(dtype) || real != real || real == (which ? (double)INFINITY : -(double)INFINITY))
+        return false;
     prn_put_f64(out, dtype, 0, real);
     return true;
 }

@@ -1,22 +1,25 @@
-/* Reductions in blocks: a chain of kept and reduced axes is walked in rows of its last axis. Where that is reduced, a row
- * is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32 has
- * the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h. Owns
- * nothing. Invariant: an output or a strip is one task, whose order the shapes alone decide. */
+/* Reductions in blocks: a chain of kept and reduced axes is walked in rows of its last axis. Where that is reduced, a
+ * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
+ * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
+ * Owns nothing. Invariant: an output or a strip is one task, whose order the shapes alone decide. */
 #include "ops/reduce.h"
 
 #include "ops/copy_nd.h"
+#include "ops/element_rows.h"
 #include "ops/fold.h"
 #include "ops/number.h"
 #include "ops/vec.h"
+
+#include <string.h>
 
 enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64 };
 
 typedef struct job {
     const prn_reduction *reduction;
-    prn_chain outer;     /* without the last axis */
-    int64_t row;         /* extent of the last axis */
+    prn_chain outer;      /* without the last axis */
+    int64_t row;          /* extent of the last axis */
     int64_t combinations; /* rows behind an output or a strip */
-    int64_t strips;      /* of a row; along: 0 */
+    int64_t strips;       /* of a row; along: 0 */
     const prn_vec_table *vec;
     const prn_fold_table *folds;
 } job;
@@ -42,7 +45,8 @@ static prn_fold fold_of(prn_reduce_kind kind)
 
 static double start_f64(prn_fold fold)
 {
-    if (fold == PRN_FOLD_MAX || fold == PRN_FOLD_MIN) return fold == PRN_FOLD_MAX ? -(double)INFINITY : (double)INFINITY;
+    if (fold == PRN_FOLD_MAX || fold == PRN_FOLD_MIN)
+        return fold == PRN_FOLD_MAX ? -(double)INFINITY : (double)INFINITY;
     return fold == PRN_FOLD_MUL;
 }
 
@@ -52,7 +56,76 @@ static int64_t start_i64(prn_fold fold)
     return fold == PRN_FOLD_MUL;
 }
 
-/* ---- integers: unsigned 64-bit values compare as signed ones do once the top bit is turned over */
+/* Neighbouring outputs whose elements are one row each need no walk. */
+static void start(prn_cursor *cursor, const job *job, int64_t output)
+{
+    if (job->combinations == 1 && job->strips == 0)
+        cursor->offset = output;
+    else
+        prn_cursor_start(cursor, &job->outer, output);
+}
+
+static void next(prn_cursor *cursor, const job *job)
+{
+    if (job->combinations > 1) prn_cursor_next(cursor, &job->outer);
+}
+
+/* ---- integers in their own type, where a result is no wider than they are */
+
+static bool stays_narrow(const prn_reduction *reduction, prn_row_op *op)
+{
+    const prn_reduce_kind kind = reduction->kind;
+    *op = kind == MAX ? PRN_ROW_MAX : (kind == MIN ? PRN_ROW_MIN : (kind == PROD ? PRN_ROW_MUL : PRN_ROW_ADD));
+    return (PRN_TYPE(reduction->x->dtype) & PRN_TYPES_INTEGER) &&
+           (kind == MAX || kind == MIN || kind == PROD || kind == SUM);
+}
+
+/* A row is folded upon itself: blocks of it, then halves of a block, and the rest in 64 bits. */
+static void output_narrow(const job *job, int64_t output, prn_row_op op, prn_fold fold)
+{
+    enum { REST = 16 };
+    const prony_value *x = job->reduction->x, *y = job->reduction->y;
+    const prony_dtype dtype = x->dtype;
+    int64_t sum[PRN_BLOCK], rest[REST], width = job->row < PRN_BLOCK ? job->row : PRN_BLOCK;
+    prn_cursor cursor;
+    start(&cursor, job, output);
+    memcpy(sum, prn_block_at(x->data, dtype, cursor.offset * job->row), prony_dtype_bytes(dtype, width));
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+        for (int64_t i = c == 0 ? width : 0; i < job->row; i += width) {
+            const int64_t n = job->row - i < width ? job->row - i : width;
+            prn_element_row(op, dtype, sum, sum, prn_block_at(x->data, dtype, cursor.offset * job->row + i), n, 1, 1);
+        }
+    }
+    while (width > REST) {
+        const int64_t half = width / 2;
+        prn_element_row(op, dtype, sum, sum, prn_block_at(sum, dtype, width - half), half, 1, 1);
+        width -= half;
+    }
+    prn_load_i64(rest, sum, dtype, 0, width);
+    for (int64_t i = 0; i < width && dtype == PRONY_UINT64; i++)
+        rest[i] ^= op == PRN_ROW_MAX || op == PRN_ROW_MIN ? INT64_MIN : 0;
+    rest[0] = job->folds->row_i64[fold](rest[0], rest + 1, width - 1);
+    if (dtype == PRONY_UINT64 && (op == PRN_ROW_MAX || op == PRN_ROW_MIN)) rest[0] ^= INT64_MIN;
+    prn_store_i64(y->data, dtype, output, rest, 1);
+}
+
+static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t n, prn_row_op op)
+{
+    const prony_value *x = job->reduction->x, *y = job->reduction->y;
+    const prony_dtype dtype = x->dtype;
+    void *sum = (char *)y->data + prony_dtype_bytes(dtype, output * job->row + column);
+    prn_cursor cursor;
+    start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+        const void *row = prn_block_at(x->data, dtype, cursor.offset * job->row + column);
+        if (c == 0)
+            memcpy(sum, row, prony_dtype_bytes(dtype, n));
+        else
+            prn_element_row(op, dtype, sum, sum, row, n, 1, 1);
+    }
+}
+
+/* ---- integers in 64 bits: unsigned values of that size compare as signed ones do once the top bit is turned over */
 
 static bool is_turned(const job *job)
 {
@@ -91,8 +164,8 @@ static void output_i64(const job *job, int64_t output)
     const prn_fold fold = integer_fold(job);
     int64_t block[PRN_BLOCK], sum = start_i64(fold);
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
-    for (int64_t c = 0; c < job->combinations; c++, prn_cursor_next(&cursor, &job->outer)) {
+    start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
         for (int64_t i = 0, n; i < job->row; i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
             load_i64(job, block, cursor.offset * job->row + i, n);
@@ -107,9 +180,9 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
     const prn_fold fold = integer_fold(job);
     int64_t block[STRIP], sum[STRIP];
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
+    start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_i64(fold);
-    for (int64_t c = 0; c < job->combinations; c++, prn_cursor_next(&cursor, &job->outer)) {
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
         load_i64(job, block, cursor.offset * job->row + column, n);
         job->folds->columns_i64[fold](sum, block, n);
     }
@@ -118,9 +191,13 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
 
 /* ---- doubles */
 
-static void load_f64(const job *job, double *block, int64_t first, int64_t n)
+/* Doubles that are not to be changed are read where they are. */
+static const double *load_f64(const job *job, double *block, int64_t first, int64_t n, const double *top)
 {
-    prn_load_f64(block, job->reduction->x->data, job->reduction->x->dtype, first, n);
+    const prony_value *x = job->reduction->x;
+    if (x->dtype == PRONY_FLOAT64 && !top) return (const double *)x->data + first;
+    prn_load_f64(block, x->data, x->dtype, first, n);
+    return block;
 }
 
 static double finite_or_zero(double top)
@@ -138,13 +215,13 @@ static double fold_output_f64(const job *job, int64_t output, prn_fold fold, con
 {
     double block[PRN_BLOCK], sum = start_f64(fold);
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
-    for (int64_t c = 0; c < job->combinations; c++, prn_cursor_next(&cursor, &job->outer)) {
+    start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
         for (int64_t i = 0, n; i < job->row; i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
-            load_f64(job, block, cursor.offset * job->row + i, n);
+            const double *x = load_f64(job, block, cursor.offset * job->row + i, n, top);
             take_exponentials(block, top, 0, n, top);
-            sum = job->folds->row_f64[fold](sum, block, n);
+            sum = job->folds->row_f64[fold](sum, x, n);
         }
     }
     return sum;
@@ -165,12 +242,12 @@ static void fold_strip_f64(const job *job, int64_t output, int64_t column, int64
 {
     double block[STRIP];
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
+    start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_f64(fold);
-    for (int64_t c = 0; c < job->combinations; c++, prn_cursor_next(&cursor, &job->outer)) {
-        load_f64(job, block, cursor.offset * job->row + column, n);
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+        const double *x = load_f64(job, block, cursor.offset * job->row + column, n, top);
         take_exponentials(block, top, 1, n, top);
-        job->folds->columns_f64[fold](sum, block, n);
+        job->folds->columns_f64[fold](sum, x, n);
     }
 }
 
@@ -208,8 +285,8 @@ static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind ki
     const prn_vec_table *vec = job->vec;
     double sum = start_f64(fold_of(kind)), extreme;
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
-    for (int64_t c = 0; c < job->combinations; c++, prn_cursor_next(&cursor, &job->outer)) {
+    start(&cursor, job, output);
+    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
         const float *x = (const float *)job->reduction->x->data + cursor.offset * job->row;
         switch (kind) {
         case MAX:
@@ -279,17 +356,27 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     const float *x = (const float *)job->reduction->x->data + column;
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
-    prn_cursor_start(&cursor, &job->outer, output);
+    start(&cursor, job, output);
     for (int64_t first = 0; first < job->combinations; first += ROWS_PER_PART) {
         const int64_t left = job->combinations - first, rows = left < ROWS_PER_PART ? left : ROWS_PER_PART;
         float *to = first == 0 ? y : part;
-        for (int64_t r = 0; r < rows; r++, prn_cursor_next(&cursor, &job->outer)) {
+        int64_t r = 0;
+        while (r < rows) {
+            if (r > 0 && r + 4 <= rows && (kind == SUM || kind == MEAN || kind == LOG_SUM)) {
+                const float *four[4];
+                for (int k = 0; k < 4; k++, next(&cursor, job)) four[k] = x + cursor.offset * job->row;
+                vec->add_four(to, four, n);
+                r += 4;
+                continue;
+            }
             const float *row = terms_f32(job, kind, x + cursor.offset * job->row, top, terms, n);
             if (r == 0) {
                 vec->map[PRN_MAP_COPY](to, row, n, 0.0f, 0.0f);
             } else {
                 vec->vv[step](to, to, row, n);
             }
+            next(&cursor, job);
+            r++;
         }
         if (first > 0) vec->vv[step](y, y, part, n);
     }
@@ -320,20 +407,31 @@ static void run_items(void *argument, int64_t begin, int64_t end)
     const prn_reduction *reduction = job->reduction;
     const bool f32 = reduction->x->dtype == PRONY_FLOAT32 && reduction->kind != PROD;
     const bool real = prn_reduce_is_real(reduction->kind, reduction->x->dtype);
+    prn_row_op op;
+    const bool narrow = stays_narrow(reduction, &op);
     for (int64_t item = begin; item < end; item++) {
+        if (job->strips == 0 && narrow) {
+            output_narrow(job, item, op, fold_of(reduction->kind));
+            continue;
+        }
         if (job->strips == 0) {
             (f32 ? output_f32 : (real ? output_f64 : output_i64))(job, item);
             continue;
         }
         const int64_t output = item / job->strips, column = item % job->strips * STRIP;
         const int64_t n = job->row - column < STRIP ? job->row - column : STRIP;
+        if (narrow) {
+            strip_narrow(job, output, column, n, op);
+            continue;
+        }
         (f32 ? strip_f32 : (real ? strip_f64 : strip_i64))(job, output, column, n);
     }
 }
 
 void prn_reduce_native(int threads, const prn_reduction *reduction)
 {
-    job job = {.reduction = reduction, .outer = reduction->chain, .row = 1, .vec = prn_vec(), .folds = prn_fold_loops()};
+    job job = {
+        .reduction = reduction, .outer = reduction->chain, .row = 1, .vec = prn_vec(), .folds = prn_fold_loops()};
     const int last = reduction->chain.rank - 1;
     const bool along = last >= 0 && reduction->chain.reduced[last];
     if (last >= 0) {

@@ -50,10 +50,8 @@ static prony_status check_updates(const prony_context *context, const prony_shap
 /* to[i] = to[i] combined with from[i], for `count` elements. */
 static void combine(reduction how, prony_dtype dtype, void *to, const void *from, int64_t count)
 {
-    static const prn_row_op rows[] = {[REDUCE_ADD] = PRN_ROW_ADD,
-                                      [REDUCE_MUL] = PRN_ROW_MUL,
-                                      [REDUCE_MIN] = PRN_ROW_MIN,
-                                      [REDUCE_MAX] = PRN_ROW_MAX};
+    static const prn_row_op rows[] = {
+        [REDUCE_ADD] = PRN_ROW_ADD, [REDUCE_MUL] = PRN_ROW_MUL, [REDUCE_MIN] = PRN_ROW_MIN, [REDUCE_MAX] = PRN_ROW_MAX};
     prn_element_row(rows[how], dtype, to, to, from, count, 1, 1);
 }
 

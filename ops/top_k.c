@@ -157,13 +157,29 @@ static int64_t next_above(const line *l, int64_t i, int64_t last)
     return i;
 }
 
+enum { NEAR = 2048 };
+
+/* A copy of a line of float32 with its elements side by side, if it is short. */
+static void bring_near(line *l, prony_value *value, float *room)
+{
+    if (l->value->dtype != PRONY_FLOAT32 || l->step == 1 || l->count > NEAR) return;
+    const float *x = (const float *)l->value->data + l->first;
+    for (int64_t i = 0; i < l->count; i++) room[i] = x[i * l->step];
+    *value = *l->value;
+    value->data = room;
+    *l = (line){value, 0, 1, l->count, l->largest};
+}
+
 static void top_k_lines(void *argument, int64_t begin, int64_t end)
 {
     const top_k_work *work = argument;
+    prony_value near;
+    float room[NEAR];
     int64_t k = work->to.extent, step = work->to.inner;
     size_t width = prn_copy_width(work->in->dtype);
     for (int64_t number = begin; number < end; number++) {
         line l = line_of(work->in, &work->from, number, work->largest);
+        bring_near(&l, &near, room);
         int64_t target = number / step * k * step + number % step;
         int64_t *heap = (int64_t *)work->indices->data + target;
         for (int64_t i = 0; i < k; i++) heap[i * step] = i;
@@ -183,7 +199,7 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
         }
         for (int64_t i = 0; work->values && i < k; i++) {
             memcpy((char *)work->values->data + (size_t)(target + i * step) * width,
-                   (const char *)work->in->data + (size_t)(l.first + heap[i * step] * l.step) * width, width);
+                   (const char *)l.value->data + (size_t)(l.first + heap[i * step] * l.step) * width, width);
         }
     }
 }

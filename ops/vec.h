@@ -45,8 +45,8 @@
     X(NEG, neg)                                                                                                        \
     X(FLOOR, floor)                                                                                                    \
     X(CEIL, ceil)                                                                                                      \
-    X(ROUND, round) /* half to even */                                                                                 \
-    X(SIGN, sign)   /* -1, 0 or 1 */                                                                                   \
+    X(ROUND, round)   /* half to even */                                                                               \
+    X(SIGN, sign)     /* -1, 0 or 1 */                                                                                 \
     X(SHRINK, shrink) /* x < -a ? x + b : x > a ? x - b : 0 */                                                         \
     X(SIN, sin)                                                                                                        \
     X(COS, cos)                                                                                                        \
@@ -103,6 +103,8 @@ typedef struct prn_vec_table {
                              int64_t width);
     /* y[i] += a x[i] */
     void (*add_scaled)(float *y, const float *x, float a, int64_t n);
+    /* y[i] += (x[0][i] + x[1][i]) + (x[2][i] + x[3][i]) */
+    void (*add_four)(float *y, const float *const x[4], int64_t n);
 
     /* Sums are built in blocks of 4096 elements and added up in double. Empty: 0. */
     double (*sum)(const float *x, int64_t n);

@@ -1,4 +1,5 @@
-/* float32 vectors of the width that the compile flags give, and elementary functions on them. For ops/vec_simd.c alone.
+/* float32 vectors of the width that the compile flags give, and elementary functions on them. For sources that are
+ * compiled once per instruction set.
  *
  * Everything is written with the compilers' vector extensions; masks are vectors of 0 and -1. Polynomial coefficients
  * are near-minimax fits (Chebyshev) of the functions named beside them. No function raises; NaN operands give NaN.

@@ -178,6 +178,17 @@ static void add_scaled(float *y, const float *x, float a, int64_t n)
     }
 }
 
+static void add_four(float *y, const float *const x[4], int64_t n)
+{
+    const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        const vf low = v_load_part(a + i, left, 0.0f) + v_load_part(b + i, left, 0.0f);
+        const vf high = v_load_part(c + i, left, 0.0f) + v_load_part(d + i, left, 0.0f);
+        v_store_part(y + i, v_load_part(y + i, left, 0.0f) + (low + high), left);
+    }
+}
+
 /* ---- reductions */
 
 enum { BLOCK = 4096 };
@@ -371,6 +382,7 @@ const prn_vec_table JOIN(prn_vec_, PRN_SIMD) = {
     .scale_shift = scale_shift,
     .scale_shift_rows = scale_shift_rows,
     .add_scaled = add_scaled,
+    .add_four = add_four,
     .sum = row_sum,
     .sum_squares = row_sum_squares,
     .sum_abs = row_sum_abs,

@@ -68,8 +68,8 @@ VEC_INLINE wf w_sqrt(wf x)
 
 /* ---- sine, cosine, tangent of |x| < 2^26 */
 
-/* x = n pi/2 + r, |r| <= pi/4; the low bits of *n are those of n. The parts of pi/2 have 26 bits, so that n times either
- * of the first two is exact. */
+/* x = n pi/2 + r, |r| <= pi/4; the low bits of *n are those of n. The parts of pi/2 have 26 bits, so that n times
+ * either of the first two is exact. */
 VEC_INLINE wf w_reduce_half_pi(wf x, wi *n)
 {
     const wf shifted = x * 0.63661977236758134 + W_MAGIC;

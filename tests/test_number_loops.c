@@ -1,6 +1,6 @@
 /* The loops that are compiled once per instruction set and run for every number type, against arithmetic on single
- * elements: conversions (number_simd.h), binary rows and picking (element_rows.h), folds (fold.h). Every table that this
- * processor can run is tried, at every length up to some vectors. */
+ * elements: conversions (number_simd.h), binary rows and picking (element_rows.h), folds (fold.h). Every table that
+ * this processor can run is tried, at every length up to some vectors. */
 #include "base/isa.h"
 #include "ops/element_rows.h"
 #include "ops/fold.h"
@@ -40,9 +40,10 @@ static uint64_t random_bits(void)
     return state_bits;
 }
 
-static const double edges[] = {0.0,    -0.0,   1.0,     -1.0,   0.5,      -0.5,    1.5,    2.5,         127.0,       128.0,  -128.0,
-                               -129.0, 255.0,  256.0,   1e-8,   6e-5,     65504.0, 65520.0, 2147483647.0, -2147483648.0, 4294967295.0,
-                               1e10,   -1e10,  1e19,    -1e19,  1e300,    INFINITY, -INFINITY, NAN,       3e38};
+static const double edges[] = {0.0,     -0.0,    1.0,          -1.0,          0.5,          -0.5,  1.5,   2.5,
+                               127.0,   128.0,   -128.0,       -129.0,        255.0,        256.0, 1e-8,  6e-5,
+                               65504.0, 65520.0, 2147483647.0, -2147483648.0, 4294967295.0, 1e10,  -1e10, 1e19,
+                               -1e19,   1e300,   INFINITY,     -INFINITY,     NAN,          3e38};
 enum { EDGES = sizeof edges / sizeof *edges };
 
 /* Numbers of every size, and those where something happens. 64-bit integers stay below 2^53 if `exact`. */
@@ -69,7 +70,8 @@ static bool is_real(prony_dtype dtype)
 
 /* ---- conversions */
 
-static void expect_converted(prony_dtype to_type, const void *to, prony_dtype from_type, const void *from, int i, int table)
+static void expect_converted(prony_dtype to_type, const void *to, prony_dtype from_type, const void *from, int i,
+                             int table)
 {
     uint64_t want = 0, got = 0;
     const size_t size = prony_dtype_bytes(to_type, 1);
@@ -191,9 +193,9 @@ static __int128 whole_row(prn_row_op op, __int128 x, __int128 y, unsigned bits)
     case PRN_ROW_XOR:
         return !x != !y;
     default:
-        return op == PRN_ROW_EQUAL     ? x == y
-               : op == PRN_ROW_GREATER ? x > y
-               : op == PRN_ROW_LESS    ? x < y
+        return op == PRN_ROW_EQUAL              ? x == y
+               : op == PRN_ROW_GREATER          ? x > y
+               : op == PRN_ROW_LESS             ? x < y
                : op == PRN_ROW_GREATER_OR_EQUAL ? x >= y
                                                 : x <= y;
     }
@@ -205,7 +207,8 @@ static __int128 whole_at(prony_dtype dtype, const void *data, int i)
     return dtype == PRONY_UINT64 ? (__int128)(uint64_t)x : x;
 }
 
-static void expect_row(prn_row_op op, prony_dtype dtype, const void *y, int i, const void *a, int ia, const void *b, int ib)
+static void expect_row(prn_row_op op, prony_dtype dtype, const void *y, int i, const void *a, int ia, const void *b,
+                       int ib)
 {
     const bool test = op >= PRN_ROW_EQUAL && op <= PRN_ROW_LESS_OR_EQUAL;
     const prony_dtype out = test ? PRONY_BOOL : dtype;

@@ -314,8 +314,9 @@ static void binaries_are_exact(void **state)
 static void powers_agree(void **state)
 {
     (void)state;
-    static const float numbers[] = {0.0f,      1.0f,         2.0f,      3.0f,    0.5f,    2.5f,  1.0f / 3.0f, 1e-45f, 1e-38f,
-                                    16777215.0f, 16777216.0f, 33554434.0f, FLT_MAX, FLT_MIN, 127.0f, 128.5f,     149.0f, INFINITY, NAN};
+    static const float numbers[] = {0.0f,   1.0f,   2.0f,        3.0f,        0.5f,        2.5f,    1.0f / 3.0f,
+                                    1e-45f, 1e-38f, 16777215.0f, 16777216.0f, 33554434.0f, FLT_MAX, FLT_MIN,
+                                    127.0f, 128.5f, 149.0f,      INFINITY,    NAN};
     enum { COUNT = 2 * sizeof numbers / sizeof *numbers };
     const prn_vec_table *table[3];
     const int table_count = tables(table);
@@ -461,11 +462,10 @@ static void normalised_rows_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_are_accurate),     cmocka_unit_test(position_does_not_matter),
-        cmocka_unit_test(binaries_are_exact),    cmocka_unit_test(powers_agree),
-        cmocka_unit_test(sums_agree),
-        cmocka_unit_test(extremes_keep_nan),     cmocka_unit_test(softmax_rows_agree),
-        cmocka_unit_test(normalised_rows_agree),
+        cmocka_unit_test(maps_are_accurate),  cmocka_unit_test(position_does_not_matter),
+        cmocka_unit_test(binaries_are_exact), cmocka_unit_test(powers_agree),
+        cmocka_unit_test(sums_agree),         cmocka_unit_test(extremes_keep_nan),
+        cmocka_unit_test(softmax_rows_agree), cmocka_unit_test(normalised_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
