@@ -77,12 +77,17 @@ static double shrink(double x, double lambd, double bias)
     return x < -lambd ? x + bias : (x > lambd ? x - bias : (x != x ? x : 0.0));
 }
 
+typedef void (*function_fn)(double *block, int64_t n, double a, double b);
+
 #define FUNCTION(name, expression)                                                                                     \
-    static double f_##name(double x, double a, double b)                                                               \
+    static void f_##name(double *block, int64_t n, double a, double b)                                                 \
     {                                                                                                                  \
         (void)a;                                                                                                       \
         (void)b;                                                                                                       \
-        return expression;                                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const double x = block[i];                                                                                 \
+            block[i] = expression;                                                                                     \
+        }                                                                                                              \
     }
 
 FUNCTION(leaky_relu, x < 0.0 ? a * x : x)
@@ -124,7 +129,7 @@ FUNCTION(atanh, atanh(x))
 /* ---- kernels */
 
 typedef struct unary_job {
-    double (*f)(double x, double a, double b);
+    function_fn f;
     prn_map_fn map;
     unary_args args;
     const prony_value *in, *out;
@@ -138,13 +143,12 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
     for (int64_t first = begin, n; first < end; first += n) {
         n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
         prn_load_f64(block, job->in->data, dtype, first, n);
-        for (int64_t i = 0; i < n; i++) block[i] = job->f(block[i], (double)job->args.a, (double)job->args.b);
+        job->f(block, n, (double)job->args.a, (double)job->args.b);
         prn_store_f64(job->out->data, dtype, first, block, n);
     }
 }
 
-static prony_status run_reference(const prony_context *context, double (*f)(double x, double a, double b),
-                                  unary_args args)
+static prony_status run_reference(const prony_context *context, function_fn f, unary_args args)
 {
     unary_job job = {.f = f, .args = args, .in = context->inputs[0], .out = context->outputs[0]};
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, reference_range, &job);
@@ -306,13 +310,13 @@ MAPPED(softsign, "Softsign", 1, softsign, SOFTSIGN, take_nothing, none, 3, 1, 0,
 MAPPED(mish, "Mish", 18, mish, MISH, take_nothing, none, 5, 3, 0, "5 n (exp, add, log, tanh, mul); special 3 n")
 MAPPED(swish, "Swish", 24, silu, SILU, take_alpha_beta, alpha_one_rows, 6, 2, 0, "6 n; special 2 n")
 
-UNMAPPED(shrink, "Shrink", 9, take_lambd_bias, shrink_rows, 3, 0, "3 n (2 compares, add)")
-UNMAPPED(sin, "Sin", 7, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(cos, "Cos", 7, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(tan, "Tan", 7, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(asin, "Asin", 7, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(acos, "Acos", 7, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(atan, "Atan", 7, take_nothing, none, 1, 1, "n; special n")
+MAPPED(shrink, "Shrink", 9, shrink, SHRINK, take_lambd_bias, shrink_rows, 3, 0, 0, "3 n (2 compares, add)")
+MAPPED(sin, "Sin", 7, sin, SIN, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(cos, "Cos", 7, cos, COS, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(tan, "Tan", 7, tan, TAN, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(asin, "Asin", 7, asin, ASIN, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(acos, "Acos", 7, acos, ACOS, take_nothing, none, 1, 1, 0, "n; special n")
+MAPPED(atan, "Atan", 7, atan, ATAN, take_nothing, none, 1, 1, 0, "n; special n")
 UNMAPPED(sinh, "Sinh", 9, take_nothing, none, 1, 1, "n; special n")
 UNMAPPED(cosh, "Cosh", 9, take_nothing, none, 1, 1, "n; special n")
 UNMAPPED(asinh, "Asinh", 9, take_nothing, none, 1, 1, "n; special n")

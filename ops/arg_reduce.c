@@ -2,6 +2,7 @@
  * `length` is done by one task. Owns nothing. */
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
+#include "ops/fold.h"
 #include "ops/number.h"
 
 #include <string.h>
@@ -26,6 +27,15 @@ static int64_t set_lines(line_job *job, int axis)
     return (shape->rank ? prn_shape_count(shape, 0, axis) : 1) * job->inner;
 }
 
+/* How many lines from `line` on are neighbours, as far as a block reaches; one where their elements are. */
+static int64_t line_count(const line_job *job, int64_t line, int64_t end)
+{
+    if (job->inner == 1) return 1;
+    int64_t n = job->inner - line % job->inner;
+    if (n > end - line) n = end - line;
+    return n < PRN_BLOCK ? n : PRN_BLOCK;
+}
+
 /* ---- ArgMax, ArgMin */
 
 typedef struct arg_params {
@@ -35,48 +45,68 @@ typedef struct arg_params {
 static const prn_param arg_attributes[] = {
     PRN_INT(arg_params, axis, 0), PRN_INT(arg_params, keepdims, 1), PRN_INT(arg_params, select_last_index, 0), {0}};
 
-/* The best so far of successive lines: its value, as a double or in 64 bits, and its place. */
-typedef struct best_of {
-    double real[PRN_BLOCK];
-    int64_t whole[PRN_BLOCK], at[PRN_BLOCK];
-} best_of;
-
-/* NaN is ahead of everything. */
-static bool real_ahead(const line_job *job, double a, double b)
-{
-    if (a != a || b != b) return a != a && (b == b || job->last);
-    return a == b ? job->last : (job->smallest ? a < b : a > b);
-}
-
-static bool whole_ahead(const line_job *job, int64_t a, int64_t b)
-{
-    return a == b ? job->last : (job->smallest ? a < b : a > b);
-}
-
-/* Elements of place `at` along the axis, one of each line or (along) successive ones of a single line, against the
- * best. */
-static void match_block(const line_job *job, best_of *best, int64_t first, int64_t n, int64_t at, bool along)
-{
-    const prony_dtype dtype = job->x->dtype;
+/* A block as doubles or 64-bit integers; unsigned 64-bit values compare as signed ones do once the top bit is turned
+ * over. */
+typedef union line_block {
     double real[PRN_BLOCK];
     int64_t whole[PRN_BLOCK];
-    const bool is_real = prn_dtype_is_float(dtype);
-    if (is_real) {
-        prn_load_f64(real, job->x->data, dtype, first, n);
-    } else {
-        prn_load_i64(whole, job->x->data, dtype, first, n);
-        for (int64_t i = 0; i < n && dtype == PRONY_UINT64; i++) whole[i] ^= INT64_MIN;
+} line_block;
+
+static void load_block(const prony_value *x, line_block *block, int64_t first, int64_t n)
+{
+    if (prn_dtype_is_float(x->dtype)) {
+        prn_load_f64(block->real, x->data, x->dtype, first, n);
+        return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t line = along ? 0 : i, place = along ? at + i : at;
-        if (place > 0 &&
-            !(is_real ? real_ahead(job, real[i], best->real[line]) : whole_ahead(job, whole[i], best->whole[line])))
-            continue;
-        if (is_real)
-            best->real[line] = real[i];
+    prn_load_i64(block->whole, x->data, x->dtype, first, n);
+    for (int64_t i = 0; i < n && x->dtype == PRONY_UINT64; i++) block->whole[i] ^= INT64_MIN;
+}
+
+/* The extreme of a line whose elements are neighbours, and then where it stands. */
+static int64_t arg_of_row(const line_job *job, int64_t start)
+{
+    const prn_fold_table *folds = prn_fold_loops();
+    const prn_fold fold = job->smallest ? PRN_FOLD_MIN : PRN_FOLD_MAX;
+    const bool real = prn_dtype_is_float(job->x->dtype);
+    const int64_t blocks = (job->length + PRN_BLOCK - 1) / PRN_BLOCK;
+    line_block block;
+    if (job->x->dtype == PRONY_FLOAT32) {
+        const float *x = (const float *)job->x->data + start;
+        const prn_vec_table *vec = prn_vec();
+        return folds->find_f32(x, job->length, (job->smallest ? vec->min : vec->max)(x, job->length), job->last);
+    }
+    double best_real = job->smallest ? (double)INFINITY : -(double)INFINITY;
+    int64_t best_whole = job->smallest ? INT64_MAX : INT64_MIN, found = -1;
+    for (int64_t at = 0, n; at < job->length; at += n) {
+        n = job->length - at < PRN_BLOCK ? job->length - at : PRN_BLOCK;
+        load_block(job->x, &block, start + at, n);
+        if (real) best_real = folds->row_f64[fold](best_real, block.real, n);
+        if (!real) best_whole = folds->row_i64[fold](best_whole, block.whole, n);
+    }
+    for (int64_t k = 0; k < blocks && found < 0; k++) {
+        const int64_t at = (job->last ? blocks - 1 - k : k) * PRN_BLOCK, left = job->length - at;
+        const int64_t n = left < PRN_BLOCK ? left : PRN_BLOCK;
+        load_block(job->x, &block, start + at, n);
+        found = real ? folds->find_f64(block.real, n, best_real, job->last)
+                     : folds->find_i64(block.whole, n, best_whole, job->last);
+        if (found >= 0) found += at;
+    }
+    return found;
+}
+
+/* `n` neighbouring lines, an element of each at a time. */
+static void arg_of_columns(const line_job *job, int64_t start, int64_t n, int64_t *at)
+{
+    const prn_fold_table *folds = prn_fold_loops();
+    line_block best, block;
+    load_block(job->x, &best, start, n);
+    memset(at, 0, (size_t)n * sizeof *at);
+    for (int64_t k = 1; k < job->length; k++) {
+        load_block(job->x, &block, start + k * job->inner, n);
+        if (prn_dtype_is_float(job->x->dtype))
+            folds->ahead_f64(best.real, at, block.real, n, k, job->smallest, job->last);
         else
-            best->whole[line] = whole[i];
-        best->at[line] = place;
+            folds->ahead_i64(best.whole, at, block.whole, n, k, job->smallest, job->last);
     }
 }
 
@@ -84,21 +114,12 @@ static void arg_lines(void *argument, int64_t begin, int64_t end)
 {
     const line_job *job = argument;
     int64_t *y = job->y->data;
-    best_of best;
     for (int64_t line = begin, n; line < end; line += n) {
-        const int64_t start = line_start(job, line), left = job->inner - line % job->inner;
-        if (job->inner == 1) {
-            n = 1;
-            for (int64_t at = 0, count; at < job->length; at += count) {
-                count = job->length - at < PRN_BLOCK ? job->length - at : PRN_BLOCK;
-                match_block(job, &best, start + at, count, at, true);
-            }
-        } else {
-            n = left < end - line ? left : end - line;
-            if (n > PRN_BLOCK) n = PRN_BLOCK;
-            for (int64_t at = 0; at < job->length; at++) match_block(job, &best, start + at * job->inner, n, at, false);
-        }
-        memcpy(y + line, best.at, (size_t)n * sizeof *y);
+        n = line_count(job, line, end);
+        if (job->inner == 1)
+            y[line] = arg_of_row(job, line_start(job, line));
+        else
+            arg_of_columns(job, line_start(job, line), n, y + line);
     }
 }
 
@@ -163,31 +184,64 @@ typedef struct cumsum_params {
 static const prn_param cumsum_attributes[] = {
     PRN_INT(cumsum_params, exclusive, 0), PRN_INT(cumsum_params, reverse, 0), {0}};
 
-static void sum_line(const line_job *job, int64_t line)
+/* Where element k in the direction of the sum stands along the line. */
+static int64_t place_of(const line_job *job, int64_t k)
 {
-    const prony_dtype dtype = job->x->dtype;
-    const int64_t start = line_start(job, line);
-    double real = job->product ? 1.0 : 0.0;
-    uint64_t whole = job->product;
-    for (int64_t k = 0; k < job->length; k++) {
-        const int64_t at = start + (job->reverse ? job->length - 1 - k : k) * job->inner;
-        if (prn_dtype_is_float(dtype)) {
-            const double before = real;
-            const double x = prn_get_f64(job->x->data, dtype, at);
-            real = job->product ? real * x : real + x;
-            prn_put_f64(job->y->data, dtype, at, job->exclusive ? before : real);
-        } else {
-            const uint64_t before = whole;
-            const uint64_t x = (uint64_t)prn_get_i64(job->x->data, dtype, at);
-            whole = job->product ? whole * x : whole + x;
-            prn_put_i64(job->y->data, dtype, at, (int64_t)(job->exclusive ? before : whole));
-        }
-    }
+    return job->reverse ? job->length - 1 - k : k;
 }
+
+/* A line whose elements are neighbours: block by block, each from its end if the sum runs in reverse. */
+#define CUMULATE_ROW(name, type, wide, field, load, store)                                                             \
+    static void cumulate_row_##name(const line_job *job, int64_t start)                                                \
+    {                                                                                                                  \
+        line_block block;                                                                                              \
+        wide sum = job->product;                                                                                       \
+        for (int64_t k = 0, n; k < job->length; k += n) {                                                              \
+            n = job->length - k < PRN_BLOCK ? job->length - k : PRN_BLOCK;                                             \
+            const int64_t first = start + (job->reverse ? job->length - k - n : k);                                    \
+            load(block.field, job->x->data, job->x->dtype, first, n);                                                  \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const int64_t at = job->reverse ? n - 1 - i : i;                                                       \
+                const wide before = sum, x = (wide)block.field[at];                                                    \
+                sum = job->product ? sum * x : sum + x;                                                                \
+                block.field[at] = (type)(job->exclusive ? before : sum);                                               \
+            }                                                                                                          \
+            store(job->y->data, job->y->dtype, first, block.field, n);                                                 \
+        }                                                                                                              \
+    }
+CUMULATE_ROW(f64, double, double, real, prn_load_f64, prn_store_f64)
+CUMULATE_ROW(i64, int64_t, uint64_t, whole, prn_load_i64, prn_store_i64)
+
+/* Neighbouring lines together. */
+#define CUMULATE_COLUMNS(name, type, field, load, store)                                                               \
+    static void cumulate_columns_##name(const line_job *job, int64_t start, int64_t lines)                             \
+    {                                                                                                                  \
+        const prn_fold fold = job->product ? PRN_FOLD_MUL : PRN_FOLD_ADD;                                              \
+        line_block block, sum;                                                                                         \
+        for (int64_t i = 0; i < lines; i++) sum.field[i] = job->product;                                               \
+        for (int64_t k = 0; k < job->length; k++) {                                                                    \
+            const int64_t first = start + place_of(job, k) * job->inner;                                               \
+            load(block.field, job->x->data, job->x->dtype, first, lines);                                              \
+            if (job->exclusive) store(job->y->data, job->y->dtype, first, sum.field, lines);                           \
+            prn_fold_loops()->columns_##name[fold](sum.field, block.field, lines);                                     \
+            if (!job->exclusive) store(job->y->data, job->y->dtype, first, sum.field, lines);                          \
+        }                                                                                                              \
+    }
+CUMULATE_COLUMNS(f64, double, real, prn_load_f64, prn_store_f64)
+CUMULATE_COLUMNS(i64, int64_t, whole, prn_load_i64, prn_store_i64)
 
 static void sum_lines(void *argument, int64_t begin, int64_t end)
 {
-    for (int64_t line = begin; line < end; line++) sum_line(argument, line);
+    const line_job *job = argument;
+    const bool real = prn_dtype_is_float(job->x->dtype);
+    for (int64_t line = begin, n; line < end; line += n) {
+        const int64_t start = line_start(job, line);
+        n = line_count(job, line, end);
+        if (job->inner == 1)
+            (real ? cumulate_row_f64 : cumulate_row_i64)(job, start);
+        else
+            (real ? cumulate_columns_f64 : cumulate_columns_i64)(job, start, n);
+    }
 }
 
 static prony_status cumsum_axis(const prony_context *context, int64_t *axis, bool *known)

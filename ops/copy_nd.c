@@ -106,6 +106,42 @@ static void tile_by_quads(const unit4 *from, int64_t from_step, unit4 *to, int64
     tile4(from + r, from_step, to + r * to_row, to_row, rows - r, count);
 }
 
+/* Square tiles whose side fills a vector: of rows a and b, half a side apart, the elements are interleaved, and that as
+ * often as the side is halved. */
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint16_t pairs8 __attribute__((vector_size(16), aligned(1), may_alias));
+
+#define DEFINE_SQUARE(width, side, rounds, vector, low, high)                                                          \
+    static void square##width(const unit##width *from, int64_t from_step, unit##width *to, int64_t to_row)             \
+    {                                                                                                                  \
+        vector a[side], b[side];                                                                                       \
+        for (int i = 0; i < side; i++) a[i] = *(const vector *)(const void *)(from + i * from_step);                   \
+        for (int round = 0; round < rounds; round++) {                                                                 \
+            for (int i = 0; i < side / 2; i++) {                                                                       \
+                b[2 * i] = __builtin_shufflevector(a[i], a[i + side / 2], low);                                        \
+                b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + side / 2], high);                                   \
+            }                                                                                                          \
+            memcpy(a, b, sizeof a);                                                                                    \
+        }                                                                                                              \
+        for (int i = 0; i < side; i++) *(vector *)(void *)(to + i * to_row) = a[i];                                    \
+    }                                                                                                                  \
+    static void tile_by_squares##width(const unit##width *from, int64_t from_step, unit##width *to, int64_t to_row,    \
+                                       int64_t rows, int64_t count)                                                    \
+    {                                                                                                                  \
+        int64_t r = 0;                                                                                                 \
+        for (; r + side <= rows; r += side) {                                                                          \
+            int64_t i = 0;                                                                                             \
+            for (; i + side <= count; i += side)                                                                       \
+                square##width(from + r + i * from_step, from_step, to + r * to_row + i, to_row);                       \
+            tile##width(from + r + i * from_step, from_step, to + r * to_row + i, to_row, side, count - i);            \
+        }                                                                                                              \
+        tile##width(from + r, from_step, to + r * to_row, to_row, rows - r, count);                                    \
+    }
+#define LIST(...) __VA_ARGS__
+DEFINE_SQUARE(1, 16, 4, bytes16, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+              LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
+DEFINE_SQUARE(2, 8, 3, pairs8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
+
 /* Rows are neighbours in the source, elements of a row in the result. */
 #define EACH_TILE(width, copy_tile)                                                                                    \
     do {                                                                                                               \
@@ -121,10 +157,10 @@ static void transpose_plane(const plane *p, size_t width, const char *source, ch
 {
     switch (width) {
     case 1:
-        EACH_TILE(1, tile1);
+        EACH_TILE(1, tile_by_squares1);
         break;
     case 2:
-        EACH_TILE(2, tile2);
+        EACH_TILE(2, tile_by_squares2);
         break;
     case 4:
         EACH_TILE(4, tile_by_quads);

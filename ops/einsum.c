@@ -5,6 +5,7 @@
  * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product; the reference
  * walks the whole space. Invariant: nothing is kept between calls but the equation, which is parsed each time. */
 #include "base/parallel.h"
+#include "ops/copy_nd.h"
 #include "ops/product.h"
 #include "ops/widen.h"
 
@@ -310,6 +311,26 @@ static prony_status native_run(const prony_context *context)
     return prn_product_native_run(context, &product);
 }
 
+/* ---- one operand, no sum: a copy ------------------------------------------------------------------------------------
+ */
+
+static bool copy_usable(const prony_context *context)
+{
+    space s;
+    return space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
+}
+
+static prony_status run_copy(const prony_context *context)
+{
+    space s;
+    prn_copy copy = {0};
+    PRN_TRY(space_of(context, &s));
+    for (int axis = 0; axis < s.axes; axis++)
+        prn_copy_axis(&copy, s.extent[axis], s.stride[0][axis], s.output_stride[axis]);
+    prn_copy_native(context->threads, prn_copy_width(s.dtype), &copy, s.data[0], context->outputs[0]->data);
+    return PRONY_OK;
+}
+
 /* ---- reference ------------------------------------------------------------------------------------------------------
  */
 
@@ -408,6 +429,7 @@ PRN_WIDENED(half, &native)
 static const prn_kernel kernels[] = {
     NATIVE,
     PRN_WIDENED_ROW(half, "einsum_half_native"),
+    {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable, .run = run_copy},
     {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = run_reference},
     {0}};
 

@@ -1,148 +1,33 @@
 /* Binary and variadic elementwise operators with multidirectional broadcasting: arithmetic, comparisons, logic, bits.
- * The reference computes each element in the work type of ops/number.h; float32 arithmetic has vector kernels that also
- * take NHWC and blocked operands. Owns nothing.
- * Invariant: integer results wrap; division and remainder by zero give 0; no operand value is undefined behaviour. */
+ * Every type has the row loops of element_rows.h; float32 arithmetic has vector kernels that also take NHWC and blocked
+ * operands. Owns nothing. Invariant: an element's result depends on its operands alone. */
 #include "base/parallel.h"
 #include "ops/broadcast.h"
 #include "ops/copy_nd.h"
+#include "ops/element_rows.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
 
 #include <string.h>
 
-typedef void (*row_fn)(void *y, const void *a, const void *b, int64_t n, int64_t a_step, int64_t b_step);
-
-/* ---- one element in the work types */
-
-#define SCALAR(op, work, expression)                                                                                   \
-    static inline work op##_##work(work x, work y)                                                                     \
-    {                                                                                                                  \
-        return expression;                                                                                             \
-    }
-#define FLOAT_SCALAR(op, expression)                                                                                   \
-    SCALAR(op, float, expression)                                                                                      \
-    SCALAR(op, double, expression)
-#define INTEGER_SCALAR(op, expression)                                                                                 \
-    SCALAR(op, int64_t, expression)                                                                                    \
-    SCALAR(op, uint64_t, expression)
-#define WRAPPING_SCALAR(op, operation)                                                                                 \
-    SCALAR(op, int64_t, (int64_t)((uint64_t)x operation(uint64_t) y))                                                  \
-    SCALAR(op, uint64_t, x operation y)
-#define COMPARISON(op, operation)                                                                                      \
-    static inline bool op##_float(float x, float y)                                                                    \
-    {                                                                                                                  \
-        return x operation y;                                                                                          \
-    }                                                                                                                  \
-    static inline bool op##_double(double x, double y)                                                                 \
-    {                                                                                                                  \
-        return x operation y;                                                                                          \
-    }                                                                                                                  \
-    static inline bool op##_int64_t(int64_t x, int64_t y)                                                              \
-    {                                                                                                                  \
-        return x operation y;                                                                                          \
-    }                                                                                                                  \
-    static inline bool op##_uint64_t(uint64_t x, uint64_t y)                                                           \
-    {                                                                                                                  \
-        return x operation y;                                                                                          \
-    }
-
-FLOAT_SCALAR(add, x + y)
-FLOAT_SCALAR(sub, x - y)
-FLOAT_SCALAR(mul, x *y)
-FLOAT_SCALAR(div, x / y)
-FLOAT_SCALAR(min, x != x || x < y ? x : y)
-FLOAT_SCALAR(max, x != x || x > y ? x : y)
-FLOAT_SCALAR(prelu, x < 0 ? x * y : x)
-SCALAR(mod, float, fmodf(x, y))
-SCALAR(mod, double, fmod(x, y))
-SCALAR(fmod, float, fmodf(x, y))
-SCALAR(fmod, double, fmod(x, y))
-
-WRAPPING_SCALAR(add, +)
-WRAPPING_SCALAR(sub, -)
-WRAPPING_SCALAR(mul, *)
-INTEGER_SCALAR(min, x < y ? x : y)
-INTEGER_SCALAR(max, x > y ? x : y)
-SCALAR(div, int64_t, y == 0 ? 0 : (y == -1 ? sub_int64_t(0, x) : x / y))
-SCALAR(div, uint64_t, y == 0 ? 0 : x / y)
-SCALAR(fmod, int64_t, y == 0 || y == -1 ? 0 : x % y)
-SCALAR(fmod, uint64_t, y == 0 ? 0 : x % y)
-SCALAR(mod, int64_t, fmod_int64_t(x, y) != 0 && (x < 0) != (y < 0) ? fmod_int64_t(x, y) + y : fmod_int64_t(x, y))
-SCALAR(mod, uint64_t, fmod_uint64_t(x, y))
-SCALAR(prelu, int64_t, x < 0 ? mul_int64_t(x, y) : x)
-SCALAR(prelu, uint64_t, ((void)y, x))
-
-COMPARISON(equal, ==)
-static bool equal_prony_string(prony_string x, prony_string y)
+static void equal_texts(void *y_, const void *a_, const void *b_, int64_t n, int64_t a_step, int64_t b_step)
 {
-    return x.size == y.size && (x.size == 0 || memcmp(x.data, y.data, x.size) == 0);
-}
-COMPARISON(greater, >)
-COMPARISON(less, <)
-COMPARISON(greater_or_equal, >=)
-COMPARISON(less_or_equal, <=)
-
-INTEGER_SCALAR(bitwise_and, x &y)
-INTEGER_SCALAR(bitwise_or, x | y)
-INTEGER_SCALAR(bitwise_xor, x ^ y)
-SCALAR(shift_left, uint64_t, y < 64 ? x << y : 0)
-SCALAR(shift_right, uint64_t, y < 64 ? x >> y : 0)
-SCALAR(and, uint64_t, x &&y)
-SCALAR(or, uint64_t, x || y)
-SCALAR(xor, uint64_t, !x != !y)
-
-/* ---- rows of every type: functions op_f32, op_i64 … and the table op_rows of them by dtype */
-
-#define ROW_(op, name, storage, result, work, load, store)                                                             \
-    static void op##_##name(void *y_, const void *a_, const void *b_, int64_t n, int64_t a_step, int64_t b_step)       \
-    {                                                                                                                  \
-        result *y = y_;                                                                                                \
-        const storage *a = a_, *b = b_;                                                                                \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const work left = load(a[i * a_step]), right = load(b[i * b_step]);                                        \
-            y[i] = store(op##_##work(left, right));                                                                    \
-        }                                                                                                              \
+    uint8_t *y = y_;
+    const prony_string *a = a_, *b = b_;
+    for (int64_t i = 0; i < n; i++) {
+        const prony_string *left = &a[i * a_step], *right = &b[i * b_step];
+        y[i] = left->size == right->size && (left->size == 0 || memcmp(left->data, right->data, left->size) == 0);
     }
-#define ROW(op, DTYPE, name, storage, work, load, store) ROW_(op, name, storage, storage, work, load, store)
-#define TEST_ROW(op, DTYPE, name, storage, work, load, store) ROW_(op, name, storage, uint8_t, work, load, prn_as_is)
-#define ROW_ENTRY(op, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = op##_##name,
-#define ROWS(op, row, TYPES)                                                                                           \
-    TYPES(row, op)                                                                                                     \
-    static const row_fn op##_rows[PRONY_DTYPE_COUNT] = {TYPES(ROW_ENTRY, op)};
-
-ROWS(add, ROW, PRN_NUMBER_TYPES)
-ROWS(sub, ROW, PRN_NUMBER_TYPES)
-ROWS(mul, ROW, PRN_NUMBER_TYPES)
-ROWS(div, ROW, PRN_NUMBER_TYPES)
-ROWS(min, ROW, PRN_NUMBER_TYPES)
-ROWS(max, ROW, PRN_NUMBER_TYPES)
-ROWS(prelu, ROW, PRN_NUMBER_TYPES)
-ROWS(mod, ROW, PRN_NUMBER_TYPES)
-ROWS(fmod, ROW, PRN_NUMBER_TYPES)
-#define EQUAL_TYPES(X, P)                                                                                              \
-    PRN_NUMBER_BOOL_TYPES(X, P) X(P, STRING, text, prony_string, prony_string, prn_as_is, prn_as_is)
-ROWS(equal, TEST_ROW, EQUAL_TYPES)
-ROWS(greater, TEST_ROW, PRN_NUMBER_TYPES)
-ROWS(less, TEST_ROW, PRN_NUMBER_TYPES)
-ROWS(greater_or_equal, TEST_ROW, PRN_NUMBER_TYPES)
-ROWS(less_or_equal, TEST_ROW, PRN_NUMBER_TYPES)
-ROWS(bitwise_and, ROW, PRN_INTEGER_TYPES)
-ROWS(bitwise_or, ROW, PRN_INTEGER_TYPES)
-ROWS(bitwise_xor, ROW, PRN_INTEGER_TYPES)
-ROWS(shift_left, ROW, PRN_UNSIGNED_TYPES)
-ROWS(shift_right, ROW, PRN_UNSIGNED_TYPES)
-ROWS(and, ROW, PRN_BOOL_TYPES)
-ROWS(or, ROW, PRN_BOOL_TYPES)
-ROWS(xor, ROW, PRN_BOOL_TYPES)
+}
 
 /* ---- reference: out = in0 op in1, then out = out op in2 … */
 
 typedef struct row_job {
     const prn_broadcast *walk;
-    row_fn fn;
+    prn_row_op op;
     char *y;
     const char *a, *b;
-    size_t in_bytes, out_bytes; /* of one element */
+    prony_dtype in, out;
 } row_job;
 
 static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
@@ -150,11 +35,17 @@ static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], 
     const row_job *job = argument;
     const int inner = job->walk->rank - 1;
     const int64_t a_step = job->walk->stride[0][inner], b_step = job->walk->stride[1][inner];
-    job->fn(job->y + (size_t)out * job->out_bytes, job->a + (size_t)(offset[0] + at * a_step) * job->in_bytes,
-            job->b + (size_t)(offset[1] + at * b_step) * job->in_bytes, n, a_step, b_step);
+    const void *a = prn_block_at(job->a, job->in, offset[0] + at * a_step);
+    const void *b = prn_block_at(job->b, job->in, offset[1] + at * b_step);
+    void *y = job->y + prony_dtype_bytes(job->out, out);
+    if (job->in == PRONY_STRING) {
+        equal_texts(y, a, b, n, a_step, b_step);
+    } else {
+        prn_element_row(job->op, job->in, y, a, b, n, a_step, b_step);
+    }
 }
 
-static void step_rows(const prony_context *context, const row_fn *rows, const prony_value *a, const prony_value *b)
+static void step_rows(const prony_context *context, prn_row_op op, const prony_value *a, const prony_value *b)
 {
     prony_value *out = context->outputs[0];
     prn_broadcast walk;
@@ -162,13 +53,7 @@ static void step_rows(const prony_context *context, const row_fn *rows, const pr
     prn_broadcast_add(&walk, a);
     prn_broadcast_add(&walk, b);
     prn_broadcast_merge(&walk);
-    row_job job = {&walk,
-                   rows[a->dtype],
-                   out->data,
-                   a->data,
-                   b->data,
-                   prony_dtype_bytes(a->dtype, 1),
-                   prony_dtype_bytes(out->dtype, 1)};
+    row_job job = {&walk, op, out->data, a->data, b->data, a->dtype, out->dtype};
     prn_broadcast_parallel(&walk, context->threads, run_row, &job);
 }
 
@@ -178,11 +63,11 @@ static void copy_single(const prony_context *context)
     prn_copy_bytes(context->threads, in->data, context->outputs[0]->data, prn_layout_bytes(in));
 }
 
-static prony_status run_rows(const prony_context *context, const row_fn *rows)
+static prony_status run_rows(const prony_context *context, prn_row_op op)
 {
     if (context->input_count == 1) copy_single(context);
     for (size_t i = 1; i < context->input_count; i++) {
-        step_rows(context, rows, i == 1 ? context->inputs[0] : context->outputs[0], context->inputs[i]);
+        step_rows(context, op, i == 1 ? context->inputs[0] : context->outputs[0], context->inputs[i]);
     }
     return PRONY_OK;
 }
@@ -250,7 +135,7 @@ static void step_vec(const prony_context *context, prn_binary_id op, const prony
     prn_broadcast_parallel(&walk, context->threads, run_vec_row, &job);
 }
 
-static prony_status run_vec(const prony_context *context, prn_binary_id op)
+prony_status prn_run_binary_f32(const prony_context *context, prn_binary_id op)
 {
     if (context->input_count == 1) copy_single(context);
     for (size_t i = 1; i < context->input_count; i++) {
@@ -273,8 +158,8 @@ static prony_status run_mean_rows(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(run_rows(context, add_rows));
-    step_rows(context, div_rows, context->outputs[0], &count);
+    PRN_TRY(run_rows(context, PRN_ROW_ADD));
+    step_rows(context, PRN_ROW_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
 
@@ -282,7 +167,7 @@ static prony_status run_mean_vec(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(run_vec(context, PRN_BINARY_ADD));
+    PRN_TRY(prn_run_binary_f32(context, PRN_BINARY_ADD));
     step_vec(context, PRN_BINARY_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
@@ -356,7 +241,7 @@ static prony_status check_mod(const prony_context *context)
 static prony_status run_mod(const prony_context *context)
 {
     const mod_params *params = context->params;
-    return run_rows(context, params->fmod ? fmod_rows : mod_rows);
+    return run_rows(context, params->fmod ? PRN_ROW_FMOD : PRN_ROW_MOD);
 }
 
 typedef struct shift_params {
@@ -376,7 +261,7 @@ static prony_status check_shift(const prony_context *context)
 static prony_status run_shift(const prony_context *context)
 {
     const shift_params *params = context->params;
-    return run_rows(context, params->direction[0] == 'L' ? shift_left_rows : shift_right_rows);
+    return run_rows(context, params->direction[0] == 'L' ? PRN_ROW_SHIFT_LEFT : PRN_ROW_SHIFT_RIGHT);
 }
 
 /* ---- Not, BitwiseNot */
@@ -389,13 +274,15 @@ typedef struct not_job {
 static void not_range(void *argument, int64_t begin, int64_t end)
 {
     const not_job *job = argument;
-    for (int64_t i = begin; i < end; i++) job->y[i] = !job->x[i];
+    const uint8_t none = 0;
+    prn_element_row(PRN_ROW_EQUAL, PRONY_BOOL, job->y + begin, job->x + begin, &none, end - begin, 1, 0);
 }
 
 static void bitwise_not_range(void *argument, int64_t begin, int64_t end)
 {
     const not_job *job = argument;
-    for (int64_t i = begin; i < end; i++) job->y[i] = (uint8_t)~job->x[i];
+    const uint8_t all = UINT8_MAX;
+    prn_element_row(PRN_ROW_BITWISE_XOR, PRONY_UINT8, job->y + begin, job->x + begin, &all, end - begin, 1, 0);
 }
 
 static prony_status run_not(const prony_context *context)
@@ -424,15 +311,15 @@ static prony_status infer_bitwise_not(const prony_context *context)
 #define FIXED_FIELDS(op_name, opset)                                                                                   \
     .name = op_name, .domain = "", .since_opset = opset, .min_outputs = 1, .max_outputs = 1
 
-#define RUN_ROWS(symbol, table)                                                                                        \
+#define RUN_ROWS(symbol, id)                                                                                           \
     static prony_status run_##symbol##_rows(const prony_context *context)                                              \
     {                                                                                                                  \
-        return run_rows(context, table);                                                                               \
+        return run_rows(context, id);                                                                                  \
     }
 #define RUN_VEC(symbol, id)                                                                                            \
     static prony_status run_##symbol##_vec(const prony_context *context)                                               \
     {                                                                                                                  \
-        return run_vec(context, id);                                                                                   \
+        return prn_run_binary_f32(context, id);                                                                        \
     }
 #define INFER(symbol, how, types)                                                                                      \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
@@ -448,13 +335,13 @@ INFER(logic, infer_numbers, PRN_TYPE(PRONY_BOOL))
 INFER(order, infer_comparison, PRN_TYPES_NUMBER)
 INFER(equality, infer_comparison, PRN_TYPES_NUMBER_BOOL | PRN_TYPE(PRONY_STRING))
 
-RUN_ROWS(add, add_rows)
-RUN_ROWS(sub, sub_rows)
-RUN_ROWS(mul, mul_rows)
-RUN_ROWS(div, div_rows)
-RUN_ROWS(min, min_rows)
-RUN_ROWS(max, max_rows)
-RUN_ROWS(prelu, prelu_rows)
+RUN_ROWS(add, PRN_ROW_ADD)
+RUN_ROWS(sub, PRN_ROW_SUB)
+RUN_ROWS(mul, PRN_ROW_MUL)
+RUN_ROWS(div, PRN_ROW_DIV)
+RUN_ROWS(min, PRN_ROW_MIN)
+RUN_ROWS(max, PRN_ROW_MAX)
+RUN_ROWS(prelu, PRN_ROW_PRELU)
 RUN_VEC(add, PRN_BINARY_ADD)
 RUN_VEC(sub, PRN_BINARY_SUB)
 RUN_VEC(mul, PRN_BINARY_MUL)
@@ -500,21 +387,21 @@ FAST_OPERATOR(prelu, "PRelu", 7, 2, infer_prelu, cost_prelu, "2 n", run_prelu)
                                     .cost = cost_function,                                                             \
                                     .cost_text = text,                                                                 \
                                     .kernels = symbol##_kernels __VA_OPT__(, ) __VA_ARGS__};
-#define ROWS_OPERATOR(symbol, op_name, opset, infer_function, cost_function, text)                                     \
-    RUN_ROWS(symbol, symbol##_rows)                                                                                    \
+#define ROWS_OPERATOR(symbol, id, op_name, opset, infer_function, cost_function, text)                                 \
+    RUN_ROWS(symbol, PRN_ROW_##id)                                                                                     \
     PLAIN_OPERATOR(symbol, op_name, opset, 2, infer_function, cost_function, text, run_##symbol##_rows)
 
-ROWS_OPERATOR(equal, "Equal", 7, infer_equality, cost_steps, "n")
-ROWS_OPERATOR(greater, "Greater", 7, infer_order, cost_steps, "n")
-ROWS_OPERATOR(less, "Less", 7, infer_order, cost_steps, "n")
-ROWS_OPERATOR(greater_or_equal, "GreaterOrEqual", 12, infer_order, cost_steps, "n")
-ROWS_OPERATOR(less_or_equal, "LessOrEqual", 12, infer_order, cost_steps, "n")
-ROWS_OPERATOR(and, "And", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(or, "Or", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(xor, "Xor", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(bitwise_and, "BitwiseAnd", 18, infer_integers, cost_steps, "n int_ops")
-ROWS_OPERATOR(bitwise_or, "BitwiseOr", 18, infer_integers, cost_steps, "n int_ops")
-ROWS_OPERATOR(bitwise_xor, "BitwiseXor", 18, infer_integers, cost_steps, "n int_ops")
+ROWS_OPERATOR(equal, EQUAL, "Equal", 7, infer_equality, cost_steps, "n")
+ROWS_OPERATOR(greater, GREATER, "Greater", 7, infer_order, cost_steps, "n")
+ROWS_OPERATOR(less, LESS, "Less", 7, infer_order, cost_steps, "n")
+ROWS_OPERATOR(greater_or_equal, GREATER_OR_EQUAL, "GreaterOrEqual", 12, infer_order, cost_steps, "n")
+ROWS_OPERATOR(less_or_equal, LESS_OR_EQUAL, "LessOrEqual", 12, infer_order, cost_steps, "n")
+ROWS_OPERATOR(and, AND, "And", 7, infer_logic, prn_cost_none, "0")
+ROWS_OPERATOR(or, OR, "Or", 7, infer_logic, prn_cost_none, "0")
+ROWS_OPERATOR(xor, XOR, "Xor", 7, infer_logic, prn_cost_none, "0")
+ROWS_OPERATOR(bitwise_and, BITWISE_AND, "BitwiseAnd", 18, infer_integers, cost_steps, "n int_ops")
+ROWS_OPERATOR(bitwise_or, BITWISE_OR, "BitwiseOr", 18, infer_integers, cost_steps, "n int_ops")
+ROWS_OPERATOR(bitwise_xor, BITWISE_XOR, "BitwiseXor", 18, infer_integers, cost_steps, "n int_ops")
 
 PLAIN_OPERATOR(mod, "Mod", 10, 2, infer_arithmetic, cost_division, "n; special n", run_mod, .check = check_mod,
                .params = mod_attributes, .params_bytes = sizeof(mod_params))

@@ -17,4 +17,8 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
 /* Output 0 = map(input 0; a, b) on float32, any layout, padding lanes zero; may be in place. */
 prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float a, float b);
 
+/* Output 0 = input 0 op input 1 op … on float32, broadcast, in the layouts of prn_broadcast_layouts; may be in place.
+ */
+prony_status prn_run_binary_f32(const prony_context *context, prn_binary_id op);
+
 #endif

@@ -1,6 +1,7 @@
 /* Repetition: Expand (broadcasting to a given shape) and Tile. Both are one strided copy with strides of zero.
  * Invariant: every extent of the result is a multiple of the input's. */
 #include "ops/copy_nd.h"
+#include "ops/number.h"
 
 static prony_status set_unknown(const prony_context *context)
 {
@@ -144,3 +145,52 @@ const prn_op prn_op_tile = {.name = "Tile",
                             .cost = prn_cost_none,
                             .cost_text = "0",
                             .kernels = tile_kernels};
+
+/* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */
+
+static prony_status read_number(const prony_context *context, size_t input, int64_t *out, bool *known)
+{
+    const prony_value *value = context->inputs[input];
+    PRN_TRY(prn_check_type(context, input, PRN_TYPES_NUMBER));
+    if (prony_shape_numel(&value->shape) != 1) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu has %lld elements, wanted one", input,
+                          (long long)prony_shape_numel(&value->shape));
+    }
+    *known = *known && value->data;
+    if (value->data) *out = prn_f64_to_i64(prn_get_f64(value->data, value->dtype, 0));
+    return PRONY_OK;
+}
+
+static prony_status tile_1_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = in->shape;
+    int64_t tiles = 0, axis = 0;
+    bool known = true;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(read_number(context, 1, &tiles, &known));
+    PRN_TRY(read_number(context, 2, &axis, &known));
+    if (!known) return set_unknown(context);
+    const int64_t given = axis;
+    if (!prn_axis_normalize(&axis, shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)given, shape.rank);
+    }
+    if (tiles < 0 || __builtin_mul_overflow(shape.dim[axis], tiles, &shape.dim[axis]))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "tiles is %lld", (long long)tiles);
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+const prn_op prn_op_tile_1 = {.name = "Tile",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 3,
+                              .max_inputs = 3,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .non_weight_inputs = 6,
+                              .infer = tile_1_infer,
+                              .cost = prn_cost_none,
+                              .cost_text = "0",
+                              .kernels = tile_kernels};

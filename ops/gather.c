@@ -1,9 +1,9 @@
-/* Reading by index: Gather, GatherElements, GatherND. Indices are checked in one pass before anything is moved, so that
- * the copying loops cannot fail.
+/* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
 #include "ops/copy_nd.h"
 #include "ops/indexing.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* What is read of the data is no more than what is written. */
@@ -15,34 +15,55 @@ static prony_status selected_cost(const prony_context *context, prony_cost *cost
     return PRONY_OK;
 }
 
-/* Block i of the result comes from offset source(argument, i). */
+/* Block i of the result comes from offset places[i], counted in `unit` bytes. */
 typedef struct block_work {
     const char *from;
     char *to;
-    int64_t bytes;
-    int64_t (*source)(const void *argument, int64_t i);
+    int64_t bytes, unit;
+    void (*find)(const void *argument, int64_t first, int64_t n, int64_t *places);
     const void *argument;
 } block_work;
+
+#define MOVE_ELEMENTS(type)                                                                                            \
+    do {                                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            memcpy(to + i * (int64_t)sizeof(type), work->from + places[i] * work->unit, sizeof(type));                 \
+        }                                                                                                              \
+    } while (0)
+
+static void move_block(const block_work *work, char *to, const int64_t *places, int64_t n)
+{
+    switch (work->bytes) {
+    case 1:
+        MOVE_ELEMENTS(uint8_t);
+        break;
+    case 2:
+        MOVE_ELEMENTS(uint16_t);
+        break;
+    case 4:
+        MOVE_ELEMENTS(uint32_t);
+        break;
+    case 8:
+        MOVE_ELEMENTS(uint64_t);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(to + i * work->bytes, work->from + places[i] * work->unit, (size_t)work->bytes);
+        }
+        break;
+    }
+}
 
 static void copy_blocks(void *argument, int64_t begin, int64_t end)
 {
     const block_work *work = argument;
-    for (int64_t i = begin; i < end; i++) {
-        memcpy(work->to + i * work->bytes, work->from + work->source(work->argument, i), (size_t)work->bytes);
+    int64_t places[PRN_INDEX_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
+        work->find(work->argument, first, n, places);
+        move_block(work, work->to + first * work->bytes, places, n);
     }
 }
-
-/* As copy_blocks for elements of four and of eight bytes. */
-#define DEFINE_COPY_ELEMENTS(type)                                                                                     \
-    static void copy_##type(void *argument, int64_t begin, int64_t end)                                                \
-    {                                                                                                                  \
-        const block_work *work = argument;                                                                             \
-        for (int64_t i = begin; i < end; i++) {                                                                        \
-            memcpy(work->to + i * (int64_t)sizeof(type), work->from + work->source(work->argument, i), sizeof(type));  \
-        }                                                                                                              \
-    }
-DEFINE_COPY_ELEMENTS(uint32_t)
-DEFINE_COPY_ELEMENTS(uint64_t)
 
 static void move_blocks(const prony_context *context, block_work *work, int64_t count, bool native)
 {
@@ -54,8 +75,7 @@ static void move_blocks(const prony_context *context, block_work *work, int64_t 
         return;
     }
     /* An index costs about as much as 16 bytes do. */
-    prn_parallel_items(context->threads, count, count * (16 + work->bytes),
-                       work->bytes == 4 ? copy_uint32_t : (work->bytes == 8 ? copy_uint64_t : copy_blocks), work);
+    prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
 }
 
 /* ---- Gather */
@@ -90,11 +110,17 @@ typedef struct gather_rows {
     int64_t count, extent, bytes; /* indices; of the axis; of a row */
 } gather_rows;
 
-static int64_t gather_source(const void *argument, int64_t i)
+static void gather_places(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
     const gather_rows *rows = argument;
-    int64_t index = prn_index_wrapped(rows->indices, i % rows->count, rows->extent);
-    return (i / rows->count * rows->extent + index) * rows->bytes;
+    int64_t at = first % rows->count, base = first / rows->count * rows->extent;
+    for (int64_t i = 0; i < n; i++) {
+        places[i] = base + prn_index_wrapped(rows->indices, at, rows->extent);
+        if (++at == rows->count) {
+            at = 0;
+            base += rows->extent;
+        }
+    }
 }
 
 static prony_status gather_run(const prony_context *context, bool native)
@@ -106,7 +132,7 @@ static prony_status gather_run(const prony_context *context, bool native)
     rows.count = prony_shape_numel(&rows.indices->shape);
     rows.bytes = prn_shape_count(&data->shape, at + 1, data->shape.rank) * (int64_t)prn_copy_width(data->dtype);
     PRN_TRY(prn_index_check_range(context, &rows.extent, 1));
-    block_work work = {.bytes = rows.bytes, .source = gather_source, .argument = &rows};
+    block_work work = {.bytes = rows.bytes, .unit = rows.bytes, .find = gather_places, .argument = &rows};
     move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count, native);
     return PRONY_OK;
 }
@@ -166,16 +192,16 @@ static prony_status gather_nd_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static int64_t gather_nd_source(const void *argument, int64_t i)
+static void gather_nd_places(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
-    return prn_index_tuple_place(argument, i);
+    prn_index_tuple_places(argument, first, n, places);
 }
 
 static prony_status gather_nd_run(const prony_context *context, bool native)
 {
     prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
-    block_work work = {.bytes = tuples.block, .source = gather_nd_source, .argument = &tuples};
+    block_work work = {.bytes = tuples.block, .unit = 1, .find = gather_nd_places, .argument = &tuples};
     move_blocks(context, &work, tuples.count, native);
     return PRONY_OK;
 }
@@ -222,23 +248,26 @@ static prony_status gather_elements_infer(const prony_context *context)
 
 typedef struct element_source {
     prn_index_elements elements;
-    int64_t width;
+    atomic_bool *outside;
 } element_source;
 
-static int64_t gather_element_source(const void *argument, int64_t i)
+/* What is out of bounds is noticed here, so that the indices are read once; nothing outside is touched. */
+static void gather_element_places(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
     const element_source *source = argument;
-    return prn_index_element_place(&source->elements, i) * source->width;
+    if (!prn_index_element_places(&source->elements, first, n, places))
+        atomic_store_explicit(source->outside, true, memory_order_relaxed);
 }
 
 static prony_status gather_elements_run(const prony_context *context, bool native)
 {
-    element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
-                             (int64_t)prn_copy_width(context->inputs[0]->dtype)};
-    PRN_TRY(prn_index_check_range(context, &source.elements.extent, 1));
-    block_work work = {.bytes = source.width, .source = gather_element_source, .argument = &source};
-    move_blocks(context, &work, source.elements.count, native);
-    return PRONY_OK;
+    atomic_bool outside = prony_shape_numel(&context->inputs[0]->shape) == 0;
+    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
+                                   &outside};
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &source};
+    if (!outside) move_blocks(context, &work, source.elements.count, native);
+    return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
 }
 
 static prony_status gather_elements_native(const prony_context *context)

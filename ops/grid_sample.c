@@ -147,17 +147,22 @@ static prn_taps taps_of(const sample_job *job, double coordinate, int64_t extent
     return taps;
 }
 
+static void find_taps(const sample_job *job, int64_t point, prn_taps taps[PRONY_MAX_RANK])
+{
+    for (int axis = 0; axis < job->axes; axis++) {
+        const int64_t entry = point * job->axes + job->axes - 1 - axis;
+        taps[axis] =
+            taps_of(job, prn_get_f64(job->grid->data, job->grid->dtype, entry), job->data->shape.dim[2 + axis]);
+    }
+}
+
 static void sample_points(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
     prn_taps taps[PRONY_MAX_RANK];
     for (int64_t point = begin; point < end; point++) {
         const int64_t image = point / job->points, at = point % job->points;
-        for (int axis = 0; axis < job->axes; axis++) {
-            const int64_t entry = point * job->axes + job->axes - 1 - axis;
-            taps[axis] =
-                taps_of(job, prn_get_f64(job->grid->data, job->grid->dtype, entry), job->data->shape.dim[2 + axis]);
-        }
+        find_taps(job, point, taps);
         for (int64_t c = 0; c < job->channels; c++) {
             const int64_t plane = image * job->channels + c;
             prn_put_f64(job->out->data, job->out->dtype, plane * job->points + at,
@@ -166,7 +171,64 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_sample(const prony_context *context)
+/* ---- float32 images: the taps of a piece of points are found once for all channels */
+
+enum { PIECE = 64, MOST_TAPS = 16 };
+
+typedef struct piece {
+    int64_t place[MOST_TAPS][PIECE]; /* in a plane */
+    float weight[MOST_TAPS][PIECE];
+    int count;           /* taps of each point */
+    bool outside[PIECE]; /* the point has a tap outside of the plane */
+} piece;
+
+static void find_piece(const sample_job *job, int64_t first, int64_t n, piece *out)
+{
+    prn_taps taps[PRONY_MAX_RANK];
+    out->count = 0;
+    for (int64_t p = 0; p < n; p++) {
+        find_taps(job, first + p, taps);
+        out->outside[p] = false;
+        out->count = taps[0].count * taps[1].count;
+        for (int i = 0; i < taps[0].count; i++) {
+            for (int j = 0; j < taps[1].count; j++) {
+                const int tap = i * taps[1].count + j;
+                const bool inside = taps[0].index[i] >= 0 && taps[1].index[j] >= 0;
+                const int64_t place = taps[0].index[i] * job->stride[2] + taps[1].index[j] * job->stride[3];
+                out->outside[p] |= !inside;
+                out->place[tap][p] = inside ? place : 0;
+                out->weight[tap][p] = (float)(taps[0].weight[i] * taps[1].weight[j]);
+            }
+        }
+    }
+}
+
+static void sample_pieces(void *argument, int64_t begin, int64_t end)
+{
+    const sample_job *job = argument;
+    const int64_t pieces = (job->points + PIECE - 1) / PIECE;
+    piece piece;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at;
+        const int64_t n = left < PIECE ? left : PIECE;
+        find_piece(job, image * job->points + at, n, &piece);
+        for (int64_t c = 0; c < job->channels; c++) {
+            const int64_t plane = image * job->channels + c;
+            const float *x = (const float *)job->data->data + plane * job->plane;
+            float sum[PIECE] = {0.0f};
+            for (int tap = 0; tap < piece.count; tap++) {
+                for (int64_t p = 0; p < n; p++) sum[p] += piece.weight[tap][p] * x[piece.place[tap][p]];
+            }
+            memcpy((float *)job->out->data + plane * job->points + at, sum, (size_t)n * sizeof *sum);
+        }
+        for (int64_t p = 0; p < n; p++) {
+            const int64_t point = image * job->points + at + p;
+            if (piece.outside[p]) sample_points(argument, point, point + 1);
+        }
+    }
+}
+
+static prony_status run_sample(const prony_context *context, bool in_pieces)
 {
     const sample_params *params = context->params;
     const prony_value *data = context->inputs[DATA];
@@ -180,11 +242,30 @@ static prony_status run_sample(const prony_context *context)
                       .channels = data->shape.dim[1],
                       .plane = prn_shape_count(&data->shape, 2, data->shape.rank),
                       .points = prn_shape_count(&context->outputs[0]->shape, 2, data->shape.rank)};
-    const int64_t count = prony_shape_numel(&job.out->shape);
+    const int64_t count = prony_shape_numel(&job.out->shape), images = data->shape.dim[0];
     prn_shape_strides(&data->shape, job.stride);
     if (count == 0) return PRONY_OK;
-    prn_parallel_items(context->threads, data->shape.dim[0] * job.points, 256 * count, sample_points, &job);
+    if (in_pieces)
+        prn_parallel_items(context->threads, images * ((job.points + PIECE - 1) / PIECE), 64 * count, sample_pieces,
+                           &job);
+    else
+        prn_parallel_items(context->threads, images * job.points, 256 * count, sample_points, &job);
     return PRONY_OK;
+}
+
+static prony_status run_sample_native(const prony_context *context)
+{
+    return run_sample(context, true);
+}
+
+static prony_status run_sample_reference(const prony_context *context)
+{
+    return run_sample(context, false);
+}
+
+static bool is_flat(const prony_context *context)
+{
+    return context->inputs[DATA]->shape.rank == 4;
 }
 
 /* ---- AffineGrid */
@@ -296,7 +377,13 @@ static const prn_param sample_attributes[] = {PRN_STRING(sample_params, mode, "l
 static const prn_param affine_attributes[] = {PRN_INT(affine_params, align_corners, 0), {0}};
 
 static const prn_kernel sample_kernels[] = {
-    {.name = "grid_sample_reference", .backend = "reference", .run = run_sample}, {0}};
+    {.name = "grid_sample_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = is_flat,
+     .run = run_sample_native},
+    {.name = "grid_sample_reference", .backend = "reference", .run = run_sample_reference},
+    {0}};
 static const prn_kernel affine_kernels[] = {
     {.name = "affine_grid_reference", .backend = "reference", .run = run_affine}, {0}};
 

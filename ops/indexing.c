@@ -2,7 +2,10 @@
  * Invariant: once prn_index_check_range has passed, every place lies inside input 0. */
 #include "ops/indexing.h"
 
+#include "base/parallel.h"
 #include "ops/copy_nd.h"
+
+#include <stdatomic.h>
 
 prony_status prn_index_check_types(const prony_context *context)
 {
@@ -10,12 +13,50 @@ prony_status prn_index_check_types(const prony_context *context)
     return prn_check_type(context, 1, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64));
 }
 
+typedef struct range_job {
+    const prony_value *indices;
+    const int64_t *dim;
+    int64_t period;
+    atomic_bool outside;
+} range_job;
+
+/* Whether any of n entries is outside of one extent. */
+#define DEFINE_ANY_OUTSIDE(type)                                                                                       \
+    static bool any_outside_##type(const type *index, int64_t n, int64_t step, int64_t extent)                         \
+    {                                                                                                                  \
+        const type low = (type)(extent < INT32_MAX || sizeof(type) > 4 ? -extent : INT32_MIN);                         \
+        const type high = (type)(extent < INT32_MAX || sizeof(type) > 4 ? extent - 1 : INT32_MAX);                     \
+        type outside = 0;                                                                                              \
+        for (int64_t i = 0; i < n; i++) outside |= (type)((index[i * step] < low) | (index[i * step] > high));         \
+        return outside != 0;                                                                                           \
+    }
+DEFINE_ANY_OUTSIDE(int64_t)
+DEFINE_ANY_OUTSIDE(int32_t)
+
+static void check_periods(void *argument, int64_t begin, int64_t end)
+{
+    range_job *job = argument;
+    const int64_t n = end - begin, first = begin * job->period;
+    bool outside = false;
+    for (int64_t k = 0; k < job->period; k++) {
+        if (job->indices->dtype == PRONY_INT64) {
+            outside |=
+                any_outside_int64_t((const int64_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
+        } else {
+            outside |=
+                any_outside_int32_t((const int32_t *)job->indices->data + first + k, n, job->period, job->dim[k]);
+        }
+    }
+    if (outside) atomic_store_explicit(&job->outside, true, memory_order_relaxed);
+}
+
 prony_status prn_index_check_range(const prony_context *context, const int64_t *dim, int64_t period)
 {
-    const prony_value *indices = context->inputs[1];
-    int64_t count = prony_shape_numel(&indices->shape);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = prn_index_read(indices, i), extent = dim[i % period];
+    range_job job = {.indices = context->inputs[1], .dim = dim, .period = period};
+    const int64_t count = prony_shape_numel(&job.indices->shape);
+    prn_parallel_range(context->threads, count / period, 32768, check_periods, &job);
+    for (int64_t i = 0; i < count && job.outside; i++) {
+        const int64_t index = prn_index_read(job.indices, i), extent = dim[i % period];
         if (index < -extent || index >= extent) {
             return prony_fail(context, PRONY_OUT_OF_RANGE, "index %lld at position %lld is outside of extent %lld",
                               (long long)index, (long long)i, (long long)extent);
@@ -65,13 +106,21 @@ prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch)
     return tuples;
 }
 
-int64_t prn_index_tuple_place(const prn_index_tuples *tuples, int64_t i)
+void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64_t n, int64_t *places)
 {
-    int64_t place = i / tuples->per_batch * tuples->batch_stride;
-    for (int64_t k = 0; k < tuples->tuple; k++) {
-        place += prn_index_wrapped(tuples->indices, i * tuples->tuple + k, tuples->dim[k]) * tuples->stride[k];
+    int64_t batch = first / tuples->per_batch, at = first % tuples->per_batch;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = batch * tuples->batch_stride;
+        for (int64_t k = 0; k < tuples->tuple; k++) {
+            place +=
+                prn_index_wrapped(tuples->indices, (first + i) * tuples->tuple + k, tuples->dim[k]) * tuples->stride[k];
+        }
+        places[i] = place;
+        if (++at == tuples->per_batch) {
+            at = 0;
+            batch++;
+        }
     }
-    return place;
 }
 
 /* ---- elements */
@@ -99,15 +148,45 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
     return elements;
 }
 
-int64_t prn_index_element_place(const prn_index_elements *elements, int64_t i)
-{
-    const prony_shape *shape = &elements->indices->shape;
-    int64_t rest = i, place = 0;
-    for (int axis = shape->rank - 1; axis >= 0; axis--) {
-        int64_t at = rest % shape->dim[axis];
-        rest /= shape->dim[axis];
-        if (axis == elements->axis) at = prn_index_wrapped(elements->indices, i, elements->extent);
-        place += at * elements->stride[axis];
+/* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, `step` that of the axis.
+ */
+#define DEFINE_ROW_PLACES(type)                                                                                        \
+    static bool row_places_##type(const type *index, int64_t n, int64_t extent, int64_t base, int64_t step,            \
+                                  int64_t next, int64_t *places)                                                       \
+    {                                                                                                                  \
+        uint64_t outside = 0;                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const int64_t given = index[i], at = given + (given < 0 ? extent : 0);                                     \
+            const int64_t wrong = (at < 0) | (at >= extent);                                                           \
+            outside |= (uint64_t)wrong;                                                                                \
+            places[i] = base + i * next + (wrong ? 0 : at) * step;                                                     \
+        }                                                                                                              \
+        return outside == 0;                                                                                           \
     }
-    return place;
+DEFINE_ROW_PLACES(int64_t)
+DEFINE_ROW_PLACES(int32_t)
+
+bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places)
+{
+    bool inside = true;
+    const prony_shape *shape = &elements->indices->shape;
+    const int last = shape->rank - 1;
+    const int64_t step = elements->stride[elements->axis], next = elements->axis == last ? 0 : 1;
+    for (int64_t done = 0, count; done < n; done += count) {
+        const int64_t column = (first + done) % shape->dim[last];
+        int64_t rest = (first + done) / shape->dim[last], base = column * next;
+        for (int axis = last - 1; axis >= 0; axis--) {
+            if (axis != elements->axis) base += rest % shape->dim[axis] * elements->stride[axis];
+            rest /= shape->dim[axis];
+        }
+        count = shape->dim[last] - column < n - done ? shape->dim[last] - column : n - done;
+        if (elements->indices->dtype == PRONY_INT64) {
+            inside &= row_places_int64_t((const int64_t *)elements->indices->data + first + done, count,
+                                         elements->extent, base, step, next, places + done);
+        } else {
+            inside &= row_places_int32_t((const int32_t *)elements->indices->data + first + done, count,
+                                         elements->extent, base, step, next, places + done);
+        }
+    }
+    return inside;
 }

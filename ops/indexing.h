@@ -18,6 +18,9 @@ static inline int64_t prn_index_wrapped(const prony_value *indices, int64_t i, i
 
 /* Input 0 can be moved, input 1 holds int32 or int64. */
 prony_status prn_index_check_types(const prony_context *context);
+/* Places are found for so many entries at a time. */
+enum { PRN_INDEX_BLOCK = 256 };
+
 /* At run: entry i lies within an axis of extent dim[i % period]. */
 prony_status prn_index_check_range(const prony_context *context, const int64_t *dim, int64_t period);
 
@@ -35,8 +38,8 @@ typedef struct prn_index_tuples {
 /* Whether input 1 can index input 0 so. */
 prony_status prn_index_check_tuples(const prony_context *context, int64_t batch);
 prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch);
-/* Offset in input 0 of what tuple i selects. */
-int64_t prn_index_tuple_place(const prn_index_tuples *tuples, int64_t i);
+/* Offsets in input 0 of what tuples [first, first + n) select. */
+void prn_index_tuple_places(const prn_index_tuples *tuples, int64_t first, int64_t n, int64_t *places);
 
 /* Element-wise indices (GatherElements, ScatterElements): an entry of input 1 replaces its own coordinate on `axis`. */
 typedef struct prn_index_elements {
@@ -48,7 +51,8 @@ typedef struct prn_index_elements {
 
 prony_status prn_index_check_elements(const prony_context *context, int64_t axis);
 prn_index_elements prn_index_elements_make(const prony_context *context, int64_t axis);
-/* Element of input 0 that entry i means. */
-int64_t prn_index_element_place(const prn_index_elements *elements, int64_t i);
+/* Elements of input 0 that entries [first, first + n) mean; of one outside, the place is that of index 0, and the
+ * result is false. The extent is not 0. */
+bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places);
 
 #endif

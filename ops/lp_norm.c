@@ -78,6 +78,22 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* Rows of neighbours, divided by their norm; nothing where that is 0. */
+static void native_lp_rows(void *argument, int64_t begin, int64_t end)
+{
+    const lp_job *job = argument;
+    const prn_vec_table *vec = prn_vec();
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)job->x->data + row * job->length;
+        float *y = (float *)job->y->data + row * job->length;
+        const double sum = job->p == 1 ? vec->sum_abs(x, job->length) : sqrt(vec->sum_squares(x, job->length));
+        if (sum == 0.0)
+            vec->map[PRN_MAP_AFFINE](y, x, job->length, 0.0f, 0.0f);
+        else
+            vec->vs[PRN_BINARY_DIV](y, x, (float)sum, job->length);
+    }
+}
+
 static prony_status run_job(const prony_context *context, lp_job job,
                             void (*rows)(void *argument, int64_t begin, int64_t end))
 {
@@ -89,6 +105,16 @@ static prony_status run_job(const prony_context *context, lp_job job,
 static prony_status run_lp(const prony_context *context)
 {
     return run_job(context, job_of(context, false), reference_rows);
+}
+
+static prony_status native_lp(const prony_context *context)
+{
+    return run_job(context, job_of(context, false), native_lp_rows);
+}
+
+static bool has_rows(const prony_context *context)
+{
+    return job_of(context, false).inner == 1;
 }
 
 static prony_status run_rms(const prony_context *context)
@@ -161,7 +187,10 @@ static const prn_param lp_attributes[] = {PRN_INT(lp_params, axis, -1), PRN_INT(
 static const prn_param rms_attributes[] = {
     PRN_INT(lp_params, axis, -1), PRN_INT(lp_params, stash_type, 1), PRN_FLOAT(lp_params, epsilon, 1e-5f), {0}};
 
-static const prn_kernel lp_kernels[] = {{.name = "lp_norm_reference", .backend = "reference", .run = run_lp}, {0}};
+static const prn_kernel lp_kernels[] = {
+    {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = native_lp},
+    {.name = "lp_norm_reference", .backend = "reference", .run = run_lp},
+    {0}};
 static const prn_kernel rms_kernels[] = {{.name = "rms_norm_f32_native",
                                           .backend = "native",
                                           .types = PRN_TYPE_F32,

@@ -70,6 +70,37 @@ static void normalise_group(const mvn_job *job, int64_t group)
     }
 }
 
+/* float32 whose last axis is reduced: squares of deviations row by row, each from the row's own mean first. */
+static void normalise_rows(const mvn_job *job, int64_t group)
+{
+    const prn_vec_table *vec = prn_vec();
+    const double count = (double)job->count;
+    prn_chain outer = job->chain;
+    const int64_t row = outer.dim[--outer.rank], rows = job->count / row;
+    double sum = 0.0, squares = 0.0;
+    prn_cursor cursor;
+    prn_cursor_start(&cursor, &outer, group);
+    for (int64_t r = 0; r < rows; r++, prn_cursor_next(&cursor, &outer)) {
+        sum += vec->sum((const float *)job->x->data + cursor.offset * row, row);
+    }
+    for (int64_t r = 0; r < rows; r++, prn_cursor_next(&cursor, &outer)) {
+        double mean, variance;
+        vec->mean_variance(&mean, &variance, (const float *)job->x->data + cursor.offset * row, row);
+        squares += (variance + (mean - sum / count) * (mean - sum / count)) * (double)row;
+    }
+    const double divisor = job->divided ? sqrt(squares / count) + 1e-9 : 1.0;
+    for (int64_t r = 0; r < rows; r++, prn_cursor_next(&cursor, &outer)) {
+        float *y = (float *)job->y->data + cursor.offset * row;
+        vec->vs[PRN_BINARY_SUB](y, (const float *)job->x->data + cursor.offset * row, (float)(sum / count), row);
+        vec->vs[PRN_BINARY_DIV](y, y, (float)divisor, row);
+    }
+}
+
+static void normalise_groups_in_rows(void *argument, int64_t begin, int64_t end)
+{
+    for (int64_t group = begin; group < end; group++) normalise_rows(argument, group);
+}
+
 static void normalise_groups(void *argument, int64_t begin, int64_t end)
 {
     for (int64_t group = begin; group < end; group++) normalise_group(argument, group);
@@ -81,6 +112,21 @@ static prony_status run(const prony_context *context)
     job_of(context, &job);
     prn_parallel_items(context->threads, job.groups, 8 * (int64_t)prn_value_bytes(job.x), normalise_groups, &job);
     return PRONY_OK;
+}
+
+static prony_status run_in_rows(const prony_context *context)
+{
+    mvn_job job;
+    job_of(context, &job);
+    prn_parallel_items(context->threads, job.groups, 3 * (int64_t)prn_value_bytes(job.x), normalise_groups_in_rows,
+                       &job);
+    return PRONY_OK;
+}
+
+static bool ends_reduced(const prony_context *context)
+{
+    mvn_job job;
+    return job_of(context, &job) && job.chain.rank > 0 && job.chain.reduced[job.chain.rank - 1] && job.count > 0;
 }
 
 static prony_status infer(const prony_context *context)
@@ -102,7 +148,14 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n ? (uint64_t)job.groups : 0, 2, 3);
 }
 
-static const prn_kernel kernels[] = {{.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1}, {0}};
+static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
+                                      .backend = "native",
+                                      .types = PRN_TYPE_F32,
+                                      .usable = ends_reduced,
+                                      .run = run_in_rows,
+                                      .inplace = 1},
+                                     {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
+                                     {0}};
 
 const prn_op prn_op_mvn = {
     .name = "MeanVarianceNormalization",

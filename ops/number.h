@@ -72,15 +72,12 @@ static inline uint16_t prn_f32_to_f16(float x)
     return (uint16_t)(sign | half);
 }
 
+/* Free of branches: moved into place, the exponent is too small by 112, whatever it is. */
 static inline float prn_f16_to_f32(uint16_t half)
 {
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3ffu;
-    if (exponent == 31u) return prn_f32_from_bits(sign | 0x7f800000u | mantissa << 13);
-    if (exponent == 0u) {
-        const float size = (float)mantissa * 0x1p-24f;
-        return sign ? -size : size;
-    }
-    return prn_f32_from_bits(sign | (exponent + 112u) << 23 | mantissa << 13);
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, size = (uint32_t)(half & 0x7fffu) << 13;
+    const uint32_t finite = prn_f32_bits(prn_f32_from_bits(size) * 0x1p112f), special = size | 0x7f800000u;
+    return prn_f32_from_bits(sign | (size >= 0x0f800000u ? special : finite));
 }
 
 static inline uint16_t prn_f32_to_bf16(float x)

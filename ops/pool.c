@@ -1,13 +1,16 @@
 /* MaxPool, AveragePool and LpPool; their global forms are in pool_global.c.
  *
  * The native kernel runs in whatever layout its input has: a tensor is [outer][D, H, W][lanes] with lanes 1 (plain), 8
- * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: each
- * output combines its window's elements in row-major order, whatever the layout and the number of threads. */
+ * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: the
+ * order in which an output combines its window's elements depends on the window and the layout alone. */
 #include "ops/pool.h"
 
+#include "base/isa.h"
 #include "base/parallel.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
+#include "ops/pool_simd.h"
+#include "ops/vec.h"
 #include "ops/window.h"
 
 #include <math.h>
@@ -140,37 +143,31 @@ typedef struct job {
     bool average, padding;
 } job;
 
-static inline float combine(float a, float b, bool average)
+static const prn_pool_simd *table(void)
 {
-    return average ? a + b : (b > a ? b : a);
+#if defined(__x86_64__)
+    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_pool_simd_avx512;
+    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_pool_simd_avx2;
+#endif
+    return &prn_pool_simd_scalar;
 }
 
-static inline void combine_lanes(float *y, const float *x, int64_t step, int64_t count, int64_t lanes, bool average)
-{
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t l = 0; l < lanes; l++) y[i * lanes + l] = combine(y[i * lanes + l], x[i * step + l], average);
-    }
-}
-
-/* y[i][l] = combine(y[i][l], x[i stride][l]) for `count` positions */
-static inline void combine_row(float *y, const float *x, int64_t stride, int64_t count, int64_t lanes, bool average)
-{
-    if (stride == 1)
-        combine_lanes(y, x, 1, count * lanes, 1, average);
-    else if (lanes == 8)
-        combine_lanes(y, x, stride * 8, count, 8, average);
-    else if (lanes == 16)
-        combine_lanes(y, x, stride * 16, count, 16, average);
-    else
-        combine_lanes(y, x, stride * lanes, count, lanes, average);
-}
-
+/* Windows inside the input have one number of taps. */
 static void divide_row(const job *job, int64_t z, int64_t row, float *y)
 {
-    int64_t depth_rows =
-        prn_window_taps(&job->window, 0, z, job->padding) * prn_window_taps(&job->window, 1, row, job->padding);
-    for (int64_t i = 0; i < job->window.out[2]; i++) {
-        float count = (float)(depth_rows * prn_window_taps(&job->window, 2, i, job->padding));
+    const prn_window *window = &job->window;
+    const int64_t depth_rows =
+        prn_window_taps(window, 0, z, job->padding) * prn_window_taps(window, 1, row, job->padding);
+    const int64_t room = window->in[2] - prn_window_reach(window, 2) + window->pad_begin[2];
+    int64_t first = (window->pad_begin[2] + window->stride[2] - 1) / window->stride[2];
+    int64_t last = room < 0 ? 0 : room / window->stride[2] + 1;
+    if (last > window->out[2]) last = window->out[2];
+    if (first > last) first = last;
+    prn_vec()->vs[PRN_BINARY_DIV](y + first * job->lanes, y + first * job->lanes,
+                                  (float)(depth_rows * window->kernel[2]), (last - first) * job->lanes);
+    for (int64_t k = 0; k < window->out[2] - (last - first); k++) {
+        const int64_t i = k < first ? k : k + (last - first);
+        const float count = (float)(depth_rows * prn_window_taps(window, 2, i, job->padding));
         for (int64_t l = 0; l < job->lanes; l++) y[i * job->lanes + l] /= count;
     }
 }
@@ -178,31 +175,32 @@ static void divide_row(const job *job, int64_t z, int64_t row, float *y)
 static void pool_row(const job *job, int64_t index)
 {
     const prn_window *window = &job->window;
-    int64_t lanes = job->lanes, width = window->out[2] * lanes;
-    int64_t row = index % window->out[1], z = index / window->out[1] % window->out[0];
+    const int64_t lanes = job->lanes, row = index % window->out[1], z = index / window->out[1] % window->out[0];
     const float *plane = job->x + index / (window->out[0] * window->out[1]) * prn_window_volume(window->in) * lanes;
-    float *y = job->y + index * width;
-    const int64_t at[PRN_WINDOW_AXES] = {z, row, 0};
+    float *y = job->y + index * window->out[2] * lanes;
+    const int64_t at[PRN_WINDOW_AXES] = {z, row, 0}, width = window->in[2] * lanes;
     reach reach;
     find_reach(window, at, &reach);
-    prn_window_useful(window, 2, &reach.first[2], &reach.last[2]);
-    for (int64_t i = 0; i < width; i++) y[i] = job->average ? 0.0f : -INFINITY;
-    for (int64_t i = reach.first[0]; i < reach.last[0]; i++) {
-        for (int64_t j = reach.first[1]; j < reach.last[1]; j++) {
-            int64_t in_row =
-                (reach.start[0] + i * window->dilation[0]) * window->in[1] + reach.start[1] + j * window->dilation[1];
-            for (int64_t t = reach.first[2]; t < reach.last[2]; t++) {
-                int64_t shift = t * window->dilation[2] - window->pad_begin[2], first, last;
-                prn_window_outputs(window, t, &first, &last);
-                const float *x = plane + (in_row * window->in[2] + first * window->stride[2] + shift) * lanes;
-                if (job->average)
-                    combine_row(y + first * lanes, x, window->stride[2], last - first, lanes, true);
-                else
-                    combine_row(y + first * lanes, x, window->stride[2], last - first, lanes, false);
-            }
-        }
+    const int64_t first_z = reach.start[0] + reach.first[0] * window->dilation[0];
+    const int64_t first_row = reach.start[1] + reach.first[1] * window->dilation[1];
+    const prn_pool_row rows = {.x = plane + (first_z * window->in[1] + first_row) * width,
+                               .depth = reach.last[0] - reach.first[0],
+                               .depth_step = window->dilation[0] * window->in[1] * width,
+                               .height = reach.last[1] - reach.first[1],
+                               .height_step = window->dilation[1] * width,
+                               .in = window->in[2],
+                               .out = window->out[2],
+                               .lanes = lanes,
+                               .taps = window->kernel[2],
+                               .stride = window->stride[2],
+                               .dilation = window->dilation[2],
+                               .pad = window->pad_begin[2]};
+    if (job->average) {
+        table()->sum(y, &rows);
+        divide_row(job, z, row, y);
+    } else {
+        table()->max(y, &rows);
     }
-    if (job->average) divide_row(job, z, row, y);
 }
 
 static void pool_task(void *argument, int64_t task)

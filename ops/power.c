@@ -2,8 +2,11 @@
  * Floats are raised in double and rounded once. An integer base with an integer exponent is multiplied out and wraps; a
  * negative exponent gives the truncated quotient, 0 for base 0. */
 #include "ops/broadcast.h"
+#include "ops/element_rows.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
+
+#include <string.h>
 
 static int64_t power_i64(int64_t base, int64_t exponent)
 {
@@ -29,6 +32,18 @@ static void load_chunk(void *to, prony_dtype work, const prony_value *from, int6
     for (int64_t i = 1; i < n && !step; i++) ((uint64_t *)to)[i] = ((uint64_t *)to)[0];
 }
 
+/* Squares and multiplies a chunk by a whole exponent that is not negative. */
+static void power_chunk(int64_t *base, int64_t exponent, int64_t n)
+{
+    int64_t result[CHUNK];
+    for (int64_t i = 0; i < n; i++) result[i] = 1;
+    for (; exponent > 0; exponent /= 2) {
+        if (exponent % 2) prn_element_row(PRN_ROW_MUL, PRONY_INT64, result, result, base, n, 1, 1);
+        if (exponent > 1) prn_element_row(PRN_ROW_MUL, PRONY_INT64, base, base, base, n, 1, 1);
+    }
+    memcpy(base, result, (size_t)n * sizeof *base);
+}
+
 static void power_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
 {
     const power_job *job = argument;
@@ -45,7 +60,9 @@ static void power_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS]
         } base, exponent;
         load_chunk(base.bits, work, job->base, offset[0] + (at + done) * base_step, base_step, count);
         load_chunk(exponent.bits, work, job->exponent, offset[1] + (at + done) * exponent_step, exponent_step, count);
-        for (int64_t i = 0; i < count; i++) {
+        const bool shared = whole && exponent_step == 0 && exponent.i[0] >= 0;
+        if (shared) power_chunk(base.i, exponent.i[0], count);
+        for (int64_t i = 0; i < count && !shared; i++) {
             if (whole) {
                 base.i[i] = power_i64(base.i[i], exponent.i[i]);
             } else {
@@ -94,14 +111,31 @@ static bool map_of(double exponent, prn_map_id *map)
 static bool one_exponent(const prony_context *context)
 {
     const prony_value *base = context->inputs[0], *exponent = context->inputs[1];
-    return prony_shape_numel(&exponent->shape) == 1 && exponent->shape.rank <= base->shape.rank;
+    prn_map_id map;
+    return prony_shape_numel(&exponent->shape) == 1 && exponent->shape.rank <= base->shape.rank &&
+           (!exponent->data || map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map));
+}
+
+/* ---- float32 raised to float32 */
+
+static bool both_f32(const prony_context *context)
+{
+    return context->inputs[1]->dtype == PRONY_FLOAT32;
+}
+
+static prony_status run_both_f32(const prony_context *context)
+{
+    return prn_run_binary_f32(context, PRN_BINARY_POW);
 }
 
 static prony_status run_one_exponent(const prony_context *context)
 {
     const prony_value *exponent = context->inputs[1];
     prn_map_id map;
-    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map)) return run_power(context);
+    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map)) {
+        return both_f32(context) && context->inputs[0]->layout == PRN_PLAIN ? run_both_f32(context)
+                                                                            : run_power(context);
+    }
     return prn_run_map_f32(context, map, 0.0f, 0.0f);
 }
 
@@ -132,6 +166,13 @@ static const prn_kernel power_kernels[] = {{.name = "pow_f32_native",
                                             .layouts = prn_same_layout,
                                             .run = run_one_exponent,
                                             .inplace = 1},
+                                           {.name = "pow_f32_vec",
+                                            .backend = "native",
+                                            .types = PRN_TYPE_F32,
+                                            .usable = both_f32,
+                                            .layouts = prn_broadcast_layouts,
+                                            .run = run_both_f32,
+                                            .inplace = 3},
                                            {.name = "pow_reference", .backend = "reference", .run = run_power},
                                            {0}};
 

@@ -5,11 +5,7 @@
  * array begins. */
 #include "ops/quant_simd.h"
 
-#include <string.h>
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "ops/vec_math.h"
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -145,21 +141,33 @@ static void add_scaled(int32_t *restrict y, const int16_t *restrict x, int64_t s
 #define FAR 1048576.0f
 #define ROUNDING 12582912.0f
 
-static inline float rounded(float x)
+VEC_INLINE vf kept_within(vf x, float low, float high)
 {
-    x = x > -FAR ? x : -FAR;
-    x = x < FAR ? x : FAR;
-    return (x + ROUNDING) - ROUNDING;
+    x = v_select(x > low, x, v_splat(low)); /* NaN is low */
+    return v_select(x < high, x, v_splat(high));
 }
+
+VEC_INLINE vf rounded(vf x)
+{
+    return (kept_within(x, -FAR, FAR) + ROUNDING) - ROUNDING;
+}
+
+enum { CODES = 64 };
 
 #define QUANTIZE(name, type, low, high)                                                                                \
     static void quantize_##name(type *restrict y, const float *restrict x, const float *restrict zero, int64_t n)      \
     {                                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            float v = rounded(x[i]) + zero[i];                                                                         \
-            v = v > (low) ? v : (low);                                                                                 \
-            v = v < (high) ? v : (high);                                                                               \
-            y[i] = (type)(int32_t)v;                                                                                   \
+        int32_t codes[CODES + VEC_LANES];                                                                              \
+        for (int64_t first = 0; first < n; first += CODES) {                                                           \
+            const int64_t count = n - first < CODES ? n - first : CODES;                                               \
+            for (int64_t i = 0; i < count; i += VEC_LANES) {                                                           \
+                const int64_t left = count - i;                                                                        \
+                const vf v =                                                                                           \
+                    rounded(v_load_part(x + first + i, left, 0.0f)) + v_load_part(zero + first + i, left, 0.0f);       \
+                const vi code = __builtin_convertvector(kept_within(v, low, high), vi);                                \
+                memcpy(codes + i, &code, sizeof code);                                                                 \
+            }                                                                                                          \
+            for (int64_t i = 0; i < count; i++) y[first + i] = (type)codes[i];                                         \
         }                                                                                                              \
     }
 QUANTIZE(u8, uint8_t, 0.0f, 255.0f)

@@ -3,100 +3,83 @@
 #include "base/parallel.h"
 #include "ops/elementwise.h"
 #include "ops/broadcast.h"
+#include "ops/element_rows.h"
 #include "ops/narrow_types.h"
 
 #include <float.h>
+#include <string.h>
 
 /* ---- Relu, Abs, Neg, Sign */
 
-typedef struct function {
-    double (*real)(double x);
-    int64_t (*whole)(int64_t x); /* for signed types */
-    bool unsigned_sign;          /* unsigned types: x != 0; otherwise x itself */
-    uint32_t types;
-} function;
+typedef enum function { RELU, ABS, NEG, SIGN } function;
 
-static double relu_real(double x)
+/* The signs of floats are turned as bits of the unsigned type of their size. */
+static prony_dtype bits_of(prony_dtype dtype)
 {
-    return x < 0.0 ? 0.0 : x;
+    return dtype == PRONY_FLOAT64 ? PRONY_UINT64 : (dtype == PRONY_FLOAT32 ? PRONY_UINT32 : PRONY_UINT16);
 }
-
-static int64_t relu_whole(int64_t x)
-{
-    return x < 0 ? 0 : x;
-}
-
-static int64_t neg_whole(int64_t x)
-{
-    return (int64_t)(0 - (uint64_t)x);
-}
-
-static double neg_real(double x)
-{
-    return -x;
-}
-
-static int64_t abs_whole(int64_t x)
-{
-    return x < 0 ? neg_whole(x) : x;
-}
-
-static double sign_real(double x)
-{
-    return x != x ? x : (double)((x > 0.0) - (x < 0.0));
-}
-
-static int64_t sign_whole(int64_t x)
-{
-    return (x > 0) - (x < 0);
-}
-
-static const function relu_function = {relu_real, relu_whole, false, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED};
-static const function abs_function = {fabs, abs_whole, false, PRN_TYPES_NUMBER};
-static const function neg_function = {neg_real, neg_whole, false, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED};
-static const function sign_function = {sign_real, sign_whole, true, PRN_TYPES_NUMBER};
 
 typedef struct function_job {
-    const function *function;
+    function function;
     const prony_value *in, *out;
 } function_job;
 
-static void function_block_real(const function_job *job, int64_t first, int64_t n)
+static void sign_row(prony_dtype dtype, char *y, const char *x, int64_t n)
 {
-    double block[PRN_BLOCK];
-    prn_load_f64(block, job->in->data, job->in->dtype, first, n);
-    for (int64_t i = 0; i < n; i++) block[i] = job->function->real(block[i]);
-    prn_store_f64(job->out->data, job->out->dtype, first, block, n);
-}
-
-static void function_block_whole(const function_job *job, int64_t first, int64_t n)
-{
-    int64_t block[PRN_BLOCK];
-    prn_load_i64(block, job->in->data, job->in->dtype, first, n);
-    if (PRN_TYPE(job->in->dtype) & PRN_TYPES_SIGNED) {
-        for (int64_t i = 0; i < n; i++) block[i] = job->function->whole(block[i]);
-    } else if (job->function->unsigned_sign) {
-        for (int64_t i = 0; i < n; i++) block[i] = block[i] != 0;
+    uint64_t low, high;
+    if (!prn_dtype_is_float(dtype)) {
+        prn_put_i64(&low, dtype, 0, -1);
+        prn_put_i64(&high, dtype, 0, 1);
+        const bool is_signed = PRN_TYPE(dtype) & PRN_TYPES_SIGNED;
+        if (is_signed) prn_element_row(PRN_ROW_MAX, dtype, y, x, &low, n, 1, 0);
+        prn_element_row(PRN_ROW_MIN, dtype, y, is_signed ? y : x, &high, n, 1, 0);
+        return;
     }
-    prn_store_i64(job->out->data, job->out->dtype, first, block, n);
+    double block[PRN_BLOCK];
+    for (int64_t first = 0, count; first < n; first += count) {
+        count = n - first < PRN_BLOCK ? n - first : PRN_BLOCK;
+        prn_load_f64(block, x, dtype, first, count);
+        for (int64_t i = 0; i < count; i++) {
+            const double size = (double)((block[i] > 0.0) - (block[i] < 0.0));
+            block[i] = block[i] != block[i] ? block[i] : size;
+        }
+        prn_store_f64(y, dtype, first, block, count);
+    }
 }
 
 static void function_range(void *argument, int64_t begin, int64_t end)
 {
     const function_job *job = argument;
-    for (int64_t first = begin, n; first < end; first += n) {
-        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
-        if (prn_dtype_is_float(job->in->dtype))
-            function_block_real(job, first, n);
-        else
-            function_block_whole(job, first, n);
+    const prony_dtype dtype = job->in->dtype, bits = bits_of(dtype);
+    const bool is_float = prn_dtype_is_float(dtype);
+    const char *x = prn_block_at(job->in->data, dtype, begin);
+    char *y = (char *)job->out->data + prony_dtype_bytes(dtype, begin);
+    uint64_t operand = 0;
+    const uint64_t top = UINT64_C(1) << (8 * prony_dtype_bytes(dtype, 1) - 1);
+    switch (job->function) {
+    case RELU:
+        prn_element_row(PRN_ROW_MAX, dtype, y, x, &operand, end - begin, 1, 0);
+        break;
+    case ABS:
+        prn_put_i64(&operand, is_float ? bits : dtype, 0, is_float ? (int64_t)(top - 1) : -1);
+        prn_element_row(is_float ? PRN_ROW_BITWISE_AND : PRN_ROW_PRELU, is_float ? bits : dtype, y, x, &operand,
+                        end - begin, 1, 0);
+        break;
+    case NEG:
+        prn_put_i64(&operand, is_float ? bits : dtype, 0, is_float ? (int64_t)top : -1);
+        prn_element_row(is_float ? PRN_ROW_BITWISE_XOR : PRN_ROW_MUL, is_float ? bits : dtype, y, x, &operand,
+                        end - begin, 1, 0);
+        break;
+    case SIGN:
+        sign_row(dtype, y, x, end - begin);
+        break;
     }
 }
 
-static prony_status run_function(const prony_context *context, const function *function)
+static prony_status run_function(const prony_context *context, function function)
 {
     function_job job = {function, context->inputs[0], context->outputs[0]};
-    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, function_range, &job);
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, function_range, &job);
     return PRONY_OK;
 }
 
@@ -111,18 +94,18 @@ static prony_status cost_one(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 1, 0, 0);
 }
 
-#define OPERATOR(symbol, op_name, opset, id)                                                                           \
+#define OPERATOR(symbol, op_name, opset, id, allowed)                                                                  \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
     {                                                                                                                  \
-        return infer_types(context, symbol##_function.types);                                                          \
+        return infer_types(context, allowed);                                                                          \
     }                                                                                                                  \
     static prony_status run_##symbol(const prony_context *context)                                                     \
     {                                                                                                                  \
-        return run_function(context, &symbol##_function);                                                              \
+        return run_function(context, id);                                                                              \
     }                                                                                                                  \
     static prony_status native_##symbol(const prony_context *context)                                                  \
     {                                                                                                                  \
-        return prn_run_map_f32(context, id, 0.0f, 0.0f);                                                               \
+        return prn_run_map_f32(context, PRN_MAP_##id, 0.0f, 0.0f);                                                     \
     }                                                                                                                  \
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_f32_native",                                                                                \
@@ -147,10 +130,10 @@ static prony_status cost_one(const prony_context *context, prony_cost *cost)
         .kernels = symbol##_kernels,                                                                                   \
     };
 
-OPERATOR(relu, "Relu", 1, PRN_MAP_RELU)
-OPERATOR(abs, "Abs", 1, PRN_MAP_ABS)
-OPERATOR(neg, "Neg", 1, PRN_MAP_NEG)
-OPERATOR(sign, "Sign", 9, PRN_MAP_SIGN)
+OPERATOR(relu, "Relu", 1, RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
+OPERATOR(abs, "Abs", 1, ABS, PRN_TYPES_NUMBER)
+OPERATOR(neg, "Neg", 1, NEG, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
+OPERATOR(sign, "Sign", 9, SIGN, PRN_TYPES_NUMBER)
 
 /* ---- Clip: bounds are attributes below opset 11, optional scalar inputs from then on */
 
@@ -184,55 +167,54 @@ static double bound_f64(const prony_context *context, size_t which)
 }
 
 typedef struct clip_job {
-    const prony_value *in, *out, *low, *high; /* bounds of integer data */
-    double min, max;                          /* bounds of float data */
+    const prony_value *in, *out;
+    bool has_low, has_high;
+    uint64_t low, high; /* one element each, of the data's type */
 } clip_job;
 
-static void clip_block_real(const clip_job *job, int64_t first, int64_t n)
+/* A bound that is NaN or infinite bounds nothing. */
+static bool read_bound(const prony_context *context, size_t which, uint64_t *out)
 {
-    double block[PRN_BLOCK];
-    prn_load_f64(block, job->in->data, job->in->dtype, first, n);
-    for (int64_t i = 0; i < n; i++) {
-        const double x = block[i] < job->min ? job->min : block[i];
-        block[i] = x > job->max ? job->max : x;
+    const prony_dtype dtype = context->inputs[0]->dtype;
+    const double real = bound_f64(context, which);
+    const prony_value *input = bound_input(context, which);
+    if (input && !prn_dtype_is_float(dtype)) {
+        prn_put_i64(out, dtype, 0, prn_get_i64(input->data, dtype, 0));
+        return true;
     }
-    prn_store_f64(job->out->data, job->out->dtype, first, block, n);
-}
-
-/* Unsigned 64-bit values compare as signed ones do once the top bit is turned over. */
-static void clip_block_whole(const clip_job *job, int64_t first, int64_t n)
-{
-    const prony_dtype dtype = job->in->dtype;
-    const int64_t turn = dtype == PRONY_UINT64 ? INT64_MIN : 0;
-    const int64_t low = job->low ? prn_get_i64(job->low->data, dtype, 0) ^ turn : INT64_MIN;
-    const int64_t high = job->high ? prn_get_i64(job->high->data, dtype, 0) ^ turn : INT64_MAX;
-    int64_t block[PRN_BLOCK];
-    prn_load_i64(block, job->in->data, dtype, first, n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t x = block[i] ^ turn;
-        x = x < low ? low : x;
-        block[i] = (x > high ? high : x) ^ turn;
-    }
-    prn_store_i64(job->out->data, dtype, first, block, n);
+    if (!prn_dtype_is_float(dtype) || real != real || real == (which ? (double)INFINITY : -(double)INFINITY))
+        return false;
+    prn_put_f64(out, dtype, 0, real);
+    return true;
 }
 
 static void clip_range(void *argument, int64_t begin, int64_t end)
 {
+    enum { PIECE = 4096 };
     const clip_job *job = argument;
+    const prony_dtype dtype = job->in->dtype;
     for (int64_t first = begin, n; first < end; first += n) {
-        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
-        if (prn_dtype_is_float(job->in->dtype))
-            clip_block_real(job, first, n);
-        else
-            clip_block_whole(job, first, n);
+        n = end - first < PIECE ? end - first : PIECE;
+        const char *x = prn_block_at(job->in->data, dtype, first);
+        char *y = (char *)job->out->data + prony_dtype_bytes(dtype, first);
+        if (job->has_low) {
+            prn_element_row(PRN_ROW_MAX, dtype, y, x, &job->low, n, 1, 0);
+            x = y;
+        }
+        if (job->has_high) {
+            prn_element_row(PRN_ROW_MIN, dtype, y, x, &job->high, n, 1, 0);
+            x = y;
+        }
+        if (x != y) prn_convert(y, dtype, x, dtype, n);
     }
 }
 
 static prony_status run_clip(const prony_context *context)
 {
-    clip_job job = {context->inputs[0],      context->outputs[0],   bound_input(context, 0),
-                    bound_input(context, 1), bound_f64(context, 0), bound_f64(context, 1)};
-    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, clip_range, &job);
+    clip_job job = {.in = context->inputs[0], .out = context->outputs[0]};
+    job.has_low = read_bound(context, 0, &job.low);
+    job.has_high = read_bound(context, 1, &job.high);
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, clip_range, &job);
     return PRONY_OK;
 }
 
@@ -303,24 +285,39 @@ typedef struct test_job {
     bool nan, low, high;
 } test_job;
 
-static bool passes(const test_job *job, double x)
+/* NaN is what does not equal itself. */
+static void test_block(const test_job *job, prony_dtype dtype, const void *x, uint8_t *y, int64_t n)
 {
-    return (job->nan && x != x) || (job->low && x == -(double)INFINITY) || (job->high && x == (double)INFINITY);
+    const uint8_t none = 0;
+    uint8_t other[PRN_BLOCK];
+    uint64_t infinity;
+    memset(y, 0, (size_t)n);
+    if (job->nan) {
+        prn_element_row(PRN_ROW_EQUAL, dtype, y, x, x, n, 1, 1);
+        prn_element_row(PRN_ROW_EQUAL, PRONY_BOOL, y, y, &none, n, 1, 0);
+    }
+    for (int sign = -1; sign <= 1; sign += 2) {
+        if (!(sign < 0 ? job->low : job->high)) continue;
+        prn_put_f64(&infinity, dtype, 0, sign * (double)INFINITY);
+        prn_element_row(PRN_ROW_EQUAL, dtype, other, x, &infinity, n, 1, 0);
+        prn_element_row(PRN_ROW_OR, PRONY_BOOL, y, y, other, n, 1, 1);
+    }
 }
 
 static void test_range(void *argument, int64_t begin, int64_t end)
 {
     const test_job *job = argument;
     const prn_cast_rule any = {0};
-    float piece[256];
-    if (!prn_dtype_is_narrow(job->in->dtype)) {
-        for (int64_t i = begin; i < end; i++) job->y[i] = passes(job, prn_get_f64(job->in->data, job->in->dtype, i));
-        return;
-    }
-    for (int64_t first = begin; first < end; first += 256) {
-        const int64_t n = end - first < 256 ? end - first : 256;
-        prn_cast(piece, PRONY_FLOAT32, 0, job->in->data, job->in->dtype, first, n, &any);
-        for (int64_t i = 0; i < n; i++) job->y[first + i] = passes(job, (double)piece[i]);
+    const prony_dtype dtype = job->in->dtype;
+    float piece[PRN_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        if (prn_dtype_is_narrow(dtype)) {
+            prn_cast(piece, PRONY_FLOAT32, 0, job->in->data, dtype, first, n, &any);
+            test_block(job, PRONY_FLOAT32, piece, job->y + first, n);
+        } else {
+            test_block(job, dtype, prn_block_at(job->in->data, dtype, first), job->y + first, n);
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 /* Reductions over any set of axes: sum, mean, extremes, products, norms, logarithms of sums.
  * Neighbouring axes of the same fate are merged, so that a tensor is a chain of kept and reduced axes. The reference
- * walks any chain in double or 64-bit integers; float32 has vector kernels for reduced rows and reduced columns, the
- * latter also for the spatial axes of NHWC and blocked tensors. Owns nothing. Invariant: each output's elements are
+ * walks any chain element by element in double or 64-bit integers; the kernels of reduce_native.c do so in rows, in
+ * float32 also for the spatial axes of NHWC and blocked tensors. Owns nothing. Invariant: each output's elements are
  * combined by one task in an order that the shapes alone decide. */
-#include "ops/chain.h"
+#include "ops/reduce.h"
+
+#include "ops/broadcast.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -18,10 +20,8 @@ static const prn_param attributes[] = {PRN_INTS(reduce_params, axes),
                                        PRN_INT(reduce_params, noop_with_empty_axes, 0),
                                        {0}};
 
-typedef enum reduce_kind { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE } reduce_kind;
-
 /* Whether reducing a single element gives that element. */
-static bool keeps_one(reduce_kind kind)
+static bool keeps_one(prn_reduce_kind kind)
 {
     return kind != L1 && kind != L2 && kind != LOG_SUM && kind != SUM_SQUARE;
 }
@@ -61,19 +61,9 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
     return PRONY_OK;
 }
 
-typedef struct reduce_job {
-    reduce_kind kind;
-    const prony_value *x, *y;
-    prn_chain chain;
-    int64_t count; /* elements behind each output */
-    /* native: [outer, length, inner] with strips of columns */
-    int64_t outer, length, inner, strips;
-    const prn_vec_table *vec;
-} reduce_job;
-
-static reduce_job job_of(const prony_context *context, reduce_kind kind, const axis_set *set)
+static prn_reduction job_of(const prony_context *context, prn_reduce_kind kind, const axis_set *set)
 {
-    reduce_job job = {.kind = kind, .x = context->inputs[0], .y = context->outputs[0], .count = 1};
+    prn_reduction job = {.kind = kind, .x = context->inputs[0], .y = context->outputs[0], .count = 1};
     const prony_shape *shape = &job.x->shape;
     for (int d = 0; d < shape->rank; d++) {
         prn_chain_add(&job.chain, shape->dim[d], set->reduced[d]);
@@ -84,12 +74,12 @@ static reduce_job job_of(const prony_context *context, reduce_kind kind, const a
 
 /* ---- reference */
 
-static double start_of(reduce_kind kind)
+static double start_of(prn_reduce_kind kind)
 {
     return kind == PROD ? 1.0 : (kind == MAX ? -(double)INFINITY : (kind == MIN ? (double)INFINITY : 0.0));
 }
 
-static double step_f64(reduce_kind kind, double sum, double x, double top)
+static double step_f64(prn_reduce_kind kind, double sum, double x, double top)
 {
     switch (kind) {
     case MAX:
@@ -113,7 +103,7 @@ static double step_f64(reduce_kind kind, double sum, double x, double top)
     return sum + x;
 }
 
-static double finish_f64(reduce_kind kind, double sum, double count, double top)
+double prn_reduce_finish(prn_reduce_kind kind, double sum, double count, double top)
 {
     switch (kind) {
     case MEAN:
@@ -129,6 +119,11 @@ static double finish_f64(reduce_kind kind, double sum, double count, double top)
     }
 }
 
+bool prn_reduce_is_real(prn_reduce_kind kind, prony_dtype dtype)
+{
+    return prn_dtype_is_float(dtype) || kind == L2 || kind == LOG_SUM || kind == LOG_SUM_EXP;
+}
+
 /* Elements as the cursor comes to them. Where the last axis is reduced they lie side by side, and a block is read at
  * once. */
 typedef struct reader {
@@ -140,7 +135,7 @@ typedef struct reader {
 } reader;
 
 /* Whether `offset` begins a new block, whose extent is then set. */
-static bool begins_block(const reduce_job *job, reader *reader, int64_t offset)
+static bool begins_block(const prn_reduction *job, reader *reader, int64_t offset)
 {
     if (offset >= reader->first && offset < reader->first + reader->count) return false;
     const prn_chain *chain = &job->chain;
@@ -151,21 +146,21 @@ static bool begins_block(const reduce_job *job, reader *reader, int64_t offset)
     return true;
 }
 
-static double read_f64(const reduce_job *job, reader *reader, int64_t offset)
+static double read_f64(const prn_reduction *job, reader *reader, int64_t offset)
 {
     if (begins_block(job, reader, offset))
         prn_load_f64(reader->real, job->x->data, job->x->dtype, offset, reader->count);
     return reader->real[offset - reader->first];
 }
 
-static int64_t read_i64(const reduce_job *job, reader *reader, int64_t offset)
+static int64_t read_i64(const prn_reduction *job, reader *reader, int64_t offset)
 {
     if (begins_block(job, reader, offset))
         prn_load_i64(reader->whole, job->x->data, job->x->dtype, offset, reader->count);
     return reader->whole[offset - reader->first];
 }
 
-static double reduce_f64(const reduce_job *job, reduce_kind kind, int64_t output, double top)
+static double reduce_f64(const prn_reduction *job, prn_reduce_kind kind, int64_t output, double top)
 {
     reader reader;
     reader.first = reader.count = 0;
@@ -175,11 +170,11 @@ static double reduce_f64(const reduce_job *job, reduce_kind kind, int64_t output
     for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
         sum = step_f64(kind, sum, read_f64(job, &reader, cursor.offset), top);
     }
-    return finish_f64(kind, sum, (double)job->count, top);
+    return prn_reduce_finish(kind, sum, (double)job->count, top);
 }
 
 /* Integer sums wrap; the extremes of nothing are the type's ends. */
-static int64_t reduce_i64(const reduce_job *job, int64_t output)
+static int64_t reduce_i64(const prn_reduction *job, int64_t output)
 {
     const prony_dtype dtype = job->x->dtype;
     const bool is_unsigned = dtype == PRONY_UINT64;
@@ -211,11 +206,10 @@ static int64_t reduce_i64(const reduce_job *job, int64_t output)
 
 static void reference_outputs(void *argument, int64_t begin, int64_t end)
 {
-    const reduce_job *job = argument;
+    const prn_reduction *job = argument;
     const prony_dtype dtype = job->x->dtype;
     const bool no_extreme = dtype == PRONY_BOOL && job->count == 0 && (job->kind == MAX || job->kind == MIN);
-    const bool real = prn_dtype_is_float(dtype) || job->kind == L2 || job->kind == LOG_SUM ||
-                      job->kind == LOG_SUM_EXP || job->count == 0;
+    const bool real = prn_reduce_is_real(job->kind, dtype) || job->count == 0;
     for (int64_t output = begin; output < end; output++) {
         if (no_extreme) {
             prn_put_i64(job->y->data, dtype, output, job->kind == MIN);
@@ -229,7 +223,7 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context, reduce_kind kind)
+static prony_status run_reference(const prony_context *context, prn_reduce_kind kind)
 {
     axis_set set;
     PRN_TRY(axes_of(context, &set));
@@ -238,92 +232,13 @@ static prony_status run_reference(const prony_context *context, reduce_kind kind
         prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
         return PRONY_OK;
     }
-    reduce_job job = job_of(context, kind, &set);
+    prn_reduction job = job_of(context, kind, &set);
     prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 4 * (int64_t)prn_value_bytes(x),
                        reference_outputs, &job);
     return PRONY_OK;
 }
 
-/* ---- float32 */
-
-enum { STRIP = 256, ROWS_PER_PART = 64 };
-
-static float reduce_row(const reduce_job *job, const float *x)
-{
-    const prn_vec_table *vec = job->vec;
-    switch (job->kind) {
-    case MEAN:
-        return (float)(vec->sum(x, job->length) / (double)job->length);
-    case MAX:
-        return vec->max(x, job->length);
-    case MIN:
-        return vec->min(x, job->length);
-    case L1:
-        return (float)vec->sum_abs(x, job->length);
-    case L2:
-        return (float)sqrt(vec->sum_squares(x, job->length));
-    case SUM_SQUARE:
-        return (float)vec->sum_squares(x, job->length);
-    default:
-        return (float)vec->sum(x, job->length);
-    }
-}
-
-static void native_rows(void *argument, int64_t begin, int64_t end)
-{
-    const reduce_job *job = argument;
-    for (int64_t row = begin; row < end; row++) {
-        ((float *)job->y->data)[row] = reduce_row(job, (const float *)job->x->data + row * job->length);
-    }
-}
-
-/* What a row contributes to the columns' sums. */
-static const float *column_terms(const reduce_job *job, const float *x, float *terms, int64_t n)
-{
-    if (job->kind == L1) {
-        job->vec->map[PRN_MAP_ABS](terms, x, n, 0.0f, 0.0f);
-        return terms;
-    }
-    if (job->kind == L2 || job->kind == SUM_SQUARE) {
-        job->vec->map[PRN_MAP_SQUARE](terms, x, n, 0.0f, 0.0f);
-        return terms;
-    }
-    return x;
-}
-
-/* Long columns are summed in parts, so that rounding errors grow with the part and not with the column. */
-static void reduce_columns(const reduce_job *job, const float *x, float *y, int64_t n)
-{
-    const prn_vec_table *vec = job->vec;
-    const prn_binary_id step = job->kind == MAX ? PRN_BINARY_MAX : (job->kind == MIN ? PRN_BINARY_MIN : PRN_BINARY_ADD);
-    float part[STRIP], terms[STRIP];
-    for (int64_t first = 0; first < job->length; first += ROWS_PER_PART) {
-        const int64_t rows = job->length - first < ROWS_PER_PART ? job->length - first : ROWS_PER_PART;
-        float *to = first == 0 ? y : part;
-        for (int64_t r = 0; r < rows; r++) {
-            const float *row = column_terms(job, x + (first + r) * job->inner, terms, n);
-            if (r == 0) {
-                vec->map[PRN_MAP_COPY](to, row, n, 0.0f, 0.0f);
-            } else {
-                vec->vv[step](to, to, row, n);
-            }
-        }
-        if (first > 0) vec->vv[step](y, y, part, n);
-    }
-    if (job->kind == MEAN) vec->vs[PRN_BINARY_DIV](y, y, (float)job->length, n);
-    if (job->kind == L2) vec->map[PRN_MAP_SQRT](y, y, n, 0.0f, 0.0f);
-}
-
-static void native_strips(void *argument, int64_t begin, int64_t end)
-{
-    const reduce_job *job = argument;
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t outer = item / job->strips, column = item % job->strips * STRIP;
-        const int64_t n = job->inner - column < STRIP ? job->inner - column : STRIP;
-        reduce_columns(job, (const float *)job->x->data + outer * job->length * job->inner + column,
-                       (float *)job->y->data + outer * job->inner + column, n);
-    }
-}
+/* ---- in rows */
 
 /* All spatial axes of a tensor that is not plain. */
 static bool pixels_only(const prony_shape *shape, const axis_set *set)
@@ -335,24 +250,17 @@ static bool pixels_only(const prony_shape *shape, const axis_set *set)
     return true;
 }
 
-/* The chain as [outer, length, inner]; false if it has another form. */
-static bool three_axes(reduce_job *job)
-{
-    const prn_chain *chain = &job->chain;
-    job->outer = job->length = job->inner = 1;
-    int d = 0;
-    if (d < chain->rank && !chain->reduced[d]) job->outer = chain->dim[d++];
-    if (d < chain->rank) job->length = chain->dim[d++];
-    if (d < chain->rank) job->inner = chain->dim[d++];
-    return d == chain->rank;
-}
-
 static bool usable_native(const prony_context *context)
 {
     axis_set set;
     if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
-    reduce_job job = job_of(context, SUM, &set);
-    return job.count > 0 && three_axes(&job);
+    return job_of(context, SUM, &set).count > 0;
+}
+
+/* How integers are cut off must not depend on the order of a sum of exponentials. */
+static bool usable_for_floats(const prony_context *context)
+{
+    return prn_dtype_is_float(context->inputs[0]->dtype) && usable_native(context);
 }
 
 static void native_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -368,29 +276,22 @@ static void native_layouts(const prony_context *context, prn_layout *in, prn_lay
     out[0] = keepdims ? layout : PRN_PLAIN;
 }
 
-static prony_status run_native(const prony_context *context, reduce_kind kind)
+static prony_status run_native(const prony_context *context, prn_reduce_kind kind)
 {
     axis_set set;
     PRN_TRY(axes_of(context, &set));
-    reduce_job job = job_of(context, kind, &set);
+    prn_reduction job = job_of(context, kind, &set);
     const prony_shape *shape = &job.x->shape;
     const int64_t block = prn_layout_block((prn_layout)job.x->layout);
-    job.vec = prn_vec();
-    if (job.x->layout == PRN_PLAIN) {
-        three_axes(&job);
-    } else {
-        job.inner = block ? block : shape->dim[1];
-        job.outer = shape->dim[0] * (block ? (shape->dim[1] + block - 1) / block : 1);
-        job.length = job.count;
-    }
     if (prony_shape_numel(shape) == 0) return PRONY_OK;
-    job.strips = (job.inner + STRIP - 1) / STRIP;
-    const int64_t bytes = (int64_t)prn_layout_bytes(job.x);
-    if (job.inner == 1) {
-        prn_parallel_items(context->threads, job.outer, bytes, native_rows, &job);
-    } else {
-        prn_parallel_items(context->threads, job.outer * job.strips, bytes, native_strips, &job);
+    if (job.x->layout != PRN_PLAIN) {
+        job.chain.rank = 0;
+        prn_chain_add(&job.chain, shape->dim[0] * (block ? (shape->dim[1] + block - 1) / block : 1), false);
+        prn_chain_add(&job.chain, job.count, true);
+        prn_chain_add(&job.chain, block ? block : shape->dim[1], false);
     }
+    prn_reduce_native(context->threads, &job);
+    if (job.y->dtype == PRONY_FLOAT32) prn_clear_padding(job.y);
     return PRONY_OK;
 }
 
@@ -425,7 +326,7 @@ static const struct kind_cost {
     [LOG_SUM_EXP] = {1, 1, 1, 1}, [SUM_SQUARE] = {1, 0, 0, 0},
 };
 
-static prony_status cost_kind(const prony_context *context, prony_cost *cost, reduce_kind kind)
+static prony_status cost_kind(const prony_context *context, prony_cost *cost, prn_reduce_kind kind)
 {
     axis_set set;
     PRN_TRY(axes_of(context, &set));
@@ -472,33 +373,34 @@ static prony_status cost_kind(const prony_context *context, prony_cost *cost, re
         .cost_text = text,                                                                                             \
         .kernels = symbol##_kernels,                                                                                   \
     };
-#define FAST(symbol, op_name, kind, text)                                                                              \
-    KIND(symbol, kind)                                                                                                 \
+#define ROWS_KERNEL(symbol, suffix, when, type_set, layout_rule)                                                       \
+    {                                                                                                                  \
+        .name = #symbol suffix, .backend = "native", .types = type_set, .usable = when, .layouts = layout_rule,        \
+        .run = native_##symbol                                                                                         \
+    }
+#define NATIVE(symbol, kind)                                                                                           \
     static prony_status native_##symbol(const prony_context *context)                                                  \
     {                                                                                                                  \
         return run_native(context, kind);                                                                              \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_f32_native",                                      \
-                                                   .backend = "native",                                                \
-                                                   .types = PRN_TYPE_F32,                                              \
-                                                   .usable = usable_native,                                            \
-                                                   .layouts = native_layouts,                                          \
-                                                   .run = native_##symbol},                                            \
-                                                  REFERENCE_KERNEL(symbol),                                            \
-                                                  {0}};                                                                \
-    DESCRIPTOR(symbol, op_name, text)
-#define PLAIN(symbol, op_name, kind, text)                                                                             \
+    }
+#define OPERATOR(symbol, op_name, kind, when, text)                                                                    \
     KIND(symbol, kind)                                                                                                 \
-    static const prn_kernel symbol##_kernels[] = {REFERENCE_KERNEL(symbol), {0}};                                      \
+    NATIVE(symbol, kind)                                                                                               \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        ROWS_KERNEL(symbol, "_f32_native", usable_native, PRN_TYPE_F32, native_layouts),                               \
+        ROWS_KERNEL(symbol, "_native", when, 0, NULL),                                                                 \
+        REFERENCE_KERNEL(symbol),                                                                                      \
+        {0}};                                                                                                          \
     DESCRIPTOR(symbol, op_name, text)
 
-FAST(reduce_sum, "ReduceSum", SUM, "input elements - n")
-FAST(reduce_mean, "ReduceMean", MEAN, "input elements; special n")
-FAST(reduce_max, "ReduceMax", MAX, "input elements - n")
-FAST(reduce_min, "ReduceMin", MIN, "input elements - n")
-FAST(reduce_l1, "ReduceL1", L1, "2 input elements - n")
-FAST(reduce_l2, "ReduceL2", L2, "2 input elements; special n")
-FAST(reduce_sum_square, "ReduceSumSquare", SUM_SQUARE, "2 input elements - n")
-PLAIN(reduce_prod, "ReduceProd", PROD, "input elements - n")
-PLAIN(reduce_log_sum, "ReduceLogSum", LOG_SUM, "input elements; special n")
-PLAIN(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, "2 input elements; special input elements + n")
+OPERATOR(reduce_sum, "ReduceSum", SUM, usable_native, "input elements - n")
+OPERATOR(reduce_mean, "ReduceMean", MEAN, usable_native, "input elements; special n")
+OPERATOR(reduce_max, "ReduceMax", MAX, usable_native, "input elements - n")
+OPERATOR(reduce_min, "ReduceMin", MIN, usable_native, "input elements - n")
+OPERATOR(reduce_l1, "ReduceL1", L1, usable_native, "2 input elements - n")
+OPERATOR(reduce_l2, "ReduceL2", L2, usable_native, "2 input elements; special n")
+OPERATOR(reduce_sum_square, "ReduceSumSquare", SUM_SQUARE, usable_native, "2 input elements - n")
+OPERATOR(reduce_prod, "ReduceProd", PROD, usable_native, "input elements - n")
+OPERATOR(reduce_log_sum, "ReduceLogSum", LOG_SUM, usable_native, "input elements; special n")
+OPERATOR(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, usable_for_floats,
+         "2 input elements; special input elements + n")

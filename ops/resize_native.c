@@ -12,6 +12,7 @@
 
 typedef struct row_work {
     prn_resize resize;
+    int column_axis;                                     /* of the shape */
     int rank;                                            /* axes of a row's number; the last one is the row axis */
     int logical[PRONY_MAX_RANK];                         /* their places in the shape */
     int64_t dim[PRONY_MAX_RANK], stride[PRONY_MAX_RANK]; /* in rows of the result; source stride in lanes groups */
@@ -30,6 +31,14 @@ static bool read_known(const prony_context *context, prn_resize *resize)
            resize->coordinate != PRN_RESIZE_TF_CROP_AND_RESIZE;
 }
 
+/* The axes behind it are lanes in a plain tensor. */
+static int last_resized(const prn_resize *resize)
+{
+    int axis = resize->rank - 1;
+    while (axis > 1 && resize->axis[axis].same) axis--;
+    return axis;
+}
+
 bool prn_resize_nearest_usable(const prony_context *context)
 {
     prn_resize resize;
@@ -41,7 +50,7 @@ bool prn_resize_linear_usable(const prony_context *context)
     prn_resize resize;
     if (!read_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
         return false;
-    for (int i = 0; i < resize.rank - 2; i++) {
+    for (int i = 0; i < last_resized(&resize) - 1; i++) {
         if (!resize.axis[i].same) return false;
     }
     return true;
@@ -61,10 +70,13 @@ static prony_status begin_rows(const prony_context *context, row_work *work)
     prony_value *out = context->outputs[0];
     prn_layout layout = (prn_layout)in->layout;
     prony_shape from = prn_stored_shape(&in->shape, layout), to = prn_stored_shape(&out->shape, layout);
-    int rank = in->shape.rank, column = prn_stored_axis(rank, layout, rank - 1);
     bool known;
-    *work = (row_work){.in = in->data, .out = out->data, .rank = column};
+    *work = (row_work){.in = in->data, .out = out->data};
     PRN_TRY(prn_resize_read(context, &work->resize, &known));
+    const int rank = in->shape.rank;
+    work->column_axis = layout == PRN_PLAIN ? last_resized(&work->resize) : rank - 1;
+    const int column = prn_stored_axis(rank, layout, work->column_axis);
+    work->rank = column;
     work->in_columns = from.dim[column];
     work->out_columns = to.dim[column];
     work->lanes = prn_shape_count(&to, column + 1, to.rank);
@@ -93,11 +105,6 @@ static int64_t source_row(const row_work *work, int64_t row, int64_t *high, floa
         if (taps.count == 2) *ratio = (float)taps.weight[1];
     }
     return offset;
-}
-
-static int column_axis(const row_work *work)
-{
-    return work->resize.rank - 1;
 }
 
 /* ---- nearest */
@@ -140,7 +147,7 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
         int64_t count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < count; x++) {
-            index[x] = (size_t)prn_resize_taps_at(&work->resize, column_axis(work), first + x, NULL).index[0];
+            index[x] = (size_t)prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL).index[0];
         }
         for (int64_t row = begin; row < end; row++) {
             int64_t high;
@@ -207,7 +214,7 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
         c.count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < c.count; x++) {
-            prn_taps taps = prn_resize_taps_at(&work->resize, column_axis(work), first + x, NULL);
+            prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL);
             c.low[x] = taps.index[0] * lanes;
             c.high[x] = taps.index[taps.count - 1] * lanes;
             c.ratio[x] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;

@@ -1,7 +1,8 @@
 /* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
- * Invariant: updates are applied one after another in their order, so that repeated indices always end the same way;
- * only the copy of the data is shared by threads. */
+ * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
+ * way. */
 #include "ops/copy_nd.h"
+#include "ops/element_rows.h"
 #include "ops/indexing.h"
 #include "ops/number.h"
 
@@ -46,51 +47,12 @@ static prony_status check_updates(const prony_context *context, const prony_shap
                       prony_dtype_name(data->dtype), prn_shape_text(wanted, right));
 }
 
-#define COMBINE(how)                                                                                                   \
-    switch (how) {                                                                                                     \
-    case REDUCE_ADD:                                                                                                   \
-        x = x + y;                                                                                                     \
-        break;                                                                                                         \
-    case REDUCE_MUL:                                                                                                   \
-        x = x * y;                                                                                                     \
-        break;                                                                                                         \
-    case REDUCE_MIN:                                                                                                   \
-        x = y < x || y != y ? y : x;                                                                                   \
-        break;                                                                                                         \
-    default:                                                                                                           \
-        x = y > x || y != y ? y : x;                                                                                   \
-        break;                                                                                                         \
-    }
-
-/* Signed integers add and multiply as unsigned ones do: they wrap. */
-static uint64_t combine_signed(reduction how, uint64_t a, uint64_t b)
-{
-    if (how == REDUCE_ADD || how == REDUCE_MUL) return how == REDUCE_ADD ? a + b : a * b;
-    return (((int64_t)b < (int64_t)a) == (how == REDUCE_MIN)) ? b : a;
-}
-
 /* to[i] = to[i] combined with from[i], for `count` elements. */
 static void combine(reduction how, prony_dtype dtype, void *to, const void *from, int64_t count)
 {
-    bool is_signed = PRN_TYPES_SIGNED & PRN_TYPE(dtype);
-    for (int64_t i = 0; i < count; i++) {
-        if (dtype == PRONY_FLOAT32) {
-            float x = ((const float *)to)[i], y = ((const float *)from)[i];
-            COMBINE(how)
-            ((float *)to)[i] = x;
-        } else if (prn_dtype_is_float(dtype)) {
-            double x = prn_get_f64(to, dtype, i), y = prn_get_f64(from, dtype, i);
-            COMBINE(how)
-            prn_put_f64(to, dtype, i, x);
-        } else if (is_signed) {
-            uint64_t x = (uint64_t)prn_get_i64(to, dtype, i), y = (uint64_t)prn_get_i64(from, dtype, i);
-            prn_put_i64(to, dtype, i, (int64_t)combine_signed(how, x, y));
-        } else {
-            uint64_t x = (uint64_t)prn_get_i64(to, dtype, i), y = (uint64_t)prn_get_i64(from, dtype, i);
-            COMBINE(how)
-            prn_put_i64(to, dtype, i, (int64_t)x);
-        }
-    }
+    static const prn_row_op rows[] = {
+        [REDUCE_ADD] = PRN_ROW_ADD, [REDUCE_MUL] = PRN_ROW_MUL, [REDUCE_MIN] = PRN_ROW_MIN, [REDUCE_MAX] = PRN_ROW_MAX};
+    prn_element_row(rows[how], dtype, to, to, from, count, 1, 1);
 }
 
 static void copy_data(const prony_context *context)
@@ -115,23 +77,71 @@ static prony_status scatter_infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
-static prony_status scatter_run(const prony_context *context)
+typedef struct scatter_job {
+    reduction how;
+    const prony_value *updates;
+    char *to;
+    prn_index_elements elements;
+    prn_index_tuples tuples;
+    int64_t width;
+    /* elements: updates as [outer][along][inner], `along` on the indexed axis; strips of the inner ones */
+    int64_t along, inner, strips;
+    int64_t piece; /* tuples: of a block, in bytes */
+} scatter_job;
+
+/* Entries [first, first + n), one after another. */
+static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
 {
-    const prony_value *updates = context->inputs[2];
-    prn_index_elements elements = prn_index_elements_make(context, ((const scatter_params *)context->params)->axis);
-    reduction how = reduction_of(context);
-    size_t width = prn_copy_width(updates->dtype);
-    PRN_TRY(prn_index_check_range(context, &elements.extent, 1));
-    copy_data(context);
-    for (int64_t i = 0; i < elements.count; i++) {
-        char *to = (char *)context->outputs[0]->data + (size_t)prn_index_element_place(&elements, i) * width;
-        const char *from = (const char *)updates->data + (size_t)i * width;
-        if (how == REDUCE_NONE) {
-            memcpy(to, from, width);
-        } else {
-            combine(how, updates->dtype, to, from, 1);
+    int64_t places[PRN_INDEX_BLOCK];
+    const size_t width = (size_t)job->width;
+    for (int64_t end = first + n, count; first < end; first += count) {
+        count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
+        prn_index_element_places(&job->elements, first, count, places);
+        const char *from = (const char *)job->updates->data + first * job->width;
+        for (int64_t i = 0; i < count; i++) {
+            char *to = job->to + places[i] * job->width;
+            if (job->how != REDUCE_NONE)
+                combine(job->how, job->updates->dtype, to, from + i * job->width, 1);
+            else if (width == 4)
+                memcpy(to, from + i * job->width, 4);
+            else
+                memcpy(to, from + i * job->width, width);
         }
     }
+}
+
+/* Lines along the indexed axis do not meet: each strip of them is one task. */
+static void scatter_strips(void *argument, int64_t begin, int64_t end)
+{
+    const scatter_job *job = argument;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t outer = item / job->strips, column = item % job->strips * PRN_INDEX_BLOCK;
+        const int64_t left = job->inner - column, n = left < PRN_INDEX_BLOCK ? left : PRN_INDEX_BLOCK;
+        const int64_t first = outer * job->along * job->inner + column;
+        if (job->inner == 1) {
+            scatter_entries(job, first, job->along);
+        } else {
+            for (int64_t k = 0; k < job->along; k++) scatter_entries(job, first + k * job->inner, n);
+        }
+    }
+}
+
+static prony_status scatter_run(const prony_context *context)
+{
+    const prony_shape *shape = &context->inputs[1]->shape;
+    scatter_job job = {.how = reduction_of(context),
+                       .updates = context->inputs[2],
+                       .to = context->outputs[0]->data,
+                       .elements = prn_index_elements_make(context, ((const scatter_params *)context->params)->axis),
+                       .width = (int64_t)prn_copy_width(context->inputs[2]->dtype)};
+    PRN_TRY(prn_index_check_range(context, &job.elements.extent, 1));
+    copy_data(context);
+    if (job.elements.count == 0) return PRONY_OK;
+    job.along = shape->dim[job.elements.axis];
+    job.inner = prn_shape_count(shape, job.elements.axis + 1, shape->rank);
+    job.strips = (job.inner + PRN_INDEX_BLOCK - 1) / PRN_INDEX_BLOCK;
+    prn_parallel_items(context->threads, prn_shape_count(shape, 0, job.elements.axis) * job.strips,
+                       job.elements.count * (16 + job.width), scatter_strips, &job);
     return PRONY_OK;
 }
 
@@ -188,23 +198,41 @@ static prony_status scatter_nd_infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
-static prony_status scatter_nd_run(const prony_context *context)
+/* Blocks may meet, but pieces at different places of a block do not: each place is one task. */
+static void scatter_pieces(void *argument, int64_t begin, int64_t end)
 {
-    const prony_value *updates = context->inputs[2];
-    prn_index_tuples tuples = prn_index_tuples_make(context, 0);
-    reduction how = reduction_of(context);
-    int64_t width = (int64_t)prn_copy_width(updates->dtype);
-    PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
-    copy_data(context);
-    for (int64_t i = 0; i < tuples.count; i++) {
-        char *to = (char *)context->outputs[0]->data + prn_index_tuple_place(&tuples, i);
-        const char *from = (const char *)updates->data + i * tuples.block;
-        if (how == REDUCE_NONE) {
-            memcpy(to, from, (size_t)tuples.block);
-        } else {
-            combine(how, updates->dtype, to, from, tuples.block / width);
+    const scatter_job *job = argument;
+    int64_t places[PRN_INDEX_BLOCK];
+    const int64_t at = begin * job->piece, block = job->tuples.block;
+    const int64_t bytes = end * job->piece < block ? (end - begin) * job->piece : block - at;
+    for (int64_t first = 0, n; first < job->tuples.count; first += n) {
+        n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
+        prn_index_tuple_places(&job->tuples, first, n, places);
+        for (int64_t i = 0; i < n; i++) {
+            char *to = job->to + places[i] + at;
+            const char *from = (const char *)job->updates->data + (first + i) * block + at;
+            if (job->how == REDUCE_NONE)
+                memcpy(to, from, (size_t)bytes);
+            else
+                combine(job->how, job->updates->dtype, to, from, bytes / job->width);
         }
     }
+}
+
+static prony_status scatter_nd_run(const prony_context *context)
+{
+    enum { PIECE_BYTES = 1024 };
+    scatter_job job = {.how = reduction_of(context),
+                       .updates = context->inputs[2],
+                       .to = context->outputs[0]->data,
+                       .tuples = prn_index_tuples_make(context, 0),
+                       .width = (int64_t)prn_copy_width(context->inputs[2]->dtype),
+                       .piece = PIECE_BYTES};
+    PRN_TRY(prn_index_check_range(context, job.tuples.dim, job.tuples.tuple));
+    copy_data(context);
+    if (job.tuples.count == 0 || job.tuples.block == 0) return PRONY_OK;
+    prn_parallel_items(context->threads, (job.tuples.block + PIECE_BYTES - 1) / PIECE_BYTES,
+                       job.tuples.count * job.tuples.block, scatter_pieces, &job);
     return PRONY_OK;
 }
 

@@ -138,21 +138,58 @@ static void sift_down(const line *l, int64_t *heap, int64_t step, int64_t count,
     heap[at * step] = moving;
 }
 
+/* The first position from i on whose element may come before that at `last`: neighbours in float32 are passed over in
+ * pieces that hold none. */
+static int64_t next_above(const line *l, int64_t i, int64_t last)
+{
+    enum { PIECE = 64 };
+    if (l->value->dtype != PRONY_FLOAT32 || l->step != 1) return i;
+    const float *x = (const float *)l->value->data + l->first, limit = x[last];
+    while (i + PIECE <= l->count) {
+        int above = 0;
+        for (int k = 0; k < PIECE; k++) above |= l->largest ? !(x[i + k] <= limit) : !(x[i + k] >= limit);
+        if (above) break;
+        i += PIECE;
+    }
+    for (; i < l->count; i++) {
+        if (l->largest ? !(x[i] <= limit) : !(x[i] >= limit)) break;
+    }
+    return i;
+}
+
+enum { NEAR = 2048 };
+
+/* A copy of a line of float32 with its elements side by side, if it is short. */
+static void bring_near(line *l, prony_value *value, float *room)
+{
+    if (l->value->dtype != PRONY_FLOAT32 || l->step == 1 || l->count > NEAR) return;
+    const float *x = (const float *)l->value->data + l->first;
+    for (int64_t i = 0; i < l->count; i++) room[i] = x[i * l->step];
+    *value = *l->value;
+    value->data = room;
+    *l = (line){value, 0, 1, l->count, l->largest};
+}
+
 static void top_k_lines(void *argument, int64_t begin, int64_t end)
 {
     const top_k_work *work = argument;
+    prony_value near;
+    float room[NEAR];
     int64_t k = work->to.extent, step = work->to.inner;
     size_t width = prn_copy_width(work->in->dtype);
     for (int64_t number = begin; number < end; number++) {
         line l = line_of(work->in, &work->from, number, work->largest);
+        bring_near(&l, &near, room);
         int64_t target = number / step * k * step + number % step;
         int64_t *heap = (int64_t *)work->indices->data + target;
         for (int64_t i = 0; i < k; i++) heap[i * step] = i;
         for (int64_t i = k / 2 - 1; i >= 0; i--) sift_down(&l, heap, step, k, i);
-        for (int64_t i = k; i < l.count; i++) {
-            if (line_key(&l, i) <= line_key(&l, heap[0])) continue; /* of equals the first one stays */
+        int64_t limit = line_key(&l, heap[0]);
+        for (int64_t i = next_above(&l, k, heap[0]); i < l.count; i = next_above(&l, i + 1, heap[0])) {
+            if (line_key(&l, i) <= limit) continue; /* of equals the first one stays */
             heap[0] = i;
             sift_down(&l, heap, step, k, 0);
+            limit = line_key(&l, heap[0]);
         }
         for (int64_t i = k - 1; i > 0; i--) {
             int64_t last = heap[0];
@@ -162,7 +199,7 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
         }
         for (int64_t i = 0; work->values && i < k; i++) {
             memcpy((char *)work->values->data + (size_t)(target + i * step) * width,
-                   (const char *)work->in->data + (size_t)(l.first + heap[i * step] * l.step) * width, width);
+                   (const char *)l.value->data + (size_t)(l.first + heap[i * step] * l.step) * width, width);
         }
     }
 }

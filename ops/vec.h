@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 /* X(SYMBOL, name): y = f(x; a, b). Parameters that a map does not use are ignored.
- * exp, log, erf, tanh, sqrt and reciprocal are within 2 ulp; what is built on them within a few. */
+ * exp, log, erf, tanh, sqrt and reciprocal are within 2 ulp, trigonometric functions and powers within 1; what is built
+ * on them within a few. */
 #define PRN_MAP_LIST(X)                                                                                                \
     X(COPY, copy)                         /* x */                                                                      \
     X(AFFINE, affine)                     /* a x + b */                                                                \
@@ -44,8 +45,15 @@
     X(NEG, neg)                                                                                                        \
     X(FLOOR, floor)                                                                                                    \
     X(CEIL, ceil)                                                                                                      \
-    X(ROUND, round) /* half to even */                                                                                 \
-    X(SIGN, sign)   /* -1, 0 or 1 */
+    X(ROUND, round)   /* half to even */                                                                               \
+    X(SIGN, sign)     /* -1, 0 or 1 */                                                                                 \
+    X(SHRINK, shrink) /* x < -a ? x + b : x > a ? x - b : 0 */                                                         \
+    X(SIN, sin)                                                                                                        \
+    X(COS, cos)                                                                                                        \
+    X(TAN, tan)                                                                                                        \
+    X(ASIN, asin)                                                                                                      \
+    X(ACOS, acos)                                                                                                      \
+    X(ATAN, atan)
 
 typedef enum prn_map {
 #define PRN_MAP_ENUM(symbol, name) PRN_MAP_##symbol,
@@ -62,7 +70,8 @@ typedef enum prn_map {
     X(DIV, div)                                                                                                        \
     X(MIN, min)                                                                                                        \
     X(MAX, max)                                                                                                        \
-    X(PRELU, prelu) /* a < 0 ? a b : a */
+    X(PRELU, prelu) /* a < 0 ? a b : a */                                                                              \
+    X(POW, pow)
 
 typedef enum prn_binary_id {
 #define PRN_BINARY_ENUM(symbol, name) PRN_BINARY_##symbol,
@@ -94,6 +103,8 @@ typedef struct prn_vec_table {
                              int64_t width);
     /* y[i] += a x[i] */
     void (*add_scaled)(float *y, const float *x, float a, int64_t n);
+    /* y[i] += (x[0][i] + x[1][i]) + (x[2][i] + x[3][i]) */
+    void (*add_four)(float *y, const float *const x[4], int64_t n);
 
     /* Sums are built in blocks of 4096 elements and added up in double. Empty: 0. */
     double (*sum)(const float *x, int64_t n);

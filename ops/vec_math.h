@@ -1,4 +1,5 @@
-/* float32 vectors of the width that the compile flags give, and elementary functions on them. For ops/vec_simd.c alone.
+/* float32 vectors of the width that the compile flags give, and elementary functions on them. For sources that are
+ * compiled once per instruction set.
  *
  * Everything is written with the compilers' vector extensions; masks are vectors of 0 and -1. Polynomial coefficients
  * are near-minimax fits (Chebyshev) of the functions named beside them. No function raises; NaN operands give NaN.
@@ -171,6 +172,14 @@ VEC_INLINE vf v_exp(vf x)
     return v_scale2(v_expm1_reduced(r) + 1.0f, n);
 }
 
+/* exp(x) of |x| <= 87, where the power of two is no subnormal. */
+VEC_INLINE vf v_exp_bounded(vf x)
+{
+    vi n;
+    const vf r = v_reduce_ln2(x, &n);
+    return (v_expm1_reduced(r) + 1.0f) * (vf)(((vu)n + 127u) << 23);
+}
+
 /* exp(x) - 1 for x <= 0 without cancellation. */
 VEC_INLINE vf v_expm1_negative(vf x)
 {
@@ -225,7 +234,8 @@ VEC_INLINE vf v_tanh(vf x)
     p = p * z + 0.133327693f;
     p = p * z - 0.333333284f;
     const vf small = p * z * size + size;
-    const vf large = 1.0f - 2.0f / (v_exp(size + size) + 1.0f);
+    const vf t = v_select(size > 10.0f, v_splat(10.0f), size);
+    const vf large = 1.0f - 2.0f / (v_exp_bounded(t + t) + 1.0f);
     return v_copysign(v_select(size < 0.625f, small, large), x);
 }
 
@@ -247,7 +257,7 @@ VEC_INLINE vf v_erf(vf x)
     q = q * t - 0.631814539f;
     q = q * t - 1.13023758f;
     q = q * t + 0.000320441526f;
-    const vf large = 1.0f - v_exp(q);
+    const vf large = 1.0f - v_exp_bounded(q);
     return v_copysign(v_select(size < 0.93f, small, large), x);
 }
 

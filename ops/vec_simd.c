@@ -3,6 +3,7 @@
  * not depend on where it stands. */
 #include "ops/vec.h"
 #include "ops/vec_math.h"
+#include "ops/vec_wide.h"
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -62,6 +63,13 @@ MAP(floor, v_floor(x))
 MAP(ceil, v_ceil(x))
 MAP(round, v_round(x))
 MAP(sign, v_sign(x))
+MAP(shrink, v_select(x < -va, x + vb, v_select(x > va, x - vb, v_select(x != x, x, ZERO))))
+MAP(sin, v_sin(x))
+MAP(cos, v_cos(x))
+MAP(tan, v_tan(x))
+MAP(asin, v_asin(x))
+MAP(acos, v_acos(x))
+MAP(atan, v_atan(x))
 
 /* ---- binary operators on vectors `a` and `b` */
 
@@ -137,6 +145,7 @@ BINARY(div, a / b)
 BINARY(min, v_min(a, b))
 BINARY(max, v_max(a, b))
 BINARY(prelu, v_select(a < ZERO, a *b, a))
+BINARY(pow, v_pow(a, b))
 
 static void scale_shift(float *y, const float *x, const float *scale, const float *shift, int64_t n)
 {
@@ -166,6 +175,17 @@ static void add_scaled(float *y, const float *x, float a, int64_t n)
     for (int64_t i = 0; i < n; i += VEC_LANES) {
         const int64_t left = n - i;
         v_store_part(y + i, v_load_part(x + i, left, 0.0f) * va + v_load_part(y + i, left, 0.0f), left);
+    }
+}
+
+static void add_four(float *y, const float *const x[4], int64_t n)
+{
+    const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        const vf low = v_load_part(a + i, left, 0.0f) + v_load_part(b + i, left, 0.0f);
+        const vf high = v_load_part(c + i, left, 0.0f) + v_load_part(d + i, left, 0.0f);
+        v_store_part(y + i, v_load_part(y + i, left, 0.0f) + (low + high), left);
     }
 }
 
@@ -362,6 +382,7 @@ const prn_vec_table JOIN(prn_vec_, PRN_SIMD) = {
     .scale_shift = scale_shift,
     .scale_shift_rows = scale_shift_rows,
     .add_scaled = add_scaled,
+    .add_four = add_four,
     .sum = row_sum,
     .sum_squares = row_sum_squares,
     .sum_abs = row_sum_abs,

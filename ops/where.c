@@ -1,6 +1,7 @@
 /* Where: picks elements of one of two operands, three-way broadcasting, any type that moves in whole bytes. */
 #include "ops/broadcast.h"
 #include "ops/copy_nd.h"
+#include "ops/element_rows.h"
 
 typedef struct where_job {
     const prn_broadcast *walk;
@@ -10,41 +11,25 @@ typedef struct where_job {
     char *out;
 } where_job;
 
-#define PICK(type)                                                                                                     \
-    do {                                                                                                               \
-        const type *x = (const type *)(const void *)job->x, *y = (const type *)(const void *)job->y;                   \
-        type *to = (type *)(void *)job->out + out;                                                                     \
-        for (int64_t i = 0; i < n; i++) { /* both are read: what a condition will be cannot be foreseen */             \
-            const type a = x[x0 + i * x_step], b = y[y0 + i * y_step];                                                 \
-            to[i] = c[i * c_step] ? a : b;                                                                             \
-        }                                                                                                              \
-    } while (0)
+static void pick_texts(prony_string *to, const uint8_t *c, const prony_string *x, const prony_string *y, int64_t n,
+                       int64_t c_step, int64_t x_step, int64_t y_step)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = c[i * c_step] ? x[i * x_step] : y[i * y_step];
+}
 
 static void pick_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], int64_t out, int64_t at, int64_t n)
 {
     const where_job *job = argument;
     const int inner = job->walk->rank - 1;
-    const int64_t c_step = job->walk->stride[0][inner], x_step = job->walk->stride[1][inner];
-    const int64_t y_step = job->walk->stride[2][inner];
+    const int64_t width = (int64_t)job->width, c_step = job->walk->stride[0][inner];
+    const int64_t x_step = job->walk->stride[1][inner], y_step = job->walk->stride[2][inner];
     const uint8_t *c = job->condition + offset[0] + at * c_step;
-    const int64_t x0 = offset[1] + at * x_step, y0 = offset[2] + at * y_step;
-    switch (job->width) {
-    case 1:
-        PICK(uint8_t);
-        break;
-    case 2:
-        PICK(uint16_t);
-        break;
-    case 4:
-        PICK(uint32_t);
-        break;
-    case 8:
-        PICK(uint64_t);
-        break;
-    default:
-        PICK(prony_string);
-        break;
-    }
+    const void *x = job->x + (offset[1] + at * x_step) * width, *y = job->y + (offset[2] + at * y_step) * width;
+    void *to = job->out + out * width;
+    if (width > 8)
+        pick_texts(to, c, x, y, n, c_step, x_step, y_step);
+    else
+        prn_element_rows_table()->pick[__builtin_ctz((unsigned)width)](to, c, x, y, n, c_step, x_step, y_step);
 }
 
 static prony_status run_where(const prony_context *context)

@@ -80,6 +80,14 @@ WANT(ceil, ceil(x))
 WANT(round, nearbyint(x))
 WANT(sign, isnan(x) ? x : (double)((x > 0) - (x < 0)))
 
+WANT(shrink, isnan(x) ? x : (x < -a ? x + b : (x > a ? x - b : 0)))
+WANT(sin, sin(x))
+WANT(cos, cos(x))
+WANT(tan, tan(x))
+WANT(asin, asin(x))
+WANT(acos, acos(x))
+WANT(atan, atan(x))
+
 /* Error allowed: `ulp` units in the last place of the true value, plus `floor_per_x` |x|, where a map's own definition
  * cancels, plus `floor`, where float32 has no exponent left. */
 typedef struct map_case {
@@ -123,6 +131,13 @@ static const map_case map_cases[] = {
     {PRN_MAP_CEIL, want_ceil, 0, 0, 0, 0, 0},
     {PRN_MAP_ROUND, want_round, 0, 0, 0, 0, 0},
     {PRN_MAP_SIGN, want_sign, 0, 0, 0, 0, 0},
+    {PRN_MAP_SHRINK, want_shrink, 0.5f, 0.25f, 0.5, 0, 0},
+    {PRN_MAP_SIN, want_sin, 0, 0, 0.51, 0, 0},
+    {PRN_MAP_COS, want_cos, 0, 0, 0.51, 0, 0},
+    {PRN_MAP_TAN, want_tan, 0, 0, 0.51, 0, 0},
+    {PRN_MAP_ASIN, want_asin, 0, 0, 0.51, 0, 0},
+    {PRN_MAP_ACOS, want_acos, 0, 0, 0.51, 0, 0},
+    {PRN_MAP_ATAN, want_atan, 0, 0, 0.51, 0, 0},
 };
 
 static double ulp_of(double x)
@@ -243,6 +258,8 @@ static float want_binary(prn_binary_id op, float a, float b)
         return isnan(a) || a > b ? a : b;
     case PRN_BINARY_PRELU:
         return a < 0.0f ? a * b : a;
+    case PRN_BINARY_POW:
+        return (float)pow((double)a, (double)b);
     case PRN_BINARY_COUNT:
         break;
     }
@@ -252,7 +269,8 @@ static float want_binary(prn_binary_id op, float a, float b)
 static void expect_binary(prn_binary_id op, float got, float a, float b)
 {
     const float want = want_binary(op, a, b);
-    if (isnan(want) ? isnan(got) : got == want) return;
+    if (isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want)) return;
+    if (op == PRN_BINARY_POW && fabs((double)got - (double)want) <= ulp_of((double)want)) return;
     fail_msg("operator %d on %a and %a: got %a, wanted %a", op, (double)a, (double)b, (double)got, (double)want);
 }
 
@@ -288,6 +306,26 @@ static void binaries_are_exact(void **state)
                     for (int i = 0; i < n; i++) expect_binary(op, y[i], a[(phase + i) % period], b[i]);
                 }
             }
+        }
+    }
+}
+
+/* Every pair of the numbers that powers treat in their own way. */
+static void powers_agree(void **state)
+{
+    (void)state;
+    static const float numbers[] = {0.0f,   1.0f,   2.0f,        3.0f,        0.5f,        2.5f,    1.0f / 3.0f,
+                                    1e-45f, 1e-38f, 16777215.0f, 16777216.0f, 33554434.0f, FLT_MAX, FLT_MIN,
+                                    127.0f, 128.5f, 149.0f,      INFINITY,    NAN};
+    enum { COUNT = 2 * sizeof numbers / sizeof *numbers };
+    const prn_vec_table *table[3];
+    const int table_count = tables(table);
+    float a[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; i++) a[i] = i % 2 ? -numbers[i / 2] : numbers[i / 2];
+    for (int t = 0; t < table_count; t++) {
+        for (int k = 0; k < COUNT; k++) {
+            table[t]->vs[PRN_BINARY_POW](y, a, a[k], COUNT);
+            for (int i = 0; i < COUNT; i++) expect_binary(PRN_BINARY_POW, y[i], a[i], a[k]);
         }
     }
 }
@@ -424,10 +462,10 @@ static void normalised_rows_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_are_accurate),     cmocka_unit_test(position_does_not_matter),
-        cmocka_unit_test(binaries_are_exact),    cmocka_unit_test(sums_agree),
-        cmocka_unit_test(extremes_keep_nan),     cmocka_unit_test(softmax_rows_agree),
-        cmocka_unit_test(normalised_rows_agree),
+        cmocka_unit_test(maps_are_accurate),  cmocka_unit_test(position_does_not_matter),
+        cmocka_unit_test(binaries_are_exact), cmocka_unit_test(powers_agree),
+        cmocka_unit_test(sums_agree),         cmocka_unit_test(extremes_keep_nan),
+        cmocka_unit_test(softmax_rows_agree), cmocka_unit_test(normalised_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
