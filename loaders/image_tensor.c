@@ -115,7 +115,8 @@ prony_status prn_image_fit(prn_image_window *out, prn_image_target *target, cons
     set_size(out, image, o, rows, columns);
     out->rows = rows < 0 ? out->height : rows;
     out->columns = columns < 0 ? out->width : columns;
-    if (out->height > LONGEST_SIDE || out->width > LONGEST_SIDE)
+    const uint64_t most = o->max_pixels ? o->max_pixels : PRN_IMAGE_MAX_PIXELS;
+    if (out->height > LONGEST_SIDE || out->width > LONGEST_SIDE || (uint64_t)(out->rows * out->columns) > most)
         return prn_fail(error, PRONY_LIMIT, "resizing %lld x %lld pixels gives %lld x %lld", (long long)image->width,
                         (long long)image->height, (long long)out->width, (long long)out->height);
     if (out->rows > out->height || out->columns > out->width)
