@@ -2,7 +2,7 @@
 #ifndef PRN_API_DATASET_H
 #define PRN_API_DATASET_H
 
-#include "api/image_source.h"
+#include "api/image_input.h"
 #include "engine/engine_model.h"
 #include "loaders/label_file.h"
 

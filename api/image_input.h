@@ -1,6 +1,6 @@
 /* What image functions share with datasets. */
-#ifndef PRN_API_IMAGE_SOURCE_H
-#define PRN_API_IMAGE_SOURCE_H
+#ifndef PRN_API_IMAGE_INPUT_H
+#define PRN_API_IMAGE_INPUT_H
 
 #include "base/alloc.h"
 #include "loaders/image.h"

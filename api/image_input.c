@@ -1,5 +1,5 @@
 /* prony_image_*: image files as the tensors that a model's inputs want. */
-#include "api/image_source.h"
+#include "api/image_input.h"
 
 #include "base/file.h"
 #include "base/shape.h"
