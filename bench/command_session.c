@@ -118,7 +118,8 @@ static int bind_files(const options *o, const prony_model *model, prony_session 
         prony_status status;
         for (size_t k = 0; k < i; k++)
             if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
-        if (port && prony_image_is_file(in->file)) {
+        if (!port && prony_image_is_file(in->file)) return fail(o, "there is no input '%s'", in->name);
+        if (prony_image_is_file(in->file)) {
             status = load_image(o, port, in->file, &value, &error);
         } else if (ends_with(in->file, ".npz")) {
             status = prony_value_load_array(&value, in->file, in->name, &error);

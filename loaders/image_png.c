@@ -86,7 +86,7 @@ static void stop(decoder *d, prony_status status)
 
 static void read_image(decoder *d)
 {
-    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0);
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* text and profiles, which may be bombs, too */
     png_set_read_fn(d->png, d, read_bytes);
     png_read_info(d->png, d->info);
     if (!can_hold(d)) png_error(d->png, "it is too short for the size that it claims");

@@ -319,6 +319,31 @@ static void headers_that_lie(void **state)
     }
 }
 
+/* Chunks that are not of the picture, and that unfold to any size, are passed over: they cost no call to the heap. */
+static void text_is_not_unfolded(void **state)
+{
+    (void)state;
+    enum { BEFORE = 33, TEXT = 24 }; /* signature and IHDR */
+    static const uint8_t text[TEXT] = {0, 0, 0, TEXT - 12, 'z', 'T', 'X', 't', 'k', 0, 0, 0x78, 0x9c, 0x4b, 0x04, 0, 0, 0x62,
+                                       0, 0x62};
+    prony_error error;
+    size_t size;
+    uint8_t *data = read_file("rgb.png", &size), *more = malloc(size + TEXT);
+    assert_non_null(more);
+    memcpy(more, data, BEFORE);
+    memcpy(more + BEFORE, text, TEXT);
+    put_big(more + BEFORE + TEXT - 4, crc_of(more + BEFORE + 4, TEXT - 8));
+    memcpy(more + BEFORE + TEXT, data + BEFORE, size - BEFORE);
+    uint64_t calls = prn_heap_calls();
+    assert_int_equal(decode(data, size, 0, &error), PRONY_OK);
+    uint64_t plain = prn_heap_calls() - calls;
+    calls = prn_heap_calls();
+    assert_int_equal(decode(more, size + TEXT, 0, &error), PRONY_OK);
+    assert_int_equal(prn_heap_calls() - calls, plain);
+    free(more);
+    free(data);
+}
+
 /* Every scan of a progressive image costs a pass over all of it. */
 static void too_many_scans(void **state)
 {
@@ -382,6 +407,7 @@ int main(void)
         cmocka_unit_test(damaged_bytes),   cmocka_unit_test(headers_that_lie),
         cmocka_unit_test(too_many_scans),  cmocka_unit_test(memory_that_fails),
         cmocka_unit_test(formats),
+        cmocka_unit_test(text_is_not_unfolded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
