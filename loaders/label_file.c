@@ -24,9 +24,10 @@ static char *copy_trimmed(prn_pool *pool, const char *begin, const char *end)
 
 static prony_status split_lines(prn_text_lines *out, prn_pool *pool, const prn_map *map, prony_error *error)
 {
+    if (map->size == 0) return PRONY_OK;
     const char *data = (const char *)map->data, *end = data + map->size;
     if (map->size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) data += 3;
-    if (map->size && memchr(data, '\0', (size_t)(end - data)))
+    if (memchr(data, '\0', (size_t)(end - data)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "no text file: it has a byte of value 0");
     size_t lines = 1;
     for (const char *at = data; at < end; at++) lines += *at == '\n';

@@ -79,7 +79,7 @@ static void finish(archive *a)
     memcpy(a->bytes + a->used, a->directory, a->directory_used), a->used += a->directory_used;
     if (a->wide) {
         size_t end64 = a->used;
-        put(a->bytes, &a->used, 0x06064b50, 4), put(a->bytes, &a->used, 44, 8), put(a->bytes, &a->used, 0, 12);
+        put(a->bytes, &a->used, 0x06064b50, 4), put(a->bytes, &a->used, 44, 8), put(a->bytes, &a->used, 0, 8), put(a->bytes, &a->used, 0, 4);
         put(a->bytes, &a->used, a->count, 8), put(a->bytes, &a->used, a->count, 8);
         put(a->bytes, &a->used, a->directory_used, 8), put(a->bytes, &a->used, offset, 8);
         put(a->bytes, &a->used, 0x07064b50, 4), put(a->bytes, &a->used, 0, 4), put(a->bytes, &a->used, end64, 8);
