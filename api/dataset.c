@@ -28,20 +28,17 @@ int64_t prony_dataset_count(const prony_dataset *data)
 
 /* ---- types ---- */
 
-static bool to_floats(prony_value *value, prony_error *error, prony_status *status)
+static prony_status to_floats(prony_value *value, prony_error *error)
 {
     int64_t count = prony_shape_numel(&value->shape);
     const double *from = value->data;
     float *to = prn_alloc_aligned(64, (size_t)count * sizeof *to);
-    if (!to) {
-        *status = prn_no_memory(error);
-        return true;
-    }
+    if (!to) return prn_no_memory(error);
     for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
     prn_free_aligned(value->data);
     value->data = to;
     value->dtype = PRONY_FLOAT32;
-    return true;
+    return PRONY_OK;
 }
 
 /* Whole numbers of 4 bytes to 8, or back where they fit. */
@@ -69,15 +66,15 @@ static prony_status resize_integers(prony_value *value, bool wide, prony_error *
 
 prony_status prn_dataset_convert(prony_value *value, const prony_port *port, prony_error *error)
 {
-    prony_status status = PRONY_OK;
     if (value->dtype == port->dtype || port->dtype == PRONY_UNDEFINED) return PRONY_OK;
-    if (value->dtype == PRONY_FLOAT64 && port->dtype == PRONY_FLOAT32 && to_floats(value, error, &status)) return status;
+    if (value->dtype == PRONY_FLOAT64 && port->dtype == PRONY_FLOAT32) return to_floats(value, error);
     if (value->dtype == PRONY_INT32 && port->dtype == PRONY_INT64) return resize_integers(value, true, error);
     if (value->dtype == PRONY_INT64 && port->dtype == PRONY_INT32) return resize_integers(value, false, error);
     char text[PRN_SHAPE_TEXT_BYTES];
-    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s, where input '%s' is %s%s", prn_value_text(value, text), port->name,
-                    prony_dtype_name(port->dtype),
-                    value->dtype == PRONY_UINT8 ? "; with image options, such as normalize=0..1, it is taken for images" : "");
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s, where input '%s' is %s%s", prn_value_text(value, text),
+                    port->name, prony_dtype_name(port->dtype),
+                    value->dtype == PRONY_UINT8 ? "; with image options, such as normalize=0..1, it is taken for images"
+                                                : "");
 }
 
 /* ---- arrays and labels ---- */
@@ -94,7 +91,8 @@ static prony_status check_count(prony_dataset *data, const prony_value *value, c
     return PRONY_OK;
 }
 
-static prony_status accept_array(prony_dataset *data, const prony_port *port, prn_dataset_array *array, prony_error *error)
+static prony_status accept_array(prony_dataset *data, const prony_port *port, prn_dataset_array *array,
+                                 prony_error *error)
 {
     prony_value *value = array->value;
     bool wanted = port->dtype != PRONY_UINT8 || port->shape.rank == 4;
@@ -124,8 +122,8 @@ prony_status prn_dataset_set_labels(prony_dataset *data, prony_value *labels, pr
 
 /* ---- opening ---- */
 
-static prony_status create(prony_dataset **out, const char *name, const prony_model *model,
-                           const prony_dataset_options *options, prony_error *error)
+static prony_status create(prony_dataset **out, const prony_model *model, const prony_dataset_options *options,
+                           prony_error *error)
 {
     static const prony_dataset_options defaults = PRONY_DATASET_OPTIONS_INIT;
     if (!options) options = &defaults;
@@ -136,9 +134,8 @@ static prony_status create(prony_dataset **out, const char *name, const prony_mo
     if (!data) return prn_no_memory(error);
     data->image = *prn_image_options_or_default(options->image);
     data->has_image = options->image != NULL;
-    data->name = prn_pool_strndup(&data->pool, name, strlen(name));
     data->arrays = prn_calloc(prony_model_input_count(model) + 1, sizeof *data->arrays);
-    prony_status status = data->name && data->arrays ? PRONY_OK : prn_no_memory(error);
+    prony_status status = data->arrays ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK && options->classes)
         status = prn_text_lines_read(&data->classes, &data->pool, options->classes, error);
     if (status == PRONY_OK)
@@ -172,8 +169,10 @@ static prony_status read_any(prony_dataset *data, const char *path, const prony_
     if (folder) PRN_TRY(has_file(path, "labels.npy", &arrays, error));
     if (arrays) return prn_dataset_read_arrays(data, path, model, error);
     if (prony_model_input_count(model) != 1)
-        return prn_fail(error, PRONY_UNSUPPORTED, "the model has %zu inputs; files of one sample each serve one, "
-                        "an .npz has an array for each", prony_model_input_count(model));
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "the model has %zu inputs; files of one sample each serve one, "
+                        "an .npz has an array for each",
+                        prony_model_input_count(model));
     if (folder) return prn_dataset_read_folder(data, path, error);
     if (ends_with(path, ".txt") || ends_with(path, ".csv")) return prn_dataset_read_list(data, path, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "labelled data are a folder, an .npz, or a list in a .txt or .csv");
@@ -183,14 +182,16 @@ prony_status prony_dataset_open(prony_dataset **out, const char *path, const pro
                                 const prony_dataset_options *options, prony_error *error)
 {
     prony_dataset *data = NULL;
-    if (!out || !path || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_open: an argument is NULL");
-    PRN_TRY(create(&data, path, model, options, error));
+    if (!out || !path || !model)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_open: an argument is NULL");
+    PRN_TRY(create(&data, model, options, error));
     prony_status status = read_any(data, path, model, error);
     if (status == PRONY_OK) {
         *out = data;
         return PRONY_OK;
     }
-    if (status != PRONY_OUT_OF_MEMORY && error && !strstr(error->message, path)) prn_error_prefix(error, "'%.400s'", path);
+    if (status != PRONY_OUT_OF_MEMORY && error && !strstr(error->message, path))
+        prn_error_prefix(error, "'%.400s'", path);
     prony_dataset_release(data);
     return status;
 }
@@ -213,10 +214,12 @@ static prony_status copy_all(prony_dataset *data, const prony_model *model, cons
 {
     prony_value *copy = NULL;
     if (count > prony_model_input_count(model))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu arrays for %zu inputs", count, prony_model_input_count(model));
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu arrays for %zu inputs", count,
+                        prony_model_input_count(model));
     for (size_t i = 0; i < count; i++) {
         size_t input = 0;
-        while (input < prony_model_input_count(model) && strcmp(prony_model_input(model, input)->name, names[i]) != 0) input++;
+        while (input < prony_model_input_count(model) && strcmp(prony_model_input(model, input)->name, names[i]) != 0)
+            input++;
         if (input == prony_model_input_count(model))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "the model has no input '%s'", names[i]);
         for (size_t k = 0; k < data->array_count; k++)
@@ -236,7 +239,7 @@ prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
     prony_dataset *data = NULL;
     if (!out || !model || !names || !values || !count || !labels)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
-    PRN_TRY(create(&data, "arrays", model, options, error));
+    PRN_TRY(create(&data, model, options, error));
     prony_status status = copy_all(data, model, names, values, count, labels, error);
     if (status == PRONY_OK)
         *out = data;

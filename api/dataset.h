@@ -15,7 +15,6 @@ typedef struct prn_dataset_array {
 
 struct prony_dataset {
     prn_pool pool; /* names and paths */
-    const char *name;
     int64_t count;
     prony_value *labels;
     prn_dataset_array *arrays; /* NULL: files, which serve the model's only input */
@@ -37,7 +36,8 @@ PRN_MUST_USE prony_status prn_dataset_read_arrays(prony_dataset *data, const cha
 /* From class folders or a list (api/dataset_files.c). */
 PRN_MUST_USE prony_status prn_dataset_read_folder(prony_dataset *data, const char *path, prony_error *error);
 PRN_MUST_USE prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_error *error);
-/* Converts a value that a file gave to the type that the port wants, where that is one of the conversions that are made. */
+/* Converts a value that a file gave to the type that the port wants, where that is one of the conversions that are
+ * made. */
 PRN_MUST_USE prony_status prn_dataset_convert(prony_value *value, const prony_port *port, prony_error *error);
 
 /* One batch after another of a dataset as the inputs of a session (api/dataset_feed.c). */

@@ -1,5 +1,5 @@
-/* Datasets of arrays: an .npz, or a folder of .npy files, with the same rules for names. Arrays that no input wants are not
- * read. */
+/* Datasets of arrays: an .npz, or a folder of .npy files, with the same rules for names. Arrays that no input wants are
+ * not read. */
 #include "api/dataset.h"
 
 #include "base/folder.h"
@@ -118,7 +118,8 @@ static prony_status read_source(prony_dataset *data, array_source *s, const pron
     return read_inputs(data, s, model, labels, error);
 }
 
-prony_status prn_dataset_read_arrays(prony_dataset *data, const char *path, const prony_model *model, prony_error *error)
+prony_status prn_dataset_read_arrays(prony_dataset *data, const char *path, const prony_model *model,
+                                     prony_error *error)
 {
     bool folder = prn_is_folder(path);
     array_source source = {.folder = folder ? path : NULL};

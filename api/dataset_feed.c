@@ -1,5 +1,6 @@
-/* Batches of a dataset as a session's inputs. A feed owns a batch of each input that the data serve; samples of a batch are
- * decoded side by side on the session's threads, each into a place of its own, so that nothing depends on their number. */
+/* Batches of a dataset as a session's inputs. A feed owns a batch of each input that the data serve; samples of a batch
+ * are decoded side by side on the session's threads, each into a place of its own, so that nothing depends on their
+ * number. */
 #include "api/dataset.h"
 
 #include "api/session.h"
@@ -81,7 +82,8 @@ static prony_status put_image(const feed_input *in, const prony_dataset *data, i
 static bool same_sample(const feed_input *in, const prony_value *value)
 {
     int rank = in->batch.shape.rank - (in->whole ? 0 : 1), skip = value->shape.rank - rank;
-    if (value->dtype != in->batch.dtype || (skip != 0 && skip != 1) || (skip == 1 && value->shape.dim[0] != 1)) return false;
+    if (value->dtype != in->batch.dtype || (skip != 0 && skip != 1) || (skip == 1 && value->shape.dim[0] != 1))
+        return false;
     for (int d = 0; d < rank; d++)
         if (value->shape.dim[d + skip] != in->batch.shape.dim[d + (in->whole ? 0 : 1)]) return false;
     return true;
@@ -143,7 +145,8 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
         }
         char *data = in->batch.data;
         for (int64_t place = real; place < feed->batch; place++)
-            memcpy(data + (size_t)place * in->sample_bytes, data + (size_t)(real - 1) * in->sample_bytes, in->sample_bytes);
+            memcpy(data + (size_t)place * in->sample_bytes, data + (size_t)(real - 1) * in->sample_bytes,
+                   in->sample_bytes);
         PRN_TRY(prony_session_set_input(session, in->port->name, &in->batch, error));
     }
     return PRONY_OK;
@@ -196,8 +199,8 @@ static prony_status agree_batch(int64_t *batch, const feed_input *in, int64_t fi
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' takes %lld sample%s at once; batch %lld cannot be set",
                         in->port->name, (long long)fixed, fixed == 1 ? "" : "s", (long long)asked);
     if (fixed == 0 || (fixed > 0 && *batch > 0 && *batch != fixed))
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' takes %lld samples at once, others %lld", in->port->name,
-                        (long long)fixed, (long long)*batch);
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' takes %lld samples at once, others %lld",
+                        in->port->name, (long long)fixed, (long long)*batch);
     if (fixed > 0) *batch = fixed;
     return PRONY_OK;
 }

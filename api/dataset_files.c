@@ -1,5 +1,5 @@
-/* Datasets of files with one sample each: folders per class, or a list of files and labels. What a sample is, is found out
- * when it is used; names and labels are settled here. */
+/* Datasets of files with one sample each: folders per class, or a list of files and labels. What a sample is, is found
+ * out when it is used; names and labels are settled here. */
 #include "api/dataset.h"
 
 #include "base/folder.h"
@@ -102,7 +102,8 @@ static prony_status read_class(prony_dataset *data, prn_pool *pool, class_folder
     PRN_TRY(prn_folder_read(&c->list, pool, c->path, error));
     c->samples = keep_samples(&c->list);
     if (c->samples == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': no samples: files are .npy, .png, .jpg or .jpeg", c->path);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': no samples: files are .npy, .png, .jpg or .jpeg",
+                        c->path);
     return PRONY_OK;
 }
 

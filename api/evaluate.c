@@ -1,5 +1,6 @@
-/* prony_evaluate: every sample of labelled data through a session. The first batches run as a profile, with the data bound
- * before and scored after each run; the others follow without stamps. An evaluation owns its feed and its counts. */
+/* prony_evaluate: every sample of labelled data through a session. The first batches run as a profile, with the data
+ * bound before and scored after each run; the others follow without stamps. An evaluation owns its feed and its counts.
+ */
 #include "api/class_scores.h"
 #include "api/dataset.h"
 #include "api/session.h"
@@ -87,7 +88,8 @@ static prony_status score_classes(evaluation *e, const prony_value *output, int6
     PRN_TRY(prn_scores_of(&scores, output, samples, error));
     e->by_class = scores.classes == 1 && !prn_dtype_is_float(output->dtype);
     if (scores.classes == 1 && !e->by_class)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "the output is one number per sample, which is no choice of classes; "
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "the output is one number per sample, which is no choice of classes; "
                         "metrics of that kind are for the library");
     e->classes = scores.classes;
     for (int64_t i = 0; i < samples; i++) {
@@ -215,7 +217,8 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
 {
     static const prony_evaluate_options defaults = PRONY_EVALUATE_OPTIONS_INIT;
     prony_report *report = NULL;
-    if (!out || !session || !data) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_evaluate: an argument is NULL");
+    if (!out || !session || !data)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_evaluate: an argument is NULL");
     if (!options) options = &defaults;
     if (options->struct_size < sizeof *options || options->batch < 0 || options->warmup_runs < 0 ||
         (options->metric && (!options->score || !options->value)))

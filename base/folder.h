@@ -15,8 +15,8 @@ typedef struct prn_folder {
     size_t count;
 } prn_folder;
 
-/* Its folders and regular files in the order of their names' bytes, without those whose name begins with a dot. Entries live
- * in the pool. */
+/* Its folders and regular files in the order of their names' bytes, without those whose name begins with a dot. Entries
+ * live in the pool. */
 PRN_MUST_USE prony_status prn_folder_read(prn_folder *out, prn_pool *pool, const char *path, prony_error *error);
 /* Whether there is a folder of that name. */
 bool prn_is_folder(const char *path);

@@ -255,8 +255,8 @@ static int parse_preprocess(options *o, const char *argument)
 {
     prony_error error = {0};
     o->preprocess = true;
-    return prony_image_options_parse(&o->image, argument, &error) == PRONY_OK ? 0
-                                                                              : usage(o, "--preprocess %s", error.message);
+    prony_status status = prony_image_options_parse(&o->image, argument, &error);
+    return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
 int option_take(options *o, int option, char *argument)

@@ -1,5 +1,5 @@
-/* Preprocessing and postprocessing of run and profile. A phases owns its rows and names; the report has the times, since
- * images are decoded and classes ranked around every run that is measured. */
+/* Preprocessing and postprocessing of run and profile. A phases owns its rows and names; the report has the times,
+ * since images are decoded and classes ranked around every run that is measured. */
 #include "bench/phases.h"
 
 #include <stdlib.h>
@@ -97,7 +97,8 @@ int phases_begin(phases *p, const options *o, const prony_model *model, prony_pr
         return EXIT_USAGE;
     }
     if (!o->labels) return EXIT_DONE;
-    return prony_labels_load(&p->labels, &p->label_count, o->labels, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return prony_labels_load(&p->labels, &p->label_count, o->labels, &error) == PRONY_OK ? EXIT_DONE
+                                                                                         : report_error(o, &error);
 }
 
 void phases_print(const phases *p)
@@ -105,8 +106,7 @@ void phases_print(const phases *p)
     size_t k = (size_t)p->o->topk;
     if (!k) return;
     for (int64_t i = 0; i < p->samples; i++) {
-        if (p->samples > 1)
-            printf("sample %lld\n", (long long)i);
+        if (p->samples > 1) printf("sample %lld\n", (long long)i);
         for (size_t r = 0; r < p->found[i]; r++) {
             const prony_class_row *row = &p->rows[(size_t)i * k + r];
             printf("%4zu.  %6.2f %%  score %-11.6g  class %lld", r + 1, row->probability * 100, row->score,

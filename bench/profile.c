@@ -16,7 +16,8 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     prony_profile_options p = profile_options(o);
     phases around = {0};
     int code = phases_begin(&around, o, model, &p);
-    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
     clear_progress(o);
     if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
         phases_print(&around);

@@ -62,7 +62,8 @@ int command_run(const options *o)
         p.warmup_runs = 0;
         p.runs = 1;
         code = phases_begin(&around, o, model, &p);
-        if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK) code = report_error(o, &error);
+        if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK)
+            code = report_error(o, &error);
     }
     if (code == EXIT_DONE && !o->quiet && !json_stdout) {
         printf("%s: 1 run, %.3f ms\n", o->arguments[0], (double)prony_report_latency(report)->median_ns * 1e-6);

@@ -34,8 +34,8 @@ prony_status prn_image_reserve(prn_image *image, int64_t height, int64_t width, 
 {
     uint64_t limit = max_pixels ? max_pixels : PRN_IMAGE_MAX_PIXELS, pixels;
     if (height <= 0 || width <= 0 || (channels != 1 && channels != 3))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "an image of %lld x %lld pixels and %d channels", (long long)width,
-                        (long long)height, channels);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "an image of %lld x %lld pixels and %d channels",
+                        (long long)width, (long long)height, channels);
     if (!prn_mul_u64(&pixels, (uint64_t)height, (uint64_t)width) || pixels > limit || pixels > PTRDIFF_MAX / 3)
         return prn_fail(error, PRONY_LIMIT, "an image of %lld x %lld pixels; %llu are the most that is accepted",
                         (long long)width, (long long)height, (unsigned long long)limit);
@@ -55,7 +55,8 @@ prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, 
 {
     static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};
     *out = (prn_image){0};
-    if (size >= sizeof png && memcmp(data, png, sizeof png) == 0) return prn_png_decode(out, data, size, max_pixels, error);
+    if (size >= sizeof png && memcmp(data, png, sizeof png) == 0)
+        return prn_png_decode(out, data, size, max_pixels, error);
     if (size >= sizeof jpeg && memcmp(data, jpeg, sizeof jpeg) == 0)
         return prn_jpeg_decode(out, data, size, max_pixels, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "neither a PNG nor a JPEG image");
@@ -72,7 +73,8 @@ prony_status prn_image_from_array(prn_image *out, const uint8_t *data, const pro
     bool last = shape->rank == 3 && is_channels(d[2]), first = shape->rank == 3 && !last && is_channels(d[0]);
     if (shape->rank != 2 && !last && !first) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s is no image: [H, W], [H, W, C] or [C, H, W] with 1 or 3 channels",
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "%s is no image: [H, W], [H, W, C] or [C, H, W] with 1 or 3 channels",
                         prn_shape_text(shape, text));
     }
     int channels = (int)(last ? d[2] : first ? d[0] : 1);

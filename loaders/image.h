@@ -39,12 +39,12 @@ PRN_MUST_USE prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, s
 
 /* What part of an image, resized to height x width, is wanted. */
 typedef struct prn_image_window {
-    int64_t height, width;           /* of the whole resized image */
+    int64_t height, width;            /* of the whole resized image */
     int64_t top, left, rows, columns; /* the part that is made */
 } prn_image_window;
 
-/* The window of `image` at another size, by a bilinear or bicubic kernel that is widened where the image shrinks, in the
- * fixed-point arithmetic of Pillow: horizontally, then vertically, with 8 bits in between. */
+/* The window of `image` at another size, by a bilinear or bicubic kernel that is widened where the image shrinks, in
+ * the fixed-point arithmetic of Pillow: horizontally, then vertically, with 8 bits in between. */
 PRN_MUST_USE prony_status prn_image_resize(prn_image *out, const prn_image *image, const prn_image_window *window,
                                            bool bicubic, prony_error *error);
 
@@ -52,8 +52,8 @@ PRN_MUST_USE prony_status prn_image_resize(prn_image *out, const prn_image *imag
 typedef struct prn_image_target {
     prony_value value; /* type and shape of the tensor; its data belong to the caller */
     bool channels_last;
-    int channels;           /* 1 or 3 */
-    int64_t height, width;  /* -1: free, as the image comes out */
+    int channels;          /* 1 or 3 */
+    int64_t height, width; /* -1: free, as the image comes out */
     int64_t batch;
 } prn_image_target;
 

@@ -1,4 +1,5 @@
-/* The sole user of libjpeg. Errors come back by longjmp into guarded(), which has no state of its own. libjpeg takes its memory itself. */
+/* The sole user of libjpeg. Errors come back by longjmp into guarded(), which has no state of its own. libjpeg takes
+ * its memory itself. */
 #include "loaders/image.h"
 
 #ifdef PRN_HAVE_JPEG
@@ -71,8 +72,8 @@ static void check_size(decoder *d)
     const struct jpeg_decompress_struct *j = &d->jpeg;
     uint64_t pixels = (uint64_t)j->image_width * j->image_height;
     if (!j->arith_code && pixels / PIXELS_PER_BYTE > d->size)
-        stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %zu bytes cannot hold %u x %u pixels", d->size,
-                         j->image_width, j->image_height));
+        stop(d, prn_fail(d->error, PRONY_INVALID_ARGUMENT, "damaged JPEG: %zu bytes cannot hold %u x %u pixels",
+                         d->size, j->image_width, j->image_height));
 }
 
 /* Adobe's files hold CMYK inverted. Ink on ink: a channel's light is what neither its ink nor the black one takes. */

@@ -85,7 +85,8 @@ static prony_status parse_statistics(prony_image_options *o, bool mean, const ch
     if (o->normalize != PRONY_NORMALIZE_CUSTOM)
         for (int c = 0; c < 3; c++) o->mean[c] = 0, o->std[c] = 1;
     o->normalize = PRONY_NORMALIZE_CUSTOM;
-    if (!parse_channels(mean ? o->mean : o->std, value)) return wrong(error, word, "a number, or three such as 0.5:0.5:0.5");
+    if (!parse_channels(mean ? o->mean : o->std, value))
+        return wrong(error, word, "a number, or three such as 0.5:0.5:0.5");
     return PRONY_OK;
 }
 
@@ -166,13 +167,14 @@ prony_status prony_image_options_parse(prony_image_options *out, const char *tex
 
 prony_status prn_image_options_check(const prony_image_options *o, prony_error *error)
 {
-    if (o->struct_size < sizeof *o) return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: struct_size is not set");
+    if (o->struct_size < sizeof *o)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: struct_size is not set");
     bool sized = o->resize == PRONY_IMAGE_RESIZE_SHORTER || o->resize == PRONY_IMAGE_RESIZE_EXACT;
     if (o->resize < PRONY_IMAGE_RESIZE_FIT || o->resize > PRONY_IMAGE_RESIZE_MARGIN ||
         (sized && (o->resize_height < 1 || o->resize_height > LARGEST_SIDE)) ||
         (o->resize == PRONY_IMAGE_RESIZE_EXACT && (o->resize_width < 1 || o->resize_width > LARGEST_SIDE)))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: resize to %lld x %lld", (long long)o->resize_height,
-                        (long long)o->resize_width);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: resize to %lld x %lld",
+                        (long long)o->resize_height, (long long)o->resize_width);
     if (o->crop_height < 0 || o->crop_width < 0 || o->crop_height > LARGEST_SIDE || o->crop_width > LARGEST_SIDE ||
         (o->crop_height == 0) != (o->crop_width == 0))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: crop to %lld x %lld", (long long)o->crop_height,

@@ -1,4 +1,5 @@
-/* The sole user of libpng. Errors come back by longjmp into guarded(), which has no state of its own. libpng's memory (zlib's in it) comes from base/alloc.h. */
+/* The sole user of libpng. Errors come back by longjmp into guarded(), which has no state of its own. libpng's memory
+ * (zlib's in it) comes from base/alloc.h. */
 #include "loaders/image.h"
 
 #include "base/alloc.h"
@@ -86,7 +87,8 @@ static void stop(decoder *d, prony_status status)
 
 static void read_image(decoder *d)
 {
-    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* text and profiles, which may be bombs, too */
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL,
+                                -1); /* text and profiles, which may be bombs, too */
     png_set_read_fn(d->png, d, read_bytes);
     png_read_info(d->png, d->info);
     if (!can_hold(d)) png_error(d->png, "it is too short for the size that it claims");

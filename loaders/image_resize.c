@@ -14,8 +14,8 @@
 
 /* Weights of the window's positions along one axis. */
 typedef struct axis {
-    int64_t *first; /* per position: the first source element */
-    int32_t *count; /* and how many */
+    int64_t *first;   /* per position: the first source element */
+    int32_t *count;   /* and how many */
     int32_t *weights; /* `taps` per position */
     int64_t taps;
     int64_t positions;
@@ -130,8 +130,8 @@ static prony_status passes(prn_image *out, const prn_image *image, const axis *a
         prn_image_reserve(out, down->positions, across->positions, image->channels, UINT64_MAX, error);
     if (status == PRONY_OK) {
         for (int64_t y = top; y < bottom; y++)
-            resize_row(between.pixels + (y - top) * elements, image->pixels + y * image->width * image->channels, across,
-                       image->channels);
+            resize_row(between.pixels + (y - top) * elements, image->pixels + y * image->width * image->channels,
+                       across, image->channels);
         for (int64_t y = 0; y < down->positions; y++)
             resize_column(out->pixels + y * elements, between.pixels, down, y, top, elements);
     }
@@ -144,8 +144,8 @@ static prony_status cut(prn_image *out, const prn_image *image, const prn_image_
     PRN_TRY(prn_image_reserve(out, w->rows, w->columns, image->channels, UINT64_MAX, error));
     const int64_t row = w->columns * image->channels;
     for (int64_t y = 0; y < w->rows; y++)
-        memcpy(out->pixels + y * row,
-               image->pixels + ((w->top + y) * image->width + w->left) * image->channels, (size_t)row);
+        memcpy(out->pixels + y * row, image->pixels + ((w->top + y) * image->width + w->left) * image->channels,
+               (size_t)row);
     return PRONY_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What a model's input wants of an image, which part of the image that is, and writing it there. Owns nothing that outlives
- * a call. */
+/* What a model's input wants of an image, which part of the image that is, and writing it there. Owns nothing that
+ * outlives a call. */
 #include "loaders/image.h"
 
 #include "base/shape.h"
@@ -28,8 +28,7 @@ static prony_status no_image(const prony_port *port, const char *why, prony_erro
 /* Channels stand where there are 1 or 3 of them. */
 static bool find_channels(const int64_t *dim, prony_image_layout layout, bool *last)
 {
-    *last = layout == PRONY_LAYOUT_NHWC ||
-            (layout == PRONY_LAYOUT_AUTO && !is_channels(dim[0]) && is_channels(dim[2]));
+    *last = layout == PRONY_LAYOUT_NHWC || (layout == PRONY_LAYOUT_AUTO && !is_channels(dim[0]) && is_channels(dim[2]));
     int64_t extent = dim[*last ? 2 : 0];
     return extent < 0 || is_channels(extent);
 }

@@ -166,7 +166,8 @@ prony_status prn_label_list_read(prn_label_list *out, prn_pool *pool, const char
             from_words(row, line);
         }
         first = false;
-        if (!*row->label) return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': line %zu has no label", path, i + 1);
+        if (!*row->label)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': line %zu has no label", path, i + 1);
         out->count++;
     }
     return PRONY_OK;

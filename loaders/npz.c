@@ -214,7 +214,8 @@ static prony_status read_member(prony_value *out, const prn_npz *npz, const memb
     PRN_TRY(find_data(&data, npz, m, error));
     if (m->method == DEFLATED) return read_deflated(out, m, data, error);
     if (m->method != STORED)
-        return prn_fail(error, PRONY_UNSUPPORTED, "compression method %u; stored and deflated arrays are read", m->method);
+        return prn_fail(error, PRONY_UNSUPPORTED, "compression method %u; stored and deflated arrays are read",
+                        m->method);
     if (m->stored_bytes != m->bytes) return damaged(error, "a stored array has two sizes");
     return parse(out, data, (size_t)m->bytes, m->crc, error);
 }
@@ -247,8 +248,8 @@ static prony_status find_array(size_t *out, const prn_npz *npz, const char *name
     }
     const char *held = npz->count ? names : "none";
     if (name)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': there is no array '%.100s'; it has %s", npz->path, name,
-                        held);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': there is no array '%.100s'; it has %s", npz->path,
+                        name, held);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': one array is expected; it has %s", npz->path, held);
 }
 
@@ -258,7 +259,8 @@ prony_status prn_npz_load(prony_value **out, const char *path, const char *name,
     size_t index;
     *out = NULL;
     PRN_TRY(prn_npz_open(&npz, path, error));
-    if (name && npz->count == 1 && strcmp(name, npz->members[0].name) != 0 && strcmp(npz->members[0].name, "arr_0") == 0)
+    if (name && npz->count == 1 && strcmp(name, npz->members[0].name) != 0 &&
+        strcmp(npz->members[0].name, "arr_0") == 0)
         name = NULL; /* numpy.savez(file, x) gives no name of its own */
     prony_status status = find_array(&index, npz, name, error);
     if (status == PRONY_OK) status = prn_npz_read(out, npz, index, error);

@@ -113,7 +113,7 @@ class Archives(Data):
 
     def test_the_report(self):
         data = self.write("digits.npz", npz(self.arrays()))
-        schema = command_case.Schema(os.path.join(command_case.SOURCE, "docs", "report.schema.json"))
+        schema = command_case.Schema("report")
         report = self.report("eval", self.digits, data, "-b", "100", "-w", "2")
         self.assertEqual(list(schema.problems(report)), [])
         self.assertEqual((report["latency_ns"]["runs"], report["config"]["warmup_runs"], report["config"]["batch"]), (4, 2, 100))

@@ -1,5 +1,5 @@
-/* Evaluation on labelled data in memory: accuracies worked out by hand, batches that do not divide the samples, the user's
- * own metric, what is refused; and the best classes of an output. */
+/* Evaluation on labelled data in memory: accuracies worked out by hand, batches that do not divide the samples, the
+ * user's own metric, what is refused; and the best classes of an output. */
 #include "base/alloc.h"
 #include "model_builder.h"
 #include "prony.h"
@@ -16,13 +16,13 @@ enum { SAMPLES = 7, CLASSES = 8 };
 
 /* Scores of seven samples, and their labels. */
 static const float scores[SAMPLES][CLASSES] = {
-    {9, 1, 2, 3, 4, 5, 6, 7},       /* 0: best */
-    {9, 1, 2, 3, 4, 5, 6, 7},       /* 7: second */
-    {9, 1, 2, 3, 4, 5, 6, 7},       /* 4: fifth */
-    {9, 1, 2, 3, 4, 5, 6, 7},       /* 3: sixth */
-    {5, 5, 5, 5, 5, 5, 5, 5},       /* 0: of equals the first is the best */
-    {5, 5, 5, 5, 5, 5, 5, 5},       /* 5: and this one the sixth */
-    {NAN, 1, NAN, 0, 0, 0, 0, 0},   /* 1: what is no number comes last */
+    {9, 1, 2, 3, 4, 5, 6, 7},     /* 0: best */
+    {9, 1, 2, 3, 4, 5, 6, 7},     /* 7: second */
+    {9, 1, 2, 3, 4, 5, 6, 7},     /* 4: fifth */
+    {9, 1, 2, 3, 4, 5, 6, 7},     /* 3: sixth */
+    {5, 5, 5, 5, 5, 5, 5, 5},     /* 0: of equals the first is the best */
+    {5, 5, 5, 5, 5, 5, 5, 5},     /* 5: and this one the sixth */
+    {NAN, 1, NAN, 0, 0, 0, 0, 0}, /* 1: what is no number comes last */
 };
 static const int64_t labels[SAMPLES] = {0, 7, 4, 3, 0, 5, 1};
 #define TOP1 (3.0 / 7)
@@ -164,7 +164,8 @@ static void accuracies(void **state)
         char *text = calloc(1, 1 << 20);
         assert_non_null(text);
         assert_int_equal(prony_report_write(report, PRONY_FORMAT_JSON, NULL, collect, text, &error), PRONY_OK);
-        if (prony_report_load_memory(&back, "report", text, strlen(text), &error) != PRONY_OK) fail_msg("%s", error.message);
+        if (prony_report_load_memory(&back, "report", text, strlen(text), &error) != PRONY_OK)
+            fail_msg("%s", error.message);
         assert_true(metric_of(back, "evaluation") == TOP1 && metric_of(back, "top5_accuracy") == TOP5);
         free(text);
         prony_report_release(back);
@@ -303,7 +304,8 @@ static void types_are_converted(void **state)
     double wide[SAMPLES][CLASSES];
     int64_t whole[2][CLASSES] = {{1, 2, 3}, {3, 2, 1}}, too_large[2][CLASSES] = {{0}, {INT64_C(1) << 40}};
     static const int32_t classes[] = {2, 1};
-    for (int i = 0; i < SAMPLES * CLASSES; i++) wide[i / CLASSES][i % CLASSES] = (double)scores[i / CLASSES][i % CLASSES];
+    for (int i = 0; i < SAMPLES * CLASSES; i++)
+        wide[i / CLASSES][i % CLASSES] = (double)scores[i / CLASSES][i % CLASSES];
     bench b = open_model(pass_on, NULL), c = open_model(of_integers, NULL);
     prony_value x = tensor(PRONY_FLOAT64, wide, 2, SAMPLES, CLASSES), y = tensor(PRONY_INT64, labels, 1, SAMPLES, 0),
                 n = tensor(PRONY_INT64, whole, 2, 2, CLASSES), l = tensor(PRONY_INT32, classes, 1, 2, 0),
@@ -352,9 +354,9 @@ static void what_is_refused(void **state)
     bench b = open_model(pass_on, NULL);
     static const int64_t beyond[SAMPLES] = {0, 1, 2, 8}, below[SAMPLES] = {0, -1};
     prony_value x = tensor(PRONY_FLOAT32, scores, 2, SAMPLES, CLASSES), y = tensor(PRONY_INT64, labels, 1, SAMPLES, 0),
-                fewer = tensor(PRONY_INT64, labels, 1, SAMPLES - 1, 0), high = tensor(PRONY_INT64, beyond, 1, SAMPLES, 0),
-                low = tensor(PRONY_INT64, below, 1, SAMPLES, 0), none = tensor(PRONY_INT64, labels, 1, 0, 0),
-                bytes = tensor(PRONY_UINT8, scores, 2, SAMPLES, CLASSES),
+                fewer = tensor(PRONY_INT64, labels, 1, SAMPLES - 1, 0),
+                high = tensor(PRONY_INT64, beyond, 1, SAMPLES, 0), low = tensor(PRONY_INT64, below, 1, SAMPLES, 0),
+                none = tensor(PRONY_INT64, labels, 1, 0, 0), bytes = tensor(PRONY_UINT8, scores, 2, SAMPLES, CLASSES),
                 deep = {.dtype = PRONY_FLOAT32, .shape = {4, {1, 1, SAMPLES, CLASSES}}, .data = x.data};
     prony_error error = {0};
     prony_dataset *data;
@@ -371,7 +373,8 @@ static void what_is_refused(void **state)
     for (int k = 0; k < 2; k++) {
         assert_int_equal(dataset(&data, &b, &x, k ? &low : &high, &error), PRONY_OK);
         assert_int_equal(prony_evaluate(&report, b.session, data, NULL, &error), PRONY_OUT_OF_RANGE);
-        assert_non_null(strstr(error.message, k ? "sample 1 has label -1" : "sample 3 has label 8, but the model has 8"));
+        assert_non_null(
+            strstr(error.message, k ? "sample 1 has label -1" : "sample 3 has label 8, but the model has 8"));
         prony_dataset_release(data);
     }
     fewer.shape.dim[0] = 1;
@@ -438,13 +441,15 @@ static void memory_that_fails(void **state)
         prony_error error;
         prony_dataset *data;
         prony_report *report = NULL;
-        prony_value x = tensor(PRONY_FLOAT32, scores, 2, SAMPLES, CLASSES), y = tensor(PRONY_INT64, labels, 1, SAMPLES, 0);
+        prony_value x = tensor(PRONY_FLOAT32, scores, 2, SAMPLES, CLASSES),
+                    y = tensor(PRONY_INT64, labels, 1, SAMPLES, 0);
         prn_alloc_fail_at(n);
         prony_status status = dataset(&data, &b, &x, &y, &error);
         if (status == PRONY_OK) status = prony_evaluate(&report, b.session, data, NULL, &error);
         failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
-        if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY) fail_msg("%llu: %s", (unsigned long long)n, error.message);
+        if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY)
+            fail_msg("%llu: %s", (unsigned long long)n, error.message);
         if (!failed) assert_int_equal(status, PRONY_OK);
         assert_true((status == PRONY_OK) == (report != NULL));
         prony_report_release(report);

@@ -54,8 +54,8 @@ static double at(const prony_value *value, int64_t i)
     return value->dtype == PRONY_UINT8 ? ((const uint8_t *)value->data)[i] : (double)((const float *)value->data)[i];
 }
 
-/* Decoding and resizing agree with Pillow bit for bit; with the library that this build of Pillow decodes JPEG with, that
- * holds for JPEG as well, and others may round one level apart. */
+/* Decoding and resizing agree with Pillow bit for bit; with the library that this build of Pillow decodes JPEG with,
+ * that holds for JPEG as well, and others may round one level apart. */
 static void like_pillow(void **state)
 {
     (void)state;
@@ -122,8 +122,8 @@ static void normalisation_and_layout(void **state)
     static const struct {
         const char *spec;
         float scale, shift; /* of v / 255 */
-    } ranges[] = {{"normalize=0..1", 1, 0},   {"0..1", 1, 0},   {"-1..1", 2, -1},
-                  {"normalize=0..255", 255, 0}, {"mean=0.5", 1, -0.5f}, {"std=0.25:0.25:0.25", 4, 0},
+    } ranges[] = {{"normalize=0..1", 1, 0},       {"0..1", 1, 0},         {"-1..1", 2, -1},
+                  {"normalize=0..255", 255, 0},   {"mean=0.5", 1, -0.5f}, {"std=0.25:0.25:0.25", 4, 0},
                   {"mean=0.25,std=0.5", 2, -0.5f}};
     const int64_t pixels = 29 * 37;
     for (size_t r = 0; r < sizeof ranges / sizeof ranges[0]; r++) {
@@ -166,12 +166,13 @@ static void what_is_refused(void **state)
                grey = port_of(PRONY_FLOAT32, 4, 1, 1, 20, 20), five = port_of(PRONY_FLOAT32, 4, 1, 5, 20, 20),
                flat = port_of(PRONY_FLOAT32, 2, 1, 784, 0, 0), whole = port_of(PRONY_INT64, 4, 1, 3, 20, 20),
                bytes = port_of(PRONY_UINT8, 4, 1, 3, 20, 20);
-    static const char *const specs[] = {"",          "resize",       "resize=",     "resize=0",        "resize=-4",
+    static const char *const specs[] = {"",          "resize",       "resize=",       "resize=0",       "resize=-4",
                                         "crop=8x",   "crop=8x8x8",   "crop=99999999", "normalize=2",    "mean=1:2",
-                                        "std=0",     "std=nan",      "mean=1:2:3:4", "filter=nearest", "channels=grb",
-                                        "layout=hw", "resize=none,", "colour=red",  "crop=5,,crop=5"};
+                                        "std=0",     "std=nan",      "mean=1:2:3:4",  "filter=nearest", "channels=grb",
+                                        "layout=hw", "resize=none,", "colour=red",    "crop=5,,crop=5"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-        assert_int_equal(refuse("rgb.png", &any, specs[i], strcmp(specs[i], "std=0") ? "'" : "std 0"), PRONY_INVALID_ARGUMENT);
+        assert_int_equal(refuse("rgb.png", &any, specs[i], strcmp(specs[i], "std=0") ? "'" : "std 0"),
+                         PRONY_INVALID_ARGUMENT);
     assert_int_equal(refuse("rgb.png", &fixed, "resize=none,crop=30", "no part of 30 x 30"), PRONY_SHAPE_MISMATCH);
     assert_int_equal(refuse("rgb.png", &fixed, "crop=10", "10 high and 10 wide"), PRONY_SHAPE_MISMATCH);
     assert_int_equal(refuse("rgb.png", &five, "0..1", "channels"), PRONY_SHAPE_MISMATCH);
@@ -217,9 +218,9 @@ static prony_status decode(const uint8_t *data, size_t size, uint64_t max_pixels
     return status;
 }
 
-static const char *const files[] = {"rgb.png",        "grey.png",   "bits.png", "palette.png",     "rgba.png",
-                                    "grey_alpha.png", "rgb16.png",  "grey16.png", "interlaced.png", "rgb.jpg",
-                                    "progressive.jpg", "grey.jpg", "cmyk.jpg"};
+static const char *const files[] = {"rgb.png",         "grey.png",  "bits.png",   "palette.png",    "rgba.png",
+                                    "grey_alpha.png",  "rgb16.png", "grey16.png", "interlaced.png", "rgb.jpg",
+                                    "progressive.jpg", "grey.jpg",  "cmyk.jpg"};
 
 static void files_cut_short(void **state)
 {
@@ -324,8 +325,8 @@ static void text_is_not_unfolded(void **state)
 {
     (void)state;
     enum { BEFORE = 33, TEXT = 24 }; /* signature and IHDR */
-    static const uint8_t text[TEXT] = {0, 0, 0, TEXT - 12, 'z', 'T', 'X', 't', 'k', 0, 0, 0x78, 0x9c, 0x4b, 0x04, 0, 0, 0x62,
-                                       0, 0x62};
+    static const uint8_t text[TEXT] = {0, 0,    0,    TEXT - 12, 'z',  'T', 'X', 't',  'k', 0,
+                                       0, 0x78, 0x9c, 0x4b,      0x04, 0,   0,   0x62, 0,   0x62};
     prony_error error;
     size_t size;
     uint8_t *data = read_file("rgb.png", &size), *more = malloc(size + TEXT);
@@ -406,8 +407,7 @@ int main(void)
         cmocka_unit_test(what_is_refused), cmocka_unit_test(files_cut_short),
         cmocka_unit_test(damaged_bytes),   cmocka_unit_test(headers_that_lie),
         cmocka_unit_test(too_many_scans),  cmocka_unit_test(memory_that_fails),
-        cmocka_unit_test(formats),
-        cmocka_unit_test(text_is_not_unfolded),
+        cmocka_unit_test(formats),         cmocka_unit_test(text_is_not_unfolded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

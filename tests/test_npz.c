@@ -62,12 +62,14 @@ static void add_member(archive *a, const member *m)
     put_common(d, &a->directory_used, m);
     put(d, &a->directory_used, a->wide ? UINT32_MAX : m->size, 4);
     put(d, &a->directory_used, a->wide ? UINT32_MAX : m->plain_size, 4);
-    put(d, &a->directory_used, name, 2), put(d, &a->directory_used, a->wide ? 33 : 0, 2), put(d, &a->directory_used, 0, 2);
+    put(d, &a->directory_used, name, 2), put(d, &a->directory_used, a->wide ? 33 : 0, 2),
+        put(d, &a->directory_used, 0, 2);
     put(d, &a->directory_used, 0, 8), put(d, &a->directory_used, a->wide ? UINT32_MAX : offset, 4);
     memcpy(d + a->directory_used, m->name, name), a->directory_used += name;
     if (a->wide) {
         put(d, &a->directory_used, 0x9999, 2), put(d, &a->directory_used, 1, 2), put(d, &a->directory_used, 7, 1);
-        put(d, &a->directory_used, 1, 2), put(d, &a->directory_used, 24, 2), put(d, &a->directory_used, m->plain_size, 8);
+        put(d, &a->directory_used, 1, 2), put(d, &a->directory_used, 24, 2),
+            put(d, &a->directory_used, m->plain_size, 8);
         put(d, &a->directory_used, m->size, 8), put(d, &a->directory_used, offset, 8);
     }
     a->count++;
@@ -79,14 +81,16 @@ static void finish(archive *a)
     memcpy(a->bytes + a->used, a->directory, a->directory_used), a->used += a->directory_used;
     if (a->wide) {
         size_t end64 = a->used;
-        put(a->bytes, &a->used, 0x06064b50, 4), put(a->bytes, &a->used, 44, 8), put(a->bytes, &a->used, 0, 8), put(a->bytes, &a->used, 0, 4);
+        put(a->bytes, &a->used, 0x06064b50, 4), put(a->bytes, &a->used, 44, 8), put(a->bytes, &a->used, 0, 8),
+            put(a->bytes, &a->used, 0, 4);
         put(a->bytes, &a->used, a->count, 8), put(a->bytes, &a->used, a->count, 8);
         put(a->bytes, &a->used, a->directory_used, 8), put(a->bytes, &a->used, offset, 8);
         put(a->bytes, &a->used, 0x07064b50, 4), put(a->bytes, &a->used, 0, 4), put(a->bytes, &a->used, end64, 8);
         put(a->bytes, &a->used, 1, 4);
     }
     put(a->bytes, &a->used, 0x06054b50, 4), put(a->bytes, &a->used, 0, 4);
-    put(a->bytes, &a->used, a->wide ? UINT16_MAX : a->count, 2), put(a->bytes, &a->used, a->wide ? UINT16_MAX : a->count, 2);
+    put(a->bytes, &a->used, a->wide ? UINT16_MAX : a->count, 2),
+        put(a->bytes, &a->used, a->wide ? UINT16_MAX : a->count, 2);
     put(a->bytes, &a->used, a->wide ? UINT32_MAX : a->directory_used, 4);
     put(a->bytes, &a->used, a->wide ? UINT32_MAX : offset, 4), put(a->bytes, &a->used, comment, 2);
     memcpy(a->bytes + a->used, "hello", comment), a->used += comment;
@@ -95,7 +99,8 @@ static void finish(archive *a)
 /* "<i4" [2, 3] of first, first + 1, … */
 static size_t make_npy(uint8_t *to, int32_t first)
 {
-    const char header[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }                                  \n";
+    const char header[] =
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }                                  \n";
     memcpy(to, "\x93NUMPY\x01", 8);
     to[8] = (uint8_t)(sizeof header - 1), to[9] = 0;
     memcpy(to + 10, header, sizeof header - 1);
@@ -116,7 +121,8 @@ static void path_of(char path[64])
     snprintf(path, 64, "test_npz_%ld.npz", (long)getpid());
 }
 
-static prony_status load_bytes(prony_value **out, const uint8_t *bytes, size_t size, const char *name, prony_error *error)
+static prony_status load_bytes(prony_value **out, const uint8_t *bytes, size_t size, const char *name,
+                               prony_error *error)
 {
     char path[64];
     path_of(path);
@@ -316,8 +322,8 @@ static void compressed_arrays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_arrays),    cmocka_unit_test(an_only_array),     cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(damaged_archives), cmocka_unit_test(memory_that_fails),
+        cmocka_unit_test(stored_arrays),     cmocka_unit_test(an_only_array),     cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(damaged_archives),  cmocka_unit_test(memory_that_fails),
 #ifdef PRN_HAVE_ZLIB
         cmocka_unit_test(compressed_arrays),
 #endif
