@@ -1,4 +1,5 @@
 /* prony_value_*: tensors in files of their own. */
+#include "loaders/npz.h"
 #include "loaders/tensor_file.h"
 
 prony_status prony_value_load(prony_value **out, const char *path, prony_error *error)
@@ -12,6 +13,12 @@ prony_status prony_value_load_kind(prony_value **out, const char *path, prony_ki
     if (!out || !path || kind < PRONY_TENSOR || kind > PRONY_OPTIONAL)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_load_kind: an argument is NULL or the kind unknown");
     return prn_value_file_load(out, path, kind, error);
+}
+
+prony_status prony_value_load_array(prony_value **out, const char *path, const char *name, prony_error *error)
+{
+    if (!out || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_load_array: an argument is NULL");
+    return prn_npz_load(out, path, name, error);
 }
 
 prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dtype dtype, const prony_shape *shape,

@@ -83,13 +83,22 @@ prony_status prony_report_set_evaluation(prony_report *report, const char *metri
 {
     if (!report || !metric)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_set_evaluation: an argument is NULL");
-    const char *copy = prn_pool_strndup(&report->pool, metric, strlen(metric));
-    if (!copy) return prn_no_memory(error);
-    report->has_evaluation = true;
-    report->evaluation_metric = copy;
-    report->evaluation_value = value;
-    report->evaluation_samples = samples;
-    return PRONY_OK;
+    report->evaluation_count = 0;
+    return prn_report_add_evaluation(report, metric, value, samples, error);
+}
+
+prony_status prony_report_add_evaluation(prony_report *report, const char *metric, double value, prony_error *error)
+{
+    if (!report || !metric || !report->evaluation_count)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_report_add_evaluation: an argument is NULL, or no evaluation is set");
+    return prn_report_add_evaluation(report, metric, value, report->evaluations[0].samples, error);
+}
+
+const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count)
+{
+    if (count) *count = report->evaluation_count;
+    return report->evaluation_count ? report->evaluations : NULL;
 }
 
 /* The hash of the model file reads all of it, so it is made only where it is shown. */

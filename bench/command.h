@@ -52,6 +52,10 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
+    bool preprocess; /* `image` was given */
+    prony_image_options image;
+    int64_t topk;       /* 0: not given */
+    const char *labels; /* file of class names */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
 } options;
@@ -69,6 +73,8 @@ int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 prony_session_options session_options(const options *o);
+/* What to do with images; NULL: the defaults. */
+const prony_image_options *image_options(const options *o);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
@@ -106,6 +112,7 @@ int save_outputs(const options *o, const prony_model *model, const prony_session
 
 int command_inspect(const options *o);
 int command_run(const options *o);
+int command_eval(const options *o);
 int command_profile(const options *o);
 int command_bench(const options *o);
 int command_verify(const options *o);

@@ -1,5 +1,6 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
+#include "bench/phases.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -117,7 +118,12 @@ static int bind_files(const options *o, const prony_model *model, prony_session 
         prony_status status;
         for (size_t k = 0; k < i; k++)
             if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
-        if (port && !ends_with(in->file, ".npy") && !ends_with(in->file, ".pb")) {
+        if (!port && prony_image_is_file(in->file)) return fail(o, "there is no input '%s'", in->name);
+        if (prony_image_is_file(in->file)) {
+            status = load_image(o, port, in->file, &value, &error);
+        } else if (ends_with(in->file, ".npz")) {
+            status = prony_value_load_array(&value, in->file, in->name, &error);
+        } else if (port && !ends_with(in->file, ".npy") && !ends_with(in->file, ".pb")) {
             prony_shape shape = raw_shape(o, port);
             status = prony_value_load_raw(&value, in->file, port->dtype, &shape, &error);
         } else {

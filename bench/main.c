@@ -9,7 +9,7 @@ static int dispatch(const options *o)
         const char *name;
         int (*run)(const options *o);
     } table[] = {{"inspect", command_inspect}, {"run", command_run},       {"profile", command_profile},
-                 {"bench", command_bench},     {"verify", command_verify}, {"ops", command_ops},
+                 {"bench", command_bench},     {"eval", command_eval},     {"verify", command_verify}, {"ops", command_ops},
                  {"compare", command_compare}, {"check", command_check},
                  {"recommend", command_recommend},
                  {"machine", command_machine}, {"metrics", command_metrics}};

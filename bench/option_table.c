@@ -42,6 +42,9 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"noise", required_argument, NULL, OPT_NOISE},
                                       {"metrics", required_argument, NULL, OPT_METRICS},
                                       {"detailed", no_argument, NULL, OPT_DETAILED},
+                                      {"preprocess", required_argument, NULL, OPT_PREPROCESS},
+                                      {"topk", required_argument, NULL, OPT_TOPK},
+                                      {"labels", required_argument, NULL, OPT_LABELS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_UNBUILT},
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
@@ -50,11 +53,16 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
 static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT,
                                     OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
-static const int run_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, 0};
+static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
+                                  OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, 0};
+static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+                                   OPT_LEVEL,      OPT_TOP,    OPT_SORT,      OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
+                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
+                                   OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
     OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
-    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   0};
+    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
 static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                     OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
@@ -78,12 +86,13 @@ static const command_row commands[] = {
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
      recommend_options},
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
+    {"eval", "MODEL DATA", "accuracy on labelled data: a folder, an .npz or a list", 2, 2, "xybwp", eval_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
-static const char *const later_commands[] = {"scale", "eval", NULL};
+static const char *const later_commands[] = {"scale", NULL};
 
 /* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
 static const struct {
@@ -97,12 +106,19 @@ static const struct {
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
-    {'i', "  -i, --input NAME=FILE  .npy, .pb or raw; otherwise inputs are generated\n"},
+    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; otherwise inputs\n"
+          "                         are generated\n"},
+    {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
+                     "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"
+                     "                         std=R:G:B, channels=rgb|bgr, layout=nchw|nhwc,\n"
+                     "                         filter=bilinear|bicubic; imagenet: as torchvision\n"},
+    {OPT_TOPK, "      --topk N           the N best classes of the first output\n"},
+    {OPT_LABELS, "      --labels F         class names, one per line\n"},
     {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
     {'t', "  -t, --seconds S        time limit (default 5; machine: 2)\n"},
-    {'w', "  -w, --warmup N         runs before measuring (default: detected)\n"},
+    {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
     {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
@@ -139,6 +155,7 @@ bool command_takes(const command_row *command, int option)
 {
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
+    if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;
@@ -153,7 +170,7 @@ void print_help(FILE *to, const command_row *command)
     } else {
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
         for (const command_row *c = commands; c->name; c++)
-            fprintf(to, "  %-8s %-8s %s\n", c->name, c->arguments, c->summary);
+            fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)

@@ -251,6 +251,14 @@ static int parse_noise(options *o, const char *argument)
     return 0;
 }
 
+static int parse_preprocess(options *o, const char *argument)
+{
+    prony_error error = {0};
+    o->preprocess = true;
+    prony_status status = prony_image_options_parse(&o->image, argument, &error);
+    return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
+}
+
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
@@ -320,6 +328,13 @@ int option_take(options *o, int option, char *argument)
         return add_threshold(o, argument);
     case OPT_NOISE:
         return parse_noise(o, argument);
+    case OPT_PREPROCESS:
+        return parse_preprocess(o, argument);
+    case OPT_TOPK:
+        return parse_int(argument, 1, 1000, &o->topk) ? 0 : usage(o, "--topk '%s': a number from 1 to 1000", argument);
+    case OPT_LABELS:
+        o->labels = argument;
+        return 0;
     case OPT_METRICS:
         return add_metrics(o, argument);
     case OPT_JSON:

@@ -3,17 +3,28 @@
 #include "bench/command.h"
 #include "bench/embedded.h"
 #include "bench/judge.h"
+#include "bench/phases.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { DIGIT_PIXELS = 64, DIGIT_CLASSES = 10, PIXEL_MAX = 16 };
 
-static int measure(const options *o, prony_session *session, prony_report **report)
+static int measure(const options *o, const prony_model *model, prony_session *session, prony_report **report)
 {
     prony_error error = {0};
     prony_profile_options p = profile_options(o);
-    return prony_session_profile(report, session, &p, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    phases around = {0};
+    int code = phases_begin(&around, o, model, &p);
+    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    clear_progress(o);
+    if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
+        phases_print(&around);
+        putchar('\n');
+    }
+    phases_end(&around);
+    return code;
 }
 
 static int profile_model(const options *o)
@@ -22,7 +33,7 @@ static int profile_model(const options *o)
     prony_session *session = NULL;
     prony_report *report = NULL;
     int code = open_session(o, &model, &session, true);
-    if (code == EXIT_DONE) code = measure(o, session, &report);
+    if (code == EXIT_DONE) code = measure(o, model, session, &report);
     if (code == EXIT_DONE) code = write_report(o, report);
     if (code == EXIT_DONE) code = write_all_forms(o, report);
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
@@ -88,7 +99,7 @@ static int profile_digits(const options *o)
     if (status == PRONY_OK) status = prony_session_create(&session, model, &s, &error);
     if (status == PRONY_OK) status = count_right(session, images, &right, &error);
     if (status == PRONY_OK) status = set_digits(session, 0, batch, &error);
-    int code = status == PRONY_OK ? measure(o, session, &report) : report_error(o, &error);
+    int code = status == PRONY_OK ? measure(o, model, session, &report) : report_error(o, &error);
     double accuracy = images ? (double)right / (double)images : 0;
     if (code == EXIT_DONE &&
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)

@@ -1,5 +1,5 @@
 /* prony run MODEL: one inference, a summary of the outputs, and the outputs themselves where --output-dir says. */
-#include "bench/command.h"
+#include "bench/phases.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,17 +54,21 @@ int command_run(const options *o)
     prony_model *model = NULL;
     prony_session *session = NULL;
     prony_report *report = NULL;
+    phases around = {0};
     bool json_stdout = o->json && strcmp(o->json, "-") == 0;
     int code = open_session(o, &model, &session, true);
     if (code == EXIT_DONE) {
         prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
         p.warmup_runs = 0;
         p.runs = 1;
-        if (prony_session_profile(&report, session, &p, &error) != PRONY_OK) code = report_error(o, &error);
+        code = phases_begin(&around, o, model, &p);
+        if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK)
+            code = report_error(o, &error);
     }
     if (code == EXIT_DONE && !o->quiet && !json_stdout) {
         printf("%s: 1 run, %.3f ms\n", o->arguments[0], (double)prony_report_latency(report)->median_ns * 1e-6);
         code = print_outputs(o, model, session);
+        phases_print(&around);
     }
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
     if (code == EXIT_DONE && o->json) {
@@ -72,6 +76,7 @@ int command_run(const options *o)
         json_only.quiet = true;
         code = write_report(&json_only, report);
     }
+    phases_end(&around);
     prony_report_release(report);
     prony_session_release(session);
     prony_model_release(model);

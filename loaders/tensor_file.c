@@ -4,6 +4,7 @@
 #include "loaders/tensor_file.h"
 
 #include "base/shape.h"
+#include "loaders/npz.h"
 #include "loaders/owned_value.h"
 #include "loaders/reader.h"
 
@@ -203,8 +204,9 @@ static prony_status load(prony_value **out, const char *path, prony_kind kind, c
 {
     *out = NULL;
     bool npy = ends_with(path, ".npy");
+    if (!raw && ends_with(path, ".npz")) return prn_npz_load(out, path, NULL, error);
     if (!raw && !npy && !ends_with(path, ".pb")) {
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': neither .npy nor .pb", path);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': neither .npy, .npz nor .pb", path);
     }
     prn_map map;
     PRN_TRY(prn_map_open(&map, path, error));

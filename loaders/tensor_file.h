@@ -1,10 +1,11 @@
-/* Values in files of their own: .pb (TensorProto, and SequenceProto, OptionalProto by `kind`), .npy, raw. */
+/* Values in files of their own: .pb (TensorProto, and SequenceProto, OptionalProto by `kind`), .npy, an .npz's only
+ * array, raw. */
 #ifndef PRN_LOADERS_TENSOR_FILE_H
 #define PRN_LOADERS_TENSOR_FILE_H
 
 #include "base/status.h"
 
-/* By the name's ending (.npy or .pb; anything else is PRONY_INVALID_ARGUMENT). For .pb the kind is given by `kind`
+/* By the name's ending (.npy, .npz or .pb; anything else is PRONY_INVALID_ARGUMENT). For .pb the kind is given by `kind`
  * (ONNX test data does not say which message it is; PRONY_TENSOR is the rule). */
 PRN_MUST_USE prony_status prn_value_file_load(prony_value **out, const char *path, prony_kind kind, prony_error *error);
 PRN_MUST_USE prony_status prn_value_file_load_raw(prony_value **out, const char *path, prony_dtype dtype,

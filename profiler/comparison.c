@@ -60,6 +60,8 @@ static const struct judged {
         key, PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false                                                           \
     }
     EXACT("evaluation"),
+    EXACT("top1_accuracy"),
+    EXACT("top5_accuracy"),
     EXACT("model_size"),
     EXACT("file_size"),
     EXACT("macs"),
@@ -161,7 +163,7 @@ static prony_status judge_samples(const prn_comparing *c, const struct judged *b
 static bool comparable(const prn_comparing *c, const char *key)
 {
     const prony_report *a = c->report[0], *b = c->report[1];
-    if (strcmp(key, "evaluation") == 0) return strcmp(a->evaluation_metric, b->evaluation_metric) == 0;
+    if (strcmp(key, "evaluation") == 0) return strcmp(a->evaluations->metric, b->evaluations->metric) == 0;
     if (strcmp(key, "count") == 0 && a->config.count_preset && b->config.count_preset)
         return strcmp(a->config.count_preset, b->config.count_preset) == 0;
     return true;

@@ -128,7 +128,7 @@ prony_status prn_compare_notes(prn_comparing *c)
     note_systems(&list, &a->system, &b->system);
     PRN_TRY(note_measurement(&list, a, "A", c->error));
     PRN_TRY(note_measurement(&list, b, "B", c->error));
-    if (a->has_evaluation && b->has_evaluation)
-        note_text(&list, "evaluation metric", a->evaluation_metric, b->evaluation_metric);
+    if (a->evaluation_count && b->evaluation_count)
+        note_text(&list, "evaluation metric", a->evaluations->metric, b->evaluations->metric);
     return list.failed ? prn_no_memory(c->error) : PRONY_OK;
 }

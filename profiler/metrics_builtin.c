@@ -10,7 +10,23 @@
 
 static double evaluation(const prony_report *r)
 {
-    return r->has_evaluation ? r->evaluation_value : NAN;
+    return r->evaluation_count ? r->evaluations[0].value : NAN;
+}
+
+static double evaluated(const prony_report *r, const char *metric)
+{
+    const prony_evaluation_row *row = prn_report_find_evaluation(r, metric);
+    return row ? row->value : NAN;
+}
+
+static double top1_accuracy(const prony_report *r)
+{
+    return evaluated(r, "top1_accuracy");
+}
+
+static double top5_accuracy(const prony_report *r)
+{
+    return evaluated(r, "top5_accuracy");
 }
 
 static double model_size(const prony_report *r)
@@ -299,6 +315,8 @@ PROCESS(write_calls, write_calls)
 
 const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(evaluation, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
+    METRIC(top1_accuracy, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
+    METRIC(top5_accuracy, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
     METRIC(model_size, "Model size", "bytes of the weights", "", BINARY, LESS),
     METRIC(file_size, "File size", "bytes of the model file", "", BINARY, LESS),
     METRIC(macs, "Computational complexity", "multiplications accumulated into contractions, one run", "MACs", SI,

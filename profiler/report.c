@@ -234,3 +234,24 @@ const char *prn_report_title(const prony_report *report)
     const char *slash = strrchr(report->model.name, '/');
     return slash && slash[1] ? slash + 1 : report->model.name;
 }
+
+prony_status prn_report_add_evaluation(prony_report *report, const char *metric, double value, int64_t samples,
+                                       prony_error *error)
+{
+    size_t count = report->evaluation_count;
+    const char *name = prn_pool_strndup(&report->pool, metric, strlen(metric));
+    prony_evaluation_row *rows = prn_pool_alloc(&report->pool, count + 1, sizeof *rows);
+    if (!name || !rows) return prn_no_memory(error);
+    if (count) memcpy(rows, report->evaluations, count * sizeof *rows);
+    rows[count] = (prony_evaluation_row){name, value, samples};
+    report->evaluations = rows;
+    report->evaluation_count = count + 1;
+    return PRONY_OK;
+}
+
+const prony_evaluation_row *prn_report_find_evaluation(const prony_report *report, const char *metric)
+{
+    for (size_t i = 0; i < report->evaluation_count; i++)
+        if (strcmp(report->evaluations[i].metric, metric) == 0) return &report->evaluations[i];
+    return NULL;
+}

@@ -153,10 +153,8 @@ struct prony_report {
     bool has_roof; /* `prony machine` has been run here */
     prn_report_roof roof;
 
-    bool has_evaluation;
-    const char *evaluation_metric;
-    double evaluation_value;
-    int64_t evaluation_samples;
+    prony_evaluation_row *evaluations; /* the first one is the metric `evaluation`, the others are of the same samples */
+    size_t evaluation_count;
     const char *output_sha256; /* NULL: nothing ran */
 };
 
@@ -178,6 +176,12 @@ PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const in
 PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_error *error);
 /* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */
 PRN_MUST_USE prony_status prn_report_fill_totals(prony_report *report, prony_error *error);
+
+/* Puts a figure behind those that `evaluations` has; `metric` is copied. */
+PRN_MUST_USE prony_status prn_report_add_evaluation(prony_report *report, const char *metric, double value,
+                                                    int64_t samples, prony_error *error);
+/* NULL: there was no evaluation by that metric. */
+const prony_evaluation_row *prn_report_find_evaluation(const prony_report *report, const char *metric);
 
 /* The model's name without the folders before it. */
 const char *prn_report_title(const prony_report *report);

@@ -417,6 +417,18 @@ static void write_cost(prn_json *j, const prn_report_cost *cost)
     prn_json_close(j, '}');
 }
 
+static void write_further_evaluations(prn_json *j, const prony_report *r)
+{
+    prn_json_open(j, "further", '[', false);
+    for (size_t i = 1; i < r->evaluation_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "metric", r->evaluations[i].metric);
+        prn_json_double(j, "value", r->evaluations[i].value);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
 static void write_trust(prn_json *j, const prony_report *r)
 {
     write_coverage(j, r);
@@ -431,11 +443,12 @@ static void write_trust(prn_json *j, const prony_report *r)
     prn_json_open(j, "unsupported_operators", '[', false);
     for (size_t i = 0; i < r->unsupported_count; i++) prn_json_string(j, NULL, r->unsupported[i]);
     prn_json_close(j, ']');
-    if (r->has_evaluation) {
+    if (r->evaluation_count) {
         prn_json_open(j, "evaluation", '{', false);
-        prn_json_string(j, "metric", r->evaluation_metric);
-        prn_json_double(j, "value", r->evaluation_value);
-        prn_json_int(j, "samples", r->evaluation_samples);
+        prn_json_string(j, "metric", r->evaluations[0].metric);
+        prn_json_double(j, "value", r->evaluations[0].value);
+        prn_json_int(j, "samples", r->evaluations[0].samples);
+        if (r->evaluation_count > 1) write_further_evaluations(j, r);
         prn_json_close(j, '}');
     }
     prn_json_known_string(j, "output_sha256", r->output_sha256);

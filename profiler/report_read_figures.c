@@ -251,6 +251,30 @@ static void read_cpu(prn_json_reader *j, const prn_json_value *root, prony_repor
     prn_read_enter(j, "");
 }
 
+static void read_figure(prn_json_reader *j, const prn_json_value *object, prony_report *r, int64_t samples)
+{
+    const char *metric = "";
+    double value = 0;
+    prn_json_get_string(j, object, "metric", true, &metric);
+    prn_json_get_double(j, object, "value", true, &value);
+    if (j->status == PRONY_OK) j->status = prn_report_add_evaluation(r, metric, value, samples, j->error);
+}
+
+static void read_evaluation(prn_json_reader *j, const prn_json_value *root, prony_report *r)
+{
+    const prn_json_value *evaluation = prn_json_get_object(j, root, "evaluation", false);
+    int64_t samples = 0;
+    size_t count;
+    if (!evaluation) return;
+    prn_read_enter(j, "evaluation");
+    prn_json_get_i64(j, evaluation, "samples", true, &samples);
+    read_figure(j, evaluation, r, samples);
+    const prn_json_value *further = prn_json_get_array(j, evaluation, "further", false, &count);
+    for (const prn_json_value *e = prn_json_first(further); e && j->status == PRONY_OK; e = prn_json_next(e))
+        if (prn_json_element_is_object(j, e, "further")) read_figure(j, e, r, samples);
+    prn_read_enter(j, "");
+}
+
 static void read_trust(prn_json_reader *j, const prn_json_value *root, prony_report *r)
 {
     const prn_json_value *coverage = prn_json_get_object(j, root, "coverage", false);
@@ -272,15 +296,7 @@ static void read_trust(prn_json_reader *j, const prn_json_value *root, prony_rep
     }
     prn_read_enter(j, "");
     prn_read_strings(j, root, "unsupported_operators", &r->unsupported, &r->unsupported_count);
-    const prn_json_value *evaluation = prn_json_get_object(j, root, "evaluation", false);
-    prn_read_enter(j, "evaluation");
-    if (evaluation) {
-        r->has_evaluation = true;
-        prn_json_get_string(j, evaluation, "metric", true, &r->evaluation_metric);
-        prn_json_get_double(j, evaluation, "value", true, &r->evaluation_value);
-        prn_json_get_i64(j, evaluation, "samples", true, &r->evaluation_samples);
-    }
-    prn_read_enter(j, "");
+    read_evaluation(j, root, r);
     prn_json_get_string(j, root, "output_sha256", false, &r->output_sha256);
 }
 

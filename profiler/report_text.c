@@ -200,14 +200,15 @@ static void put_ports(prn_text *text, const char *title, const prony_port *ports
 
 static void put_evaluation(prn_text *text, const prony_report *r)
 {
-    if (!r->has_evaluation) return;
+    if (!r->evaluation_count) return;
     prn_number_text number;
-    double v = r->evaluation_value;
-    bool share = v >= 0 && v <= 1;
-    prn_text_putf(text, PRN_STYLE_GOOD, "%.100s %s%s on %" PRId64 " labelled samples",
-                  r->evaluation_metric ? r->evaluation_metric : "evaluation",
-                  share ? prn_number_fixed(number, v * 100, 2) : prn_number_fixed(number, v, 4), share ? " %" : "",
-                  r->evaluation_samples);
+    for (size_t i = 0; i < r->evaluation_count; i++) {
+        double v = r->evaluations[i].value;
+        bool share = v >= 0 && v <= 1;
+        prn_text_putf(text, PRN_STYLE_GOOD, "%s%.100s %s%s", i ? ", " : "", r->evaluations[i].metric,
+                      share ? prn_number_fixed(number, v * 100, 2) : prn_number_fixed(number, v, 4), share ? " %" : "");
+    }
+    prn_text_putf(text, PRN_STYLE_GOOD, " on %" PRId64 " labelled samples", r->evaluations[0].samples);
     prn_text_line(text);
     prn_text_line(text);
 }

@@ -12,6 +12,7 @@ static const char *const short_names[][2] = {
     {"p999", "latency_p999"}, {"mean", "latency_mean"},   {"min", "latency_min"},       {"max", "latency_max"},
     {"time", "latency"},      {"rss", "peak_resident"},   {"fps", "images_per_second"}, {"params", "parameters"},
     {"size", "model_size"},   {"accuracy", "evaluation"},
+    {"top1", "top1_accuracy"}, {"top5", "top5_accuracy"},
 };
 
 static const prony_metric *find_metric(const prony_metrics *metrics, const char *key)

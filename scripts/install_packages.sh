@@ -4,7 +4,8 @@
 # the line to run and fails.
 set -euo pipefail
 
-build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js)
+build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js libpng-dev libjpeg-dev
+    zlib1g-dev)
 test=(libcmocka-dev chromium python3-pandas libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 

@@ -23,6 +23,10 @@ OWNERS = {  # header prefix: files that may include it
     "openblas": r"ops/blas\.c",
     "oneapi/": r"ops/dnnl\w*\.[ch]",
     "dnnl": r"ops/dnnl\w*\.[ch]",
+    "png.h": r"loaders/image_png\.c",
+    "jpeglib.h": r"loaders/image_jpeg\.c",
+    "jerror.h": r"loaders/image_jpeg\.c",
+    "zlib.h": r"loaders/inflate\.c",
     "cjson/": r"profiler/json_read\.c",
     "cJSON": r"profiler/json_read\.c",
 }

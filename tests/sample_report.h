@@ -175,10 +175,8 @@ static void sample_fill_times(prony_report *r)
     r->overhead_share = 0.0011;
     r->cost = (prn_report_cost){40, 1810000, 1800000, 0.004, {-0.001, 0.009}};
     r->phases = (prn_report_phases){1200345, 340000, 210000, 5400000, 9100000};
-    r->has_evaluation = true;
-    r->evaluation_metric = "accuracy";
-    r->evaluation_value = 0.9833333333333333;
-    r->evaluation_samples = 360;
+    assert_int_equal(prn_report_add_evaluation(r, "accuracy", 0.9833333333333333, 360, NULL), PRONY_OK);
+    assert_int_equal(prn_report_add_evaluation(r, "top5_accuracy", 0.9972222222222222, 360, NULL), PRONY_OK);
     r->output_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 }
 

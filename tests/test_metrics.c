@@ -55,6 +55,7 @@ static void test_built_in(void **state)
         {"context_switches", "41", 41},
         {"read_calls", "12", 12},
         {"evaluation", "0.9833", 0.9833333333333333},
+        {"top5_accuracy", "99.72 %", 0.9972222222222222},
         {"load_time", "1.200 ms", 1200345},
         {"first_run_time", "9.100 ms", 9100000},
     };
@@ -95,6 +96,7 @@ static void test_not_measured(void **state)
     static const char *const absent[] = {"latency",    "throughput", "requests_per_second", "flops_per_second",
                                          "memory",     "efficiency", "critical_path",       "cpu_utilisation",
                                          "read_bytes", "coverage",   "evaluation",          "load_time",
+                                         "top1_accuracy", "top5_accuracy",
                                          "operators",  "peak_memory"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         if (compute(m, &r, absent[i]).known) fail_msg("%s is known of a static report", absent[i]);

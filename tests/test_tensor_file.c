@@ -224,7 +224,7 @@ static void test_raw(void **state)
                      PRONY_INVALID_ARGUMENT);
     assert_int_equal(prn_value_file_load_raw(&value, folder_path("x.bin"), PRONY_STRING, &shape, &error),
                      PRONY_INVALID_ARGUMENT);
-    must_not_read("x.bin", NULL, 0, PRONY_TENSOR, PRONY_INVALID_ARGUMENT, "neither .npy nor .pb");
+    must_not_read("x.bin", NULL, 0, PRONY_TENSOR, PRONY_INVALID_ARGUMENT, "neither .npy, .npz nor .pb");
     must_not_read("absent.npy", NULL, 0, PRONY_TENSOR, PRONY_IO_ERROR, "absent.npy");
 }
 

@@ -244,7 +244,8 @@ function cards() {
     card(
       report.evaluation.metric.replace(/_/g, ' '),
       report.evaluation.value <= 1 ? (report.evaluation.value * 100).toFixed(2) + ' %' : si(report.evaluation.value),
-      'on ' + plural(report.evaluation.samples, 'sample'),
+      (report.evaluation.further || []).map(f => f.metric.replace(/_/g, ' ') + ' ' + percent(f.value) + ', ').join('') +
+        'on ' + plural(report.evaluation.samples, 'sample'),
     );
   card(
     'Layers',
