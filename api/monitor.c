@@ -89,10 +89,11 @@ static size_t fill_rows(prn_monitor *m, const prn_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
+        const prn_kernel *kernel = prn_step_kernel(step);
         m->rows[s] = (prony_sample_row){.index = s,
                                         .name = step->node->info.name,
                                         .op = step->node->info.op_type,
-                                        .kernel = step->kernel ? step->kernel->name : ""};
+                                        .kernel = kernel ? kernel->name : ""};
     }
     for (size_t e = 0; e < m->trace.count; e++)
         m->rows[m->trace.events[e].step].time_ns += m->trace.events[e].end_ns - m->trace.events[e].start_ns;

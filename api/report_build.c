@@ -186,8 +186,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        const prn_kernel *kernel = step->kernel;
-        if (!kernel) kernel = prn_node_kernel(step->node, &step->context, true); /* dynamic: as the last run chose */
+        const prn_kernel *kernel = prn_step_kernel(step);
         prony_operator_row *row = &report->operators[s];
         uint32_t *layers = prn_pool_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
         row->index = s;

@@ -88,7 +88,7 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     }
     if (status == PRONY_OK) {
         context.outputs = pointers;
-        status = prn_node_run_once(node, &context);
+        status = prn_node_run_once(node, &context, NULL);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!pointers[k]) continue;

@@ -128,9 +128,10 @@ static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *c
     PRN_TRY(infer_now(plan, step, context));
     if (is_view(plan, step)) {
         PRN_TRY(make_view(step, context));
+        step->chosen = prn_node_kernel(step->node, context, true);
     } else {
         if (!(step->node->binding.op->flags & PRN_OP_OPEN)) PRN_TRY(take_outputs(plan, step, context));
-        PRN_TRY(prn_node_run_once(step->node, context));
+        PRN_TRY(prn_node_run_once(step->node, context, &step->chosen));
     }
     PRN_TRY(check_made(context));
     if (step->children) return PRONY_OK;

@@ -35,6 +35,7 @@ typedef struct prn_step {
     uint32_t index; /* in plan->steps */
     prn_node_def *node;
     const prn_kernel *kernel; /* dynamic steps: NULL, chosen when run */
+    const prn_kernel *chosen; /* dynamic steps: by the last run; NULL before the first */
     uint32_t *inputs, *outputs; /* plan value ids; PRN_NO_VALUE where omitted */
     const prony_value **input_values;
     prony_value **output_values;
@@ -50,6 +51,12 @@ typedef struct prn_step {
     prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
     prony_cost executed; /* steps with children: by the children, in this run so far; parameters 0 */
 } prn_step;
+
+/* What runs it, or last ran it. NULL: a dynamic step before its first run. */
+static inline const prn_kernel *prn_step_kernel(const prn_step *step)
+{
+    return step->dynamic ? step->chosen : step->kernel;
+}
 
 typedef struct prn_plan_options {
     int threads;

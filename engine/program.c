@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
+
 uint32_t prn_program_add_value(prn_program *program, const char *name)
 {
     if (program->value_count >= PRN_NO_VALUE - 1 ||
@@ -314,6 +316,20 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
     return node->binding.cost(&c, cost);
 }
 
+/* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
+static bool stays_plain(const prn_kernel *kernel, const prony_context *context)
+{
+    const size_t in_count = context->input_count, count = in_count + context->output_count;
+    if (!kernel->layouts || !kernel[1].name) return true;
+    if (count > MOST_SETTLED) return false;
+    prn_layout room[MOST_SETTLED];
+    for (size_t i = 0; i < count; i++) room[i] = PRN_PLAIN;
+    kernel->layouts(context, room, room + in_count);
+    for (size_t i = 0; i < count; i++)
+        if (room[i] != PRN_PLAIN) return false;
+    return true;
+}
+
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
 {
     const prony_value *first = NULL;
@@ -321,8 +337,9 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     for (const prn_kernel *k = node->binding.op->kernels; k->name; k++) {
         if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
         if (context->post_ops && !k->post_ops) continue;
-        if (plain_only && k->layouts && k[1].name) continue;
-        if (!k->usable || k->usable(context)) return k;
+        if (plain_only && k->own_layout) continue;
+        if (k->usable && !k->usable(context)) continue;
+        if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;
 }
@@ -361,9 +378,10 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     return status;
 }
 
-prony_status prn_node_run_once(const prn_node_def *node, prony_context *context)
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
     const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (chosen) *chosen = kernel;
     if (!kernel) {
         char text[PRN_SHAPE_TEXT_BYTES];
         const prony_value *first = prn_input(context, 0);

@@ -444,7 +444,7 @@ static const prn_param matmul_params[] = {
 static const prn_kernel conv_kernels[] = {
 #ifdef PRN_HAVE_DNNL
     /* The added input may be overwritten; operands of the sum itself may not. */
-    {HANDED_ROW(conv, "fusedconv_f32_dnnl", dnnl), .inplace = 8},
+    {HANDED_ROW(conv, "fusedconv_f32_dnnl", dnnl), .inplace = 8, .own_layout = true},
 #endif
     {HANDED_ROW(conv, "fusedconv_f32_native", native)},
     {HANDED_ROW(conv, "fusedconv_ref", reference)},

@@ -258,7 +258,8 @@ static const prn_kernel kernels[] = {
      .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run,
      .inplace = ~UINT32_C(7),
-     .post_ops = true},
+     .post_ops = true,
+     .own_layout = true},
     {.name = "conv_f32_dnnl",
      .backend = "dnnl",
      .types = PRN_TYPE_F32,
@@ -269,7 +270,8 @@ static const prn_kernel kernels[] = {
      .release = prn_dnnl_conv_release,
      /* The residual may be overwritten; operands of the sum itself may not. */
      .inplace = ~UINT32_C(7),
-     .post_ops = true},
+     .post_ops = true,
+     .own_layout = true},
 #endif
     NATIVE,
     PRN_WIDENED_ROW(half, "conv_half_native"),

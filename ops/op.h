@@ -179,6 +179,7 @@ typedef struct prn_kernel {
     bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */
+    bool own_layout;     /* makes a layout of its own whatever it is offered: no kernel for steps that must stay plain */
 } prn_kernel;
 
 /* ---- the descriptor ------------------------------------------------------------------------------------------------ */

@@ -247,7 +247,9 @@ static prony_status split_run(const prony_context *context)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld for rank %d", (long long)params->axis, in->shape.rank);
     }
     PRN_TRY(make_parts(context, in->shape.dim[axis], &p));
-    bool drop = !prn_input(context, 1) && !params->keepdims;
+    /* With a split, keepdims is said to mean nothing; but exporters of unbind write a split of the scalar 1, and runtimes
+     * drop the axis there too. */
+    bool drop = !params->keepdims && !p.list && p.size == 1;
     prony_value value = {.kind = PRONY_SEQUENCE, .dtype = in->dtype, .shape = prn_shape_unknown()};
     PRN_TRY(context->host->items_take(context, &value, (size_t)p.count));
     int64_t outer = prn_shape_count(&in->shape, 0, (int)axis);

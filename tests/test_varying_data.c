@@ -102,11 +102,73 @@ static void test_unique_feeds_on(void **state)
     mb_free(m);
 }
 
+/* What stands behind a selection is known in shape only at run time; its kernels are the fast ones all the same, and the
+ * report names those that ran. */
+static void test_fast_kernels_behind_a_selection(void **state)
+{
+    (void)state;
+    static const int64_t halves[] = {32, 32};
+    static const float two[] = {2.0f};
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "8,64");
+    mb_input(m, "keep", PRONY_BOOL, "8");
+    mb_initializer(m, "halves", PRONY_INT64, "2", halves);
+    mb_initializer(m, "two", PRONY_FLOAT32, "", two);
+    mb_node(m, "Compress", "x keep", "kept", "axis=0");
+    mb_node(m, "Split", "kept halves", "left right", "axis=1");
+    mb_node(m, "Pow", "left two", "square", "");
+    mb_node(m, "Sigmoid", "right", "gate", "");
+    mb_node(m, "Mul", "square gate", "product", "");
+    mb_node(m, "Concat", "product left", "wide", "axis=1");
+    mb_node(m, "Unsqueeze", "wide axes", "planes", "");
+    mb_initializer(m, "axes", PRONY_INT64, "2", (const int64_t[]){1, 2});
+    mb_node(m, "MaxPool", "planes", "y", "kernel_shape=[1,2]");
+    mb_output(m, "y", PRONY_FLOAT32, NULL);
+    prony_model *model = NULL;
+    prony_session *session = open_session(m, &model);
+    static float x[ROWS * COLUMNS];
+    uint8_t keep[ROWS] = {0, 1, 0, 1};
+    static const char *const names[] = {"x", "keep"};
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = i % COLUMNS < COLUMNS / 2 ? (float)(i % 7) : 40.0f; /* a gate of 1 */
+    const prony_value values[] = {{.dtype = PRONY_FLOAT32, .shape = {2, {ROWS, COLUMNS}}, .data = x},
+                                  {.dtype = PRONY_BOOL, .shape = {1, {ROWS}}, .data = keep}};
+    const prony_value *y = run(session, names, values, 2);
+    assert_int_equal(y->shape.dim[0], 2);
+    for (int i = 0; i + 1 < COLUMNS / 2; i++) {
+        const float a = x[COLUMNS + i], b = x[COLUMNS + i + 1];
+        assert_true(((const float *)y->data)[i] == (a > b ? a * a : b * b));
+    }
+
+    prony_error error = {0};
+    prony_report *report = NULL;
+    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
+    once.warmup_runs = 0;
+    once.runs = 1;
+    if (prony_session_profile(&report, session, &once, &error) != PRONY_OK) fail_msg("%s", error.message);
+    size_t count = 0, seen = 0;
+    const prony_operator_row *rows = prony_report_operators(report, &count);
+    for (size_t i = 0; i < count; i++) {
+        static const char *const fast[] = {"Split", "Pow", "Sigmoid", "Mul", "Concat", "MaxPool"};
+        for (size_t k = 0; k < sizeof fast / sizeof *fast; k++) {
+            if (strcmp(rows[i].op, fast[k]) != 0) continue;
+            assert_string_equal(rows[i].backend, "native");
+            seen++;
+        }
+        assert_true(*rows[i].kernel);
+    }
+    assert_int_equal(seen, 6);
+    prony_report_release(report);
+    prony_session_release(session);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product_of_selected_rows),
         cmocka_unit_test(test_unique_feeds_on),
+        cmocka_unit_test(test_fast_kernels_behind_a_selection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
