@@ -20,7 +20,7 @@ enum { LINE = 2048, LONGEST_REACH = 512 };
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
-    return average ? a + b : v_select(b > a, b, a);
+    return average ? a + b : v_larger(a, b);
 }
 
 /* Taps [first, last) of the window that begins at `start` lie in the input. */
@@ -32,25 +32,50 @@ static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *fi
         *last = (row->in - start + row->dilation - 1) / row->dilation;
 }
 
+/* What one vector of a window's lanes comes to, of which `lanes` are there. */
+VEC_INLINE vf window_vector(const float *window, const prn_pool_row *row, int64_t depth, int64_t height, int64_t taps,
+                            int64_t lanes, bool average, float empty)
+{
+    vf result = v_splat(empty);
+    for (int64_t z = 0; z < depth; z++) {
+        for (int64_t j = 0; j < height; j++) {
+            const float *x = window + z * row->depth_step + j * row->height_step;
+            for (int64_t t = 0; t < taps; t++, x += row->dilation * row->lanes)
+                result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
+        }
+    }
+    return result;
+}
+
+VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *row, int64_t taps, bool average,
+                           float empty)
+{
+    int64_t l = 0;
+    const bool flat = row->depth == 1;
+    if (flat && row->height == 3 && taps == 3) {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, 1, 3, 3, VEC_LANES, average, empty));
+    } else if (flat && row->height == 2 && taps == 2) {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, 1, 2, 2, VEC_LANES, average, empty));
+    } else {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, row->depth, row->height, taps, VEC_LANES, average, empty));
+    }
+    if (l < row->lanes)
+        v_store_part(y + l,
+                     window_vector(window + l, row, row->depth, row->height, taps, row->lanes - l, average, empty),
+                     row->lanes - l);
+}
+
 VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
 {
-    const int64_t lanes = row->lanes, tap_step = row->dilation * lanes;
     for (int64_t i = 0; i < row->out; i++) {
         const int64_t start = i * row->stride - row->pad;
         int64_t first, last;
         clip_taps(row, start, &first, &last);
-        const float *window = row->x + start * lanes;
-        for (int64_t l = 0; l < lanes; l += VEC_LANES) {
-            vf result = v_splat(empty);
-            for (int64_t z = 0; z < row->depth; z++) {
-                for (int64_t j = 0; j < row->height; j++) {
-                    const float *x = window + z * row->depth_step + j * row->height_step + l;
-                    for (int64_t t = first; t < last; t++)
-                        result = combined(result, v_load_part(x + t * tap_step, lanes - l, 0.0f), average);
-                }
-            }
-            v_store_part(y + i * lanes + l, result, lanes - l);
-        }
+        one_window(y + i * row->lanes, row->x + (start + first * row->dilation) * row->lanes, row, last - first,
+                   average, empty);
     }
 }
 

@@ -96,6 +96,20 @@ VEC_INLINE vf v_clamp(vf x, vf low, vf high)
     return v_select(x > high, high, x);
 }
 
+/* b where it exceeds a, otherwise a: also where either is NaN. */
+VEC_INLINE vf v_larger(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_max_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__) && !defined(__AVX2__)
+    return (vf)_mm_max_ps((__m128)b, (__m128)a);
+#else
+    return v_select(b > a, b, a);
+#endif
+}
+
 VEC_INLINE vf v_sqrt(vf x)
 {
 #if defined(__AVX512F__)
