@@ -170,7 +170,7 @@ static prony_status put_metrics(prn_text *text, const prony_comparison *c)
                        .user = &view};
     prn_text_line(text);
     prn_text_put(text, PRN_STYLE_TITLE, "Metrics");
-    prn_text_putf(text, PRN_STYLE_DIM, ", ~ is no significant difference beyond %s %%; once: measured once, not judged",
+    prn_text_putf(text, PRN_STYLE_DIM, ", ~: not significant, or within %s %%; once: measured once, not judged",
                   prn_number_fixed(noise, c->noise * 100, c->noise < 0.001 ? 3 : 1));
     prn_text_line(text);
     if (view.count) prn_text_table(text, &table);

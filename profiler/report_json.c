@@ -272,8 +272,17 @@ static void write_throughput(prn_json *j, const prony_report *r)
     prn_json_close(j, '}');
 }
 
-static void write_timeline(prn_json *j, const prony_memory_report *m)
+/* In the last measured run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
+static void write_event_time(prn_json *j, const prony_report *r, const prony_memory_event *e)
 {
+    size_t step = e->step < r->operator_count ? e->step : r->operator_count - 1;
+    if (r->operator_count == 0 || !r->operators[step].traced) return;
+    prn_json_int(j, "time_ns", e->release ? r->operators[step].trace_end_ns : r->operators[step].trace_start_ns);
+}
+
+static void write_timeline(prn_json *j, const prony_report *r)
+{
+    const prony_memory_report *m = &r->memory;
     prn_json_open(j, "timeline", '[', false);
     for (size_t i = 0; i < m->timeline_count; i++) {
         prn_json_open(j, NULL, '{', true);
@@ -293,6 +302,7 @@ static void write_timeline(prn_json *j, const prony_memory_report *m)
         prn_json_uint(j, "given_bytes", e->given_bytes);
         prn_json_uint(j, "offset_bytes", e->offset_bytes);
         prn_json_uint(j, "step", e->step);
+        write_event_time(j, r, e);
         prn_json_close(j, '}');
     }
     prn_json_close(j, ']');
@@ -321,7 +331,7 @@ static void write_memory(prn_json *j, const prony_report *r, bool detail)
         prn_json_ratio(j, "bytes_per_sample", (double)m->planned_bytes, (double)r->config.batch);
     else
         prn_json_null(j, "bytes_per_sample");
-    if (detail) write_timeline(j, m);
+    if (detail) write_timeline(j, r);
     prn_json_close(j, '}');
 }
 

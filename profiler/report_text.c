@@ -372,33 +372,31 @@ static void put_memory(prn_text *text, const prony_report *r)
     put_pairs(text, &list);
 }
 
-/* Measured, where it was; else reckoned from the cost of an event. */
-static void add_cost(pair_list *list, const prony_report *r)
-{
-    const prn_report_cost *c = &r->cost;
-    prn_number_text share, low, high;
-    if (!c->pairs) {
-        add_percent(list, "profiler overhead", r->overhead_share)->style =
-            r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-        return;
-    }
-    prn_pair *pair = add_pair(list, "profiling costs");
-    snprintf(pair->value, sizeof pair->value, "%s %% (%s..%s)", prn_number_fixed(share, c->share * 100, 2),
-             prn_number_fixed(low, c->share_ci95[0] * 100, 1), prn_number_fixed(high, c->share_ci95[1] * 100, 1));
-    pair->style = c->share_ci95[0] <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-}
-
 static void add_profiler(pair_list *list, const prony_report *r)
 {
     prn_number_text number;
     add_percent(list, "time inside operators", r->time_share)->style =
         r->time_share >= 0.97 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
-    add_cost(list, r);
+    add_percent(list, "profiler overhead", r->overhead_share)->style =
+        r->overhead_share <= 0.02 ? PRN_STYLE_GOOD : PRN_STYLE_WARN;
     snprintf(add_pair(list, "cost of one event")->value, sizeof list->items[0].value, "%s ns",
              prn_number_fixed(number, r->overhead_ns_per_event, 1));
     if (!r->dropped_events) return;
     add_count(list, "events dropped", r->dropped_events);
     list->items[list->count - 1].style = PRN_STYLE_BAD;
+}
+
+/* Measured, beside what the cost of an event lets expect. */
+static void put_cost(prn_text *text, const prn_report_cost *c)
+{
+    char line[200];
+    prn_number_text share, low, high;
+    if (!c->pairs) return;
+    snprintf(line, sizeof line,
+             "profiling costs %s %% of the latency, measured on against off in %" PRIu64 " pairs of runs (95 %%: %s..%s)",
+             prn_number_fixed(share, c->share * 100, 2), c->pairs, prn_number_fixed(low, c->share_ci95[0] * 100, 1),
+             prn_number_fixed(high, c->share_ci95[1] * 100, 1));
+    prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
 }
 
 static void put_trust(prn_text *text, const prony_report *r)
@@ -415,6 +413,7 @@ static void put_trust(prn_text *text, const prony_report *r)
     add_time_if_known(&list, "plan", r->phases.plan_ns);
     add_time_if_known(&list, "first run", r->phases.first_run_ns);
     put_pairs(text, &list);
+    put_cost(text, &r->cost);
     if (r->output_sha256) {
         char shown[80];
         prn_text_put(text, PRN_STYLE_PLAIN, "  output sha256 ");

@@ -219,6 +219,9 @@ static void sample_fill_details(prony_report *r, bool measured)
     static const prony_thread_share team[] = {{0, 1000, 1700000, 1690000, 5}, {1, 2000, 1750000, 1700000, 7}};
     r->operators[0].team = team;
     r->operators[0].team_count = 2;
+    r->operators[1].traced = true;
+    r->operators[1].trace_start_ns = 1800000;
+    r->operators[1].trace_end_ns = 1801000;
 }
 
 /* measured false: what `inspect` makes. The caller releases r->pool. */
