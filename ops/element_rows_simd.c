@@ -52,8 +52,10 @@
     }                                                                                                                  \
     static void op##_##name(void *to_, const void *a_, const void *b_, int64_t n, int64_t a_step, int64_t b_step)      \
     {                                                                                                                  \
-        result *to = to_;                                                                                              \
-        const type_ *a = a_, *b = b_;                                                                                  \
+        typedef type_ __attribute__((may_alias)) element;                                                              \
+        typedef result __attribute__((may_alias)) outcome;                                                             \
+        outcome *to = to_;                                                                                             \
+        const element *a = a_, *b = b_;                                                                                \
         if (a_step && b_step) {                                                                                        \
             INDEPENDENT                                                                                                \
             for (int64_t i = 0; i < n; i++) to[i] = op##_one_##name(a[i], b[i]);                                       \
@@ -146,11 +148,11 @@ ORDERED(TEST, less_or_equal, x <= y)
     static void pick_##bits(void *to_, const uint8_t *c, const void *x_, const void *y_, int64_t n, int64_t c_step,    \
                             int64_t x_step, int64_t y_step)                                                            \
     {                                                                                                                  \
-        typedef type pick_type;                                                                                        \
-        type *to = to_;                                                                                                \
-        const type *x = x_, *y = y_;                                                                                   \
+        typedef type __attribute__((may_alias)) pick_type;                                                             \
+        pick_type *to = to_;                                                                                           \
+        const pick_type *x = x_, *y = y_;                                                                              \
         if (c_step == 0) {                                                                                             \
-            const type *from = *c ? x : y;                                                                             \
+            const pick_type *from = *c ? x : y;                                                                        \
             const int64_t step = *c ? x_step : y_step;                                                                 \
             const type first = *from;                                                                                  \
             if (step && from != to) memcpy(to, from, (size_t)n * sizeof *to);                                          \

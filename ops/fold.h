@@ -5,8 +5,7 @@
 #ifndef PRN_OPS_FOLD_H
 #define PRN_OPS_FOLD_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "prony.h"
 
 typedef enum prn_fold {
     PRN_FOLD_ADD,
@@ -22,6 +21,8 @@ typedef struct prn_fold_table {
     /* `start` combined with f(x[0]), …, f(x[n - 1]), f the absolute value or the square where the fold says so */
     double (*row_f64[PRN_FOLD_COUNT])(double start, const double *x, int64_t n);
     int64_t (*row_i64[PRN_FOLD_COUNT])(int64_t start, const int64_t *x, int64_t n);
+    /* *sum combined with x[0], …, x[n - 1], all of an integer type: additions, products, extremes; NULL for others */
+    void (*row_narrow[PRN_FOLD_COUNT][PRONY_DTYPE_COUNT])(void *sum, const void *x, int64_t n);
     /* sum[i] = sum[i] combined with f(x[i]) */
     void (*columns_f64[PRN_FOLD_COUNT])(double *sum, const double *x, int64_t n);
     void (*columns_i64[PRN_FOLD_COUNT])(int64_t *sum, const int64_t *x, int64_t n);

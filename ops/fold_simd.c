@@ -59,6 +59,33 @@ enum { LANES = 16, FIND_LANES = 32 };
 FOLDS_F64(DEFINE_FOLD)
 FOLDS_I64(DEFINE_FOLD)
 
+/* Integers may be folded in any order. */
+#define NARROW_UNSIGNED(X)                                                                                             \
+    X(UINT8, u8, uint8_t, uint32_t)                                                                                    \
+    X(UINT16, u16, uint16_t, uint32_t)                                                                                 \
+    X(UINT32, u32, uint32_t, uint32_t)                                                                                 \
+    X(UINT64, u64, uint64_t, uint64_t)
+#define NARROW_SIGNED(X)                                                                                               \
+    X(INT8, i8, int8_t, uint32_t)                                                                                      \
+    X(INT16, i16, int16_t, uint32_t) X(INT32, i32, int32_t, uint32_t) X(INT64, i64, int64_t, uint64_t)
+#define DEFINE_NARROW(op, name, type, expression)                                                                      \
+    static void narrow_##op##_##name(void *sum, const void *data, int64_t n)                                           \
+    {                                                                                                                  \
+        const type *x = data;                                                                                          \
+        type a = *(type *)sum;                                                                                         \
+        for (int64_t i = 0; i < n; i++) a = expression;                                                                \
+        *(type *)sum = a;                                                                                              \
+    }
+#define DEFINE_EXTREMES(DTYPE, name, type, wide)                                                                       \
+    DEFINE_NARROW(max, name, type, a > x[i] ? a : x[i])                                                                \
+    DEFINE_NARROW(min, name, type, a < x[i] ? a : x[i])
+#define DEFINE_WRAPPING(DTYPE, name, type, wide)                                                                       \
+    DEFINE_NARROW(add, name, type, (type)((wide)a + (wide)x[i]))                                                       \
+    DEFINE_NARROW(mul, name, type, (type)((wide)a * (wide)x[i]))
+NARROW_UNSIGNED(DEFINE_EXTREMES)
+NARROW_SIGNED(DEFINE_EXTREMES)
+NARROW_UNSIGNED(DEFINE_WRAPPING)
+
 #define AHEAD(type, condition)                                                                                         \
     for (int64_t i = 0; i < n; i++) {                                                                                  \
         const type a = data[i], b = best[i];                                                                           \
@@ -117,6 +144,18 @@ const prn_fold_table JOIN(prn_fold_, PRN_SIMD) = {
 #define COLUMNS_ENTRY(FOLD, name, type, start, term, combined) [PRN_FOLD_##FOLD] = columns_##name##_##type,
     .row_f64 = {FOLDS_F64(ROW_ENTRY)},
     .row_i64 = {FOLDS_I64(ROW_ENTRY)},
+#define MAX_ENTRY(DTYPE, name, type, wide) [PRONY_##DTYPE] = narrow_max_##name,
+#define MIN_ENTRY(DTYPE, name, type, wide) [PRONY_##DTYPE] = narrow_min_##name,
+#define WRAPPING(op)                                                                                                   \
+    {                                                                                                                  \
+        [PRONY_UINT8] = narrow_##op##_u8, [PRONY_INT8] = narrow_##op##_u8, [PRONY_UINT16] = narrow_##op##_u16,         \
+        [PRONY_INT16] = narrow_##op##_u16, [PRONY_UINT32] = narrow_##op##_u32, [PRONY_INT32] = narrow_##op##_u32,      \
+        [PRONY_UINT64] = narrow_##op##_u64, [PRONY_INT64] = narrow_##op##_u64                                          \
+    }
+    .row_narrow = {[PRN_FOLD_ADD] = WRAPPING(add),
+                   [PRN_FOLD_MUL] = WRAPPING(mul),
+                   [PRN_FOLD_MAX] = {NARROW_UNSIGNED(MAX_ENTRY) NARROW_SIGNED(MAX_ENTRY)},
+                   [PRN_FOLD_MIN] = {NARROW_UNSIGNED(MIN_ENTRY) NARROW_SIGNED(MIN_ENTRY)}},
     .columns_f64 = {FOLDS_F64(COLUMNS_ENTRY)},
     .columns_i64 = {FOLDS_I64(COLUMNS_ENTRY)},
     .ahead_f64 = ahead_f64,

@@ -24,33 +24,35 @@ typedef struct block_work {
     const void *argument;
 } block_work;
 
-#define MOVE_ELEMENTS(type)                                                                                            \
-    do {                                                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            memcpy(to + i * (int64_t)sizeof(type), work->from + places[i] * work->unit, sizeof(type));                 \
-        }                                                                                                              \
-    } while (0)
+#define DEFINE_MOVE(type)                                                                                              \
+    static void move_##type(const block_work *work, void *to_, const int64_t *places, int64_t n)                       \
+    {                                                                                                                  \
+        typedef type __attribute__((may_alias)) element;                                                               \
+        element *to = to_;                                                                                             \
+        const element *from = (const element *)(const void *)work->from;                                               \
+        for (int64_t i = 0; i < n; i++) to[i] = from[places[i]];                                                       \
+    }
+DEFINE_MOVE(uint8_t)
+DEFINE_MOVE(uint16_t)
+DEFINE_MOVE(uint32_t)
+DEFINE_MOVE(uint64_t)
 
+/* Places count elements where a block is one element. */
 static void move_block(const block_work *work, char *to, const int64_t *places, int64_t n)
 {
-    switch (work->bytes) {
-    case 1:
-        MOVE_ELEMENTS(uint8_t);
-        break;
-    case 2:
-        MOVE_ELEMENTS(uint16_t);
-        break;
-    case 4:
-        MOVE_ELEMENTS(uint32_t);
-        break;
-    case 8:
-        MOVE_ELEMENTS(uint64_t);
-        break;
-    default:
+    const bool elements = work->bytes == work->unit;
+    if (elements && work->bytes == 1) {
+        move_uint8_t(work, to, places, n);
+    } else if (elements && work->bytes == 2) {
+        move_uint16_t(work, to, places, n);
+    } else if (elements && work->bytes == 4) {
+        move_uint32_t(work, to, places, n);
+    } else if (elements && work->bytes == 8) {
+        move_uint64_t(work, to, places, n);
+    } else {
         for (int64_t i = 0; i < n; i++) {
             memcpy(to + i * work->bytes, work->from + places[i] * work->unit, (size_t)work->bytes);
         }
-        break;
     }
 }
 

@@ -148,20 +148,27 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
     return elements;
 }
 
-/* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, `step` that of the axis.
- */
+/* Neighbours along the last axis: `base` is the place of the first but for the indexed axis, whose step is `step`; the
+ * others follow `next` apart. */
+#define PLACES(first)                                                                                                  \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+        const int64_t given = index[i], at = given + (given >> 63 & extent);                                           \
+        const bool wrong = (uint64_t)at >= (uint64_t)extent;                                                           \
+        const int64_t kept = wrong ? 0 : at;                                                                           \
+        outside |= wrong;                                                                                              \
+        places[i] = first;                                                                                             \
+    }
 #define DEFINE_ROW_PLACES(type)                                                                                        \
     static bool row_places_##type(const type *index, int64_t n, int64_t extent, int64_t base, int64_t step,            \
                                   int64_t next, int64_t *places)                                                       \
     {                                                                                                                  \
-        uint64_t outside = 0;                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const int64_t given = index[i], at = given + (given < 0 ? extent : 0);                                     \
-            const int64_t wrong = (at < 0) | (at >= extent);                                                           \
-            outside |= (uint64_t)wrong;                                                                                \
-            places[i] = base + i * next + (wrong ? 0 : at) * step;                                                     \
+        bool outside = false;                                                                                          \
+        if (step == 1 && next == 0) {                                                                                  \
+            PLACES(base + kept)                                                                                        \
+        } else {                                                                                                       \
+            PLACES(base + i * next + kept * step)                                                                      \
         }                                                                                                              \
-        return outside == 0;                                                                                           \
+        return !outside;                                                                                               \
     }
 DEFINE_ROW_PLACES(int64_t)
 DEFINE_ROW_PLACES(int32_t)

@@ -80,33 +80,20 @@ static bool stays_narrow(const prn_reduction *reduction, prn_row_op *op)
            (kind == MAX || kind == MIN || kind == PROD || kind == SUM);
 }
 
-/* A row is folded upon itself: blocks of it, then halves of a block, and the rest in 64 bits. */
-static void output_narrow(const job *job, int64_t output, prn_row_op op, prn_fold fold)
+/* The sum begins with the first element. */
+static void output_narrow(const job *job, int64_t output, prn_fold fold)
 {
-    enum { REST = 16 };
     const prony_value *x = job->reduction->x, *y = job->reduction->y;
     const prony_dtype dtype = x->dtype;
-    int64_t sum[PRN_BLOCK], rest[REST], width = job->row < PRN_BLOCK ? job->row : PRN_BLOCK;
+    const size_t width = prony_dtype_bytes(dtype, 1);
+    char *sum = (char *)y->data + (size_t)output * width;
     prn_cursor cursor;
     start(&cursor, job, output);
-    memcpy(sum, prn_block_at(x->data, dtype, cursor.offset * job->row), prony_dtype_bytes(dtype, width));
     for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
-        for (int64_t i = c == 0 ? width : 0; i < job->row; i += width) {
-            const int64_t n = job->row - i < width ? job->row - i : width;
-            prn_element_row(op, dtype, sum, sum, prn_block_at(x->data, dtype, cursor.offset * job->row + i), n, 1, 1);
-        }
+        const char *row = (const char *)x->data + (size_t)(cursor.offset * job->row) * width;
+        if (c == 0) memcpy(sum, row, width);
+        job->folds->row_narrow[fold][dtype](sum, c == 0 ? row + width : row, job->row - (c == 0));
     }
-    while (width > REST) {
-        const int64_t half = width / 2;
-        prn_element_row(op, dtype, sum, sum, prn_block_at(sum, dtype, width - half), half, 1, 1);
-        width -= half;
-    }
-    prn_load_i64(rest, sum, dtype, 0, width);
-    for (int64_t i = 0; i < width && dtype == PRONY_UINT64; i++)
-        rest[i] ^= op == PRN_ROW_MAX || op == PRN_ROW_MIN ? INT64_MIN : 0;
-    rest[0] = job->folds->row_i64[fold](rest[0], rest + 1, width - 1);
-    if (dtype == PRONY_UINT64 && (op == PRN_ROW_MAX || op == PRN_ROW_MIN)) rest[0] ^= INT64_MIN;
-    prn_store_i64(y->data, dtype, output, rest, 1);
 }
 
 static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t n, prn_row_op op)
@@ -411,7 +398,7 @@ static void run_items(void *argument, int64_t begin, int64_t end)
     const bool narrow = stays_narrow(reduction, &op);
     for (int64_t item = begin; item < end; item++) {
         if (job->strips == 0 && narrow) {
-            output_narrow(job, item, op, fold_of(reduction->kind));
+            output_narrow(job, item, fold_of(reduction->kind));
             continue;
         }
         if (job->strips == 0) {

@@ -371,6 +371,35 @@ static void folds_agree(void **state)
     }
 }
 
+static void narrow_folds_agree(void **state)
+{
+    (void)state;
+    static const prn_row_op ops[PRN_FOLD_COUNT] = {[PRN_FOLD_ADD] = PRN_ROW_ADD,
+                                                   [PRN_FOLD_MUL] = PRN_ROW_MUL,
+                                                   [PRN_FOLD_MAX] = PRN_ROW_MAX,
+                                                   [PRN_FOLD_MIN] = PRN_ROW_MIN};
+    static uint64_t x[ROW];
+    TABLES(prn_fold, prn_fold_table)
+    for (int d = 0; d < PRONY_DTYPE_COUNT; d++) {
+        const prony_dtype dtype = (prony_dtype)d;
+        if (!prn_dtype_is_number(dtype) || is_real(dtype) || dtype == PRONY_BOOL) continue;
+        fill(x, dtype, ROW, false);
+        for (int f = PRN_FOLD_ADD; f <= PRN_FOLD_MIN; f++) {
+            for (int k = 0; k < table_count; k++) {
+                for (int n = 1; n <= ROW; n++) {
+                    uint64_t got = x[0], want = x[0];
+                    tables[k]->row_narrow[f][dtype](&got, prn_block_at(x, dtype, 1), n - 1);
+                    for (int i = 1; i < n; i++) {
+                        const __int128 a = whole_at(dtype, &want, 0), b = whole_at(dtype, x, i);
+                        prn_put_i64(&want, dtype, 0, (int64_t)whole_row(ops[f], a, b, 64));
+                    }
+                    assert_memory_equal(&got, &want, prony_dtype_bytes(dtype, 1));
+                }
+            }
+        }
+    }
+}
+
 /* Of equals the first counts, or the last; NaN is ahead of everything. */
 static void extremes_are_found(void **state)
 {
@@ -416,8 +445,9 @@ static void extremes_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversions_agree), cmocka_unit_test(rows_agree),  cmocka_unit_test(half_rows_agree),
-        cmocka_unit_test(picks_agree),       cmocka_unit_test(folds_agree), cmocka_unit_test(extremes_are_found),
+        cmocka_unit_test(conversions_agree),  cmocka_unit_test(rows_agree),  cmocka_unit_test(half_rows_agree),
+        cmocka_unit_test(picks_agree),        cmocka_unit_test(folds_agree), cmocka_unit_test(extremes_are_found),
+        cmocka_unit_test(narrow_folds_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
