@@ -104,6 +104,23 @@ static void put_roofs(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 
+/* What is measured beside other load is no roof. */
+static void put_above(prn_text *text, const prony_report *r)
+{
+    size_t above = 0;
+    for (size_t o = 0; o < r->operator_count; o++) {
+        double share = 0;
+        above += prony_report_bound(r, o, &share) != PRONY_BOUND_UNKNOWN && share > 1.05;
+    }
+    if (!above) return;
+    char line[160];
+    snprintf(line, sizeof line,
+             "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --fresh' measures it "
+             "again",
+             above, above == 1 ? " is" : "s are");
+    prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
+}
+
 prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *error)
 {
     if (!prn_report_stamped(r) || r->operator_count == 0) return PRONY_OK;
@@ -125,6 +142,7 @@ prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *e
                        .cell = roof_cell,
                        .user = &view};
     prn_text_table(text, &table);
+    put_above(text, r);
     prony_rows_release(rows);
     return PRONY_OK;
 }

@@ -156,6 +156,25 @@ static void test_what_is_said(void **state)
 }
 
 /* Stamps were off: latency without a time for any row. */
+/* The sample's operators reach more than its roof, as they do where it was measured beside other load. */
+static void test_roof_exceeded(void **state)
+{
+    (void)state;
+    static const prn_roof_compute high = {"fp32", 2, 1e15};
+    static const prn_roof_memory fast = {"DRAM", 2, 1e15};
+    prony_report r;
+    sink s = {0};
+    sample_report(&r, true);
+    assert_non_null(strstr(write_text(&r, NULL, &s), "above the roof"));
+    r.roof.compute = &high;
+    r.roof.memory = &fast;
+    const char *text = write_text(&r, NULL, &s);
+    assert_non_null(strstr(text, "roofs at"));
+    assert_null(strstr(text, "above the roof"));
+    prn_free(s.text);
+    prn_pool_release(&r.pool);
+}
+
 static void test_latency_alone(void **state)
 {
     (void)state;
@@ -379,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_default_is_80),
         cmocka_unit_test(test_large_figures_and_long_names),
         cmocka_unit_test(test_what_is_said),
+        cmocka_unit_test(test_roof_exceeded),
         cmocka_unit_test(test_latency_alone),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_sorting),
