@@ -103,7 +103,9 @@ bool want_color(const options *o);
 bool want_progress(const options *o);
 /* Progress callback of prony_profile_options; user is the options. */
 void show_progress(void *user, int64_t runs, double seconds, double relative_error);
-void clear_progress(const options *o);
+/* A line of progress that replaces the one before; blanks it out, if there is one. */
+void show_progress_text(const char *text);
+void clear_progress(void);
 prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);

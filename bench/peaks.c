@@ -103,9 +103,9 @@ static int measure(const options *o, prony_machine **machine)
     prony_machine_options m = PRONY_MACHINE_OPTIONS_INIT;
     m.threads = o->intra_op;
     m.seconds = o->seconds;
-    if (want_progress(o)) fputs("measuring…", stderr);
+    if (want_progress(o)) show_progress_text("measuring ...");
     prony_status status = prony_machine_measure(machine, &m, &error);
-    clear_progress(o);
+    clear_progress();
     if (status != PRONY_OK) return report_error(o, &error);
     if (prony_machine_save(*machine, &error) == PRONY_OK) return EXIT_DONE;
     return report_error(o, &error);

@@ -105,7 +105,7 @@ static int profile_digits(const options *o)
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) {
-        clear_progress(o);
+        clear_progress();
         printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
                100 * accuracy);
     }

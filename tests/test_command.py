@@ -100,7 +100,8 @@ class Shapes(CommandTest):
     def test_named_dimensions(self):
         two = self.two_inputs()
         self.assertEqual(self.shape(two, "--dim", "N=5"), [5, 3])
-        self.refuse(FAILED, ["'M'"], "run", two, "--dim", "M=5")
+        self.refuse(FAILED, ["'M'", "the model has 'N'"], "run", two, "--dim", "M=5")
+        self.refuse(FAILED, ["'M'", "the model has none"], "inspect", self.branches, "--dim", "M=5")
         self.refuse(FAILED, ["'N'", "5", "6"], "run", two, "--dim", "N=5", "-b", "6")
         self.refuse(FAILED, ["'N'", "5", "6"], "run", two, "--dim", "N=5", "--dim", "N=6")
 
