@@ -205,9 +205,13 @@ void show_progress_text(const char *text)
 
 void show_progress(void *user, int64_t runs, double seconds, double relative_error)
 {
+    const options *o = user;
     char text[128];
-    (void)user;
-    snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds, relative_error * 100);
+    if (o->runs > 0)
+        snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else
+        snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
+                 relative_error * 100);
     show_progress_text(text);
 }
 
