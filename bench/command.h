@@ -68,6 +68,9 @@ void options_free(options *o);
 
 /* Text that may come from a model file: control characters, with which it could steer a terminal, become '?'. */
 void put_text(FILE *to, const char *text);
+/* A line on stdout, which stands at `column` already; broken at blanks and behind commas where the terminal ends, and further
+ * lines begin at `indent`. */
+void put_wrapped(const char *text, int column, int indent);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));

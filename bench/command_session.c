@@ -16,6 +16,26 @@ void put_text(FILE *to, const char *text)
     }
 }
 
+void put_wrapped(const char *text, int column, int indent)
+{
+    int width = terminal_width();
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " ,");
+        length += text[length] == ',';
+        if (!first && column + 1 + (int)length > width) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)length, text);
+        column += (int)length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
 int fail(const options *o, const char *format, ...)
 {
     char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
