@@ -192,7 +192,12 @@ int prn_machine_auto_threads(int inter_op)
         cores = count_cores(&mask);
         if (cores == 0) cores = prn_cpu_mask_count(&mask);
     }
-    double usable = cores > 0 ? cores : 1, quota = quota_cpus();
+    return prn_machine_threads_of(cores, quota_cpus(), inter_op);
+}
+
+int prn_machine_threads_of(int cores, double quota, int inter_op)
+{
+    double usable = cores > 0 ? cores : 1;
     if (quota > 0 && quota < usable) usable = quota;
     double each = floor(usable / (inter_op > 1 ? inter_op : 1));
     return each < 1 ? 1 : (int)each;
