@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160, SHOWN_BYTES = 32 };
+enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160 };
 
 typedef struct configuration {
     int64_t batch; /* 0: the model's own */
@@ -24,7 +24,6 @@ typedef struct matrix {
     prony_session **sessions;
     prony_report **reports;
     size_t count;
-    prony_metrics *metrics; /* once measured */
 } matrix;
 
 static size_t at_least_one(size_t count)
@@ -204,22 +203,6 @@ static void print_counts(const options *o, const matrix *m)
     putchar('\n');
 }
 
-static void print_verdict(const options *o, const matrix *m, bool throughput)
-{
-    char text[LABEL_BYTES], figure[SHOWN_BYTES];
-    size_t winner = best(m, throughput);
-    const configuration *c = &m->rows[winner];
-    if (throughput)
-        shown(m, "throughput", c->samples_per_second, figure);
-    else
-        shown(m, "latency", (double)c->latency->median_ns, figure);
-    printf("%s  %s: %s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure);
-    for (size_t i = 0; i < m->count; i++)
-        if (i != winner && tied(c, &m->rows[i], throughput))
-            printf("  not told apart from %s\n", label(o, &m->rows[i], text));
-}
-
-/* A column for what differs alone; 80 columns are enough for the others. */
 static void print_table(const options *o, const matrix *m)
 {
     bool precisions = o->precision_count > 1;
@@ -230,7 +213,7 @@ static void print_table(const options *o, const matrix *m)
     for (size_t i = 0; i < m->count; i++) {
         const configuration *c = &m->rows[i];
         const prony_time_stats *t = c->latency;
-        char batch[24] = "-", threads[24] = "auto", text[5][SHOWN_BYTES];
+        char batch[24] = "-", threads[24] = "auto";
         if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
         if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
         if (precisions) printf("%-5s ", c->precision);
@@ -317,7 +300,6 @@ int command_bench_matrix(const options *o)
         prony_report_release(m.reports[i]);
         prony_session_release(m.sessions[i]);
     }
-    prony_metrics_release(m.metrics);
     prony_model_release(model);
     free(m.rows);
     free(m.sessions);

@@ -18,7 +18,7 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     int code = phases_begin(&around, o, model, &p);
     if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
         code = report_error(o, &error);
-    clear_progress(o);
+    clear_progress();
     if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
         phases_print(&around);
         putchar('\n');

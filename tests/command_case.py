@@ -18,6 +18,7 @@ DONE, FAILED, USAGE, VERDICT = 0, 1, 2, 3
 def run(*arguments, environment=None):
     """Exit status, stdout and stderr; neither stream is a terminal. A crash fails the test at once."""
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "TERM")}
+    env["XDG_CACHE_HOME"] = "/nonexistent"  # no roofs that somebody measured here
     env.update(environment or {})
     for sanitizer in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):  # whose findings must not pass for a status of the command's own
         env[sanitizer] = env.get(sanitizer, "") + ":exitcode=99"
