@@ -132,8 +132,7 @@ static void test_resize(void **state)
 static void test_linear(void **state)
 {
     (void)state;
-    const count_row row = {"Gemm", 13, "", "1,8 !8,32 !32", {0}};
-    model_builder *m = one_node(&row);
+    model_builder *m = one_node("Gemm", 13, "", "1,8 !8,32 !32");
     prony_report *report = inspect_built(m);
     assert_int_equal(prony_report_set_count(report, "moduleprofiler", NULL), PRONY_OK);
     assert_int_equal(prony_report_totals(report)->count, 512);
@@ -207,7 +206,7 @@ static void test_resnet18_cifar(void **state)
     zero_weight(r.m, "fc.b", "100");
     mb_node(r.m, "Gemm", "flat fc.w fc.b", "y", "");
     mb_output(r.m, "y", PRONY_FLOAT32, "1,100");
-    prony_report *report = inspect(r.m);
+    prony_report *report = inspect_built(r.m);
     const prony_totals *totals = prony_report_totals(report);
     assert_int_equal(totals->cost.parameters, 11220132);
     assert_int_equal((totals->cost.macs + 50000) / 100000, 5555);
@@ -365,8 +364,7 @@ static void test_presets(void **state)
         for (size_t r = 0; r < preset->rule_count; r++)
             assert_true(*preset->rules[r].operators && *preset->rules[r].formula);
     }
-    const count_row row = {"Relu", 14, "", "2,3,4", {0}};
-    model_builder *m = one_node(&row);
+    model_builder *m = one_node("Relu", 14, "", "2,3,4");
     prony_report *report = inspect_built(m);
     prony_error error = {0};
     assert_int_equal(prony_report_set_count(report, "onnx-tool", &error), PRONY_OK);
