@@ -8,7 +8,7 @@ typedef struct prn_cache_level {
     int level;
     char type[16]; /* "data", "instruction", "unified" */
     uint64_t bytes;
-    int shared_by; /* logical processors */
+    int shared_by; /* logical processors; 0: not known */
 } prn_cache_level;
 
 typedef struct prn_machine {
