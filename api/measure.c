@@ -228,8 +228,8 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
         clock->next_check = all->runs + all->runs / 8 + 1;
         if (clock->known <= 0.01 && seconds > 0.1) reason = "median known to 1 %";
     }
-    if (!reason && options->runs <= 0 && seconds > all->max_seconds * (double)count && all->runs >= MIN_RUNS)
-        reason = "time is up";
+    bool limited = options->runs <= 0 || options->max_seconds > 0;
+    if (!reason && limited && seconds > all->max_seconds * (double)count && all->runs >= MIN_RUNS) reason = "time is up";
     if (options->progress && now - clock->reported_ns > 100000000) {
         options->progress(options->progress_user, (int64_t)all->runs, seconds, clock->known);
         clock->reported_ns = now;
@@ -243,8 +243,9 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
+    const prony_profile_options *options = all->options;
     for (size_t i = 0; i < count; i++)
-        PRN_TRY(grow(&all[i], all->options->runs > 0 ? (size_t)all->options->runs : 256, error));
+        PRN_TRY(grow(&all[i], options->runs > 0 && options->max_seconds <= 0 ? (size_t)options->runs : 256, error));
     prn_usage_read(&before);
     if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
     while (!reason) {

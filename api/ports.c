@@ -122,21 +122,34 @@ prony_status prn_port_shape(prony_shape *out, const prony_port *port, const pron
     return PRONY_OK;
 }
 
-static bool has_symbol(const prn_model_file *file, const char *name)
+/* The free dimension called `name`; without one, `names` lists those that there are. */
+static bool has_symbol(const prn_model_file *file, const char *name, char *names, size_t size)
 {
-    for (size_t i = 0; i < file->graph.input_count; i++)
-        for (int d = 0; d < file->graph.inputs[i].shape.rank; d++)
-            if (file->graph.inputs[i].dim_names[d] && strcmp(file->graph.inputs[i].dim_names[d], name) == 0) return true;
+    size_t used = 0;
+    snprintf(names, size, "none");
+    for (size_t i = 0; i < file->graph.input_count; i++) {
+        const prony_port *port = &file->graph.inputs[i];
+        for (int d = 0; d < port->shape.rank; d++) {
+            const char *symbol = port->shape.dim[d] < 0 ? port->dim_names[d] : NULL;
+            if (!symbol || !*symbol) continue;
+            if (strcmp(symbol, name) == 0) return true;
+            char quoted[160];
+            snprintf(quoted, sizeof quoted, "'%.150s'", symbol);
+            if (used < size && !(used && strstr(names, quoted)))
+                used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", quoted);
+        }
+    }
     return false;
 }
 
 prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
                                      prony_error *error)
 {
+    char names[512];
     for (size_t i = 0; i < options->dim_count; i++) {
-        if (!has_symbol(file, options->dims[i].name))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'", file->name,
-                            options->dims[i].name);
+        if (!has_symbol(file, options->dims[i].name, names, sizeof names))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
+                            file->name, options->dims[i].name, names);
         if (options->dims[i].value < 0)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", options->dims[i].name,
                             (long long)options->dims[i].value);

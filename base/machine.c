@@ -123,6 +123,28 @@ static void read_caches(prn_machine *machine, int cpu)
     }
 }
 
+/* What the C library knows from the processor itself, where /sys is not there (a bare chroot, some containers). It has no
+ * third level that can be trusted: AMD's is that of a whole package there. */
+static void ask_for_caches(prn_machine *machine)
+{
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    static const struct {
+        int level, name;
+        const char *type;
+    } rows[] = {{1, _SC_LEVEL1_DCACHE_SIZE, "data"},
+                {1, _SC_LEVEL1_ICACHE_SIZE, "instruction"},
+                {2, _SC_LEVEL2_CACHE_SIZE, "unified"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        long bytes = sysconf(rows[i].name);
+        prn_cache_level *cache = &machine->caches[machine->cache_count];
+        if (bytes <= 0) continue;
+        *cache = (prn_cache_level){.level = rows[i].level, .bytes = (uint64_t)bytes};
+        copy_text(cache->type, sizeof cache->type, rows[i].type);
+        machine->cache_count++;
+    }
+#endif
+}
+
 static void read_names(prn_machine *machine)
 {
     struct utsname names;
@@ -159,6 +181,7 @@ void prn_machine_read(prn_machine *machine)
     snprintf(path, sizeof path, CPU_FOLDER "/cpu%d/cpufreq/scaling_governor", first);
     prn_text_read(path, machine->governor, sizeof machine->governor);
     read_caches(machine, first);
+    if (!machine->cache_count) ask_for_caches(machine);
 }
 
 int prn_machine_auto_threads(int inter_op)
@@ -169,7 +192,12 @@ int prn_machine_auto_threads(int inter_op)
         cores = count_cores(&mask);
         if (cores == 0) cores = prn_cpu_mask_count(&mask);
     }
-    double usable = cores > 0 ? cores : 1, quota = quota_cpus();
+    return prn_machine_threads_of(cores, quota_cpus(), inter_op);
+}
+
+int prn_machine_threads_of(int cores, double quota, int inter_op)
+{
+    double usable = cores > 0 ? cores : 1;
     if (quota > 0 && quota < usable) usable = quota;
     double each = floor(usable / (inter_op > 1 ? inter_op : 1));
     return each < 1 ? 1 : (int)each;

@@ -8,7 +8,7 @@ typedef struct prn_cache_level {
     int level;
     char type[16]; /* "data", "instruction", "unified" */
     uint64_t bytes;
-    int shared_by; /* logical processors */
+    int shared_by; /* logical processors; 0: not known */
 } prn_cache_level;
 
 typedef struct prn_machine {
@@ -27,6 +27,8 @@ void prn_machine_read(prn_machine *machine);
 
 /* -x auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter_op)). */
 int prn_machine_auto_threads(int inter_op);
+/* The same of given figures; quota 0: none. */
+int prn_machine_threads_of(int cores, double quota, int inter_op);
 
 /* "0-3,8" to a mask for the calling thread (and the teams it creates later). */
 PRN_MUST_USE prony_status prn_affinity_set(const char *list, prony_error *error);

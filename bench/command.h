@@ -68,6 +68,9 @@ void options_free(options *o);
 
 /* Text that may come from a model file: control characters, with which it could steer a terminal, become '?'. */
 void put_text(FILE *to, const char *text);
+/* A line on stdout, which stands at `column` already; broken at blanks and behind commas where the terminal ends, and further
+ * lines begin at `indent`. */
+void put_wrapped(const char *text, int column, int indent);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -103,7 +106,9 @@ bool want_color(const options *o);
 bool want_progress(const options *o);
 /* Progress callback of prony_profile_options; user is the options. */
 void show_progress(void *user, int64_t runs, double seconds, double relative_error);
-void clear_progress(const options *o);
+/* A line of progress that replaces the one before; blanks it out, if there is one. */
+void show_progress_text(const char *text);
+void clear_progress(void);
 prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);

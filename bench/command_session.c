@@ -16,6 +16,26 @@ void put_text(FILE *to, const char *text)
     }
 }
 
+void put_wrapped(const char *text, int column, int indent)
+{
+    int width = terminal_width();
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " ,");
+        length += text[length] == ',';
+        if (!first && column + 1 + (int)length > width) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)length, text);
+        column += (int)length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
 int fail(const options *o, const char *format, ...)
 {
     char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
@@ -31,7 +51,7 @@ int fail(const options *o, const char *format, ...)
 
 int report_error(const options *o, const prony_error *error)
 {
-    clear_progress(o);
+    clear_progress();
     return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
 }
 
@@ -192,16 +212,33 @@ bool want_progress(const options *o)
     return !o->quiet && !o->no_progress && isatty(STDERR_FILENO);
 }
 
-void show_progress(void *user, int64_t runs, double seconds, double relative_error)
+/* Columns of stderr's last line that hold progress. */
+static int progress_columns;
+
+void show_progress_text(const char *text)
 {
-    (void)user;
-    fprintf(stderr, "\r%lld runs, %.1f s, median known to %.1f %% ", (long long)runs, seconds, relative_error * 100);
+    int columns = (int)strlen(text);
+    fprintf(stderr, "\r%-*s", progress_columns, text);
     fflush(stderr);
+    if (columns > progress_columns) progress_columns = columns;
 }
 
-void clear_progress(const options *o)
+void show_progress(void *user, int64_t runs, double seconds, double relative_error)
 {
-    if (want_progress(o)) fputs("\r\033[K", stderr);
+    const options *o = user;
+    char text[128];
+    if (o->runs > 0)
+        snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else
+        snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
+                 relative_error * 100);
+    show_progress_text(text);
+}
+
+void clear_progress(void)
+{
+    if (progress_columns) fprintf(stderr, "\r%*s\r", progress_columns, "");
+    progress_columns = 0;
 }
 
 /* ---- reports and outputs ---- */
@@ -238,7 +275,7 @@ int write_report(const options *o, prony_report *report)
     prony_error error = {0};
     prony_write_options w = write_options(o);
     bool json_stdout = o->json && strcmp(o->json, "-") == 0;
-    clear_progress(o);
+    clear_progress();
     prony_status status = PRONY_OK;
     if (apply_count(o, report) != EXIT_DONE) return EXIT_FAILED;
     if (status == PRONY_OK && !stdout_taken(o) && !o->quiet)

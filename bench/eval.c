@@ -44,7 +44,7 @@ int command_eval(const options *o)
     options shown = *o;
     if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
     prony_status status = evaluate(o, &report, &model, &session, &data, &error);
-    clear_progress(o);
+    clear_progress();
     int code = status == PRONY_OK ? write_report(&shown, report) : report_error(o, &error);
     code = check_after_report(o, report, code);
     prony_report_release(report);

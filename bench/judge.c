@@ -55,7 +55,7 @@ int targets_measure(const options *o, target *const *targets, size_t count)
         if (!targets[i]->report) sessions[measured++] = targets[i]->session;
     if (measured && prony_sessions_profile(reports, sessions, measured, &p, &error) != PRONY_OK)
         code = report_error(o, &error);
-    clear_progress(o);
+    clear_progress();
     for (size_t i = 0, next = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) targets[i]->report = reports[next++];
     free(sessions);

@@ -1,7 +1,9 @@
 /* Entry point: picks the subcommand. */
 #include "bench/command.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static int dispatch(const options *o)
 {
@@ -18,10 +20,19 @@ static int dispatch(const options *o)
     return EXIT_USAGE;
 }
 
+/* A stream that the caller closed would lend its number to the next file that is opened, and messages would go there. The
+ * wrong direction keeps reads and writes failing. */
+static void occupy_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
     options o;
     bool stop;
+    occupy_closed_streams();
     int status = options_parse(&o, argc, argv, &stop);
     if (!stop) status = dispatch(&o);
     options_free(&o);

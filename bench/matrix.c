@@ -273,7 +273,7 @@ static int show(const options *o, const matrix *m)
     char text[LABEL_BYTES];
     json_file json;
     bool table = !o->quiet && !stdout_taken(o);
-    clear_progress(o);
+    clear_progress();
     if (table) print_table(o, m);
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;

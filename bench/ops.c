@@ -6,10 +6,17 @@
 
 static void print_text(const prony_operator_info *op)
 {
-    printf("%-10s %-26s since %-3lld %s\n", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset,
-           op->types);
-    printf("           cost: %s\n           kernels:", op->cost);
-    for (size_t k = 0; k < op->kernel_count; k++) printf(" %s", op->kernels[k]);
+    printf("%-10s %-26s since %-3lld ", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset);
+    put_wrapped(op->types, 48, 48);
+    printf("           cost: ");
+    put_wrapped(op->cost, 17, 17);
+    printf("           kernels: ");
+    int column = 20;
+    for (size_t k = 0; k < op->kernel_count; k++) {
+        int length = (int)strlen(op->kernels[k]);
+        if (k && column + 1 + length > terminal_width()) column = printf("\n%*s", 19, "") - 1;
+        column += printf("%s%s", k ? " " : "", op->kernels[k]);
+    }
     putchar('\n');
 }
 
@@ -27,10 +34,16 @@ static void print_json(FILE *to, const prony_operator_info *op, bool first)
 
 static void print_preset(const prony_count_preset *preset)
 {
-    printf("%s: %s at %s\n%s.\n\n", preset->name, preset->source, preset->pin, preset->note);
-    printf("M: MACs, n: elements of the first input, o: of the first output, K: kernel volume, d: normalised length\n\n");
-    for (size_t r = 0; r < preset->rule_count; r++)
-        printf("  %s\n      %s\n", preset->rules[r].operators, preset->rules[r].formula);
+    int column = printf("%s: %s at ", preset->name, preset->source);
+    put_wrapped(preset->pin, column, 2);
+    put_wrapped(preset->note, 0, 0);
+    printf("\nM: MACs, n: elements of the first input, o: of the first output,\nK: kernel volume, d: normalised length\n\n");
+    for (size_t r = 0; r < preset->rule_count; r++) {
+        printf("  ");
+        put_wrapped(preset->rules[r].operators, 2, 2);
+        printf("      ");
+        put_wrapped(preset->rules[r].formula, 6, 6);
+    }
 }
 
 static void print_preset_json(FILE *to, const prony_count_preset *preset)

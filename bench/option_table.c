@@ -117,7 +117,7 @@ static const struct {
     {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
-    {'t', "  -t, --seconds S        time limit (default 5; machine: 2)\n"},
+    {'t', "  -t, --seconds S        time limit (default 5, with -r none; machine: 2)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},

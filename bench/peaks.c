@@ -62,12 +62,12 @@ static void print_machine(const prony_machine *machine, const char *path)
     printf(", %s, up to %d thread%s\nmeasured %s in %.1f s", info->isa, info->cores, info->cores == 1 ? "" : "s", when,
            info->seconds);
     if (info->load_avg_1min >= 0) printf(" at a load of %.2f", info->load_avg_1min);
-    puts(info->load_avg_1min > 0.5 * info->cores ? ": busy, so rather too low; --fresh measures again" : "");
+    puts(info->load_avg_1min > 0.5 * info->cores ? ":\nbusy, so rather too low; --fresh measures again" : "");
     print_compute(machine);
     print_bandwidth(machine);
-    printf("\nEvery rate is the best of several trials by all threads together. compute: chains of vector\n"
-           "multiply-add. memory: vector loads, stores or both over a buffer of each thread's own, bytes read\n"
-           "plus bytes written.\n");
+    printf("\nEvery rate is the best of several trials by all threads together. compute:\n"
+           "chains of vector multiply-add. memory: vector loads, stores or both over a\n"
+           "buffer of each thread's own, bytes read plus bytes written.\n");
     if (path) {
         fputs("kept in ", stdout);
         put_text(stdout, path);
@@ -103,9 +103,9 @@ static int measure(const options *o, prony_machine **machine)
     prony_machine_options m = PRONY_MACHINE_OPTIONS_INIT;
     m.threads = o->intra_op;
     m.seconds = o->seconds;
-    if (want_progress(o)) fputs("measuring…", stderr);
+    if (want_progress(o)) show_progress_text("measuring ...");
     prony_status status = prony_machine_measure(machine, &m, &error);
-    clear_progress(o);
+    clear_progress();
     if (status != PRONY_OK) return report_error(o, &error);
     if (prony_machine_save(*machine, &error) == PRONY_OK) return EXIT_DONE;
     return report_error(o, &error);

@@ -18,7 +18,7 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     int code = phases_begin(&around, o, model, &p);
     if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
         code = report_error(o, &error);
-    clear_progress(o);
+    clear_progress();
     if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
         phases_print(&around);
         putchar('\n');
@@ -105,7 +105,7 @@ static int profile_digits(const options *o)
         prony_report_set_evaluation(report, "top1_accuracy", accuracy, (int64_t)images, &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) {
-        clear_progress(o);
+        clear_progress();
         printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
                100 * accuracy);
     }

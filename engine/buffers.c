@@ -168,7 +168,6 @@ static void share_ranges(prn_plan *plan)
 
 typedef struct root_life {
     uint32_t first, last;
-    bool output; /* holds a graph output */
 } root_life;
 
 static prony_status find_lives(prn_plan *plan, root_life *life)
@@ -176,7 +175,7 @@ static prony_status find_lives(prn_plan *plan, root_life *life)
     for (uint32_t v = 0; v < plan->value_count; v++) {
         plan->values[v]->last_use = 0;
         plan->values[v]->defined = PRN_NO_STEP;
-        life[v] = (root_life){UINT32_MAX, 0, false};
+        life[v] = (root_life){UINT32_MAX, 0};
     }
     for (uint32_t s = 0; s < plan->step_count; s++)
         for (size_t k = 0; k < plan->steps[s]->context.output_count; k++)
@@ -187,7 +186,6 @@ static prony_status find_lives(prn_plan *plan, root_life *life)
         root_life *r = &life[prn_plan_root(plan, v, NULL)];
         if (value->defined != PRN_NO_STEP && value->defined < r->first) r->first = value->defined;
         if (value->last_use > r->last) r->last = value->last_use;
-        r->output |= value->output;
     }
     return PRONY_OK;
 }
@@ -217,7 +215,6 @@ static void reuse_in_place(prn_plan *plan, root_life *life)
             plan->values[out]->alias = root;
             plan->values[out]->alias_offset = 0;
             if (life[out].last > life[root].last) life[root].last = life[out].last;
-            life[root].output |= life[out].output;
             break;
         }
     }

@@ -301,10 +301,8 @@ static prony_status plan_outputs(planner *p)
     prn_plan *plan = p->plan;
     plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
     if (!plan->outputs) return prn_no_memory(p->error);
-    for (size_t k = 0; k < plan->program->output_count; k++) {
+    for (size_t k = 0; k < plan->program->output_count; k++)
         PRN_TRY(value_in_layout(p, plan->program->outputs[k], PRN_PLAIN, &plan->outputs[k]));
-        plan->values[plan->outputs[k]]->output = true;
-    }
     return PRONY_OK;
 }
 

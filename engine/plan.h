@@ -28,7 +28,7 @@ typedef struct prn_plan_value {
     uint32_t defined;     /* step; PRN_NO_STEP: before the first */
     uint32_t last_use;    /* step; step_count for graph outputs */
     uint32_t buffer;      /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
-    bool constant, input, output, dynamic;
+    bool constant, input, dynamic;
 } prn_plan_value;
 
 typedef struct prn_step {

@@ -590,7 +590,7 @@ typedef struct prony_profile_options {
     size_t struct_size;
     int64_t warmup_runs; /* -1: detected */
     int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
-    double max_seconds;  /* 0: 5 s */
+    double max_seconds;  /* 0: 5 s, or as long as `runs` takes */
     void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL */
     void *progress_user;
     bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */

@@ -214,6 +214,8 @@ static prony_status header_read(prn_reader *reader, prn_wire wire, prn_model_fil
     }
     PRN_TRY(prn_wire_check(&wire, reader->error));
     if (file->ir_version >= OLDEST_IR_VERSION) return PRONY_OK;
+    if (file->ir_version == 0)
+        return prn_fail(reader->error, PRONY_INVALID_MODEL, "no IR version, so this is no ONNX model");
     return prn_fail(reader->error, file->ir_version > 0 ? PRONY_UNSUPPORTED : PRONY_INVALID_MODEL,
                     "IR version %lld where at least %d is needed", (long long)file->ir_version, OLDEST_IR_VERSION);
 }

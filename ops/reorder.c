@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512 };
+enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512, TASK_ELEMENTS = 8192 };
 
 /* ---- shapes */
 
@@ -41,6 +41,7 @@ typedef struct job {
     prn_layout from, to;
     int64_t channels, spatial;
     int64_t groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
+    int64_t parts, parts_per_task; /* a part is one piece of one group; a task of a single small one would not be worth a thread */
 } job;
 
 /* Where channel c of image n starts, in elements, and how far its positions and the next channel of its group are. */
@@ -98,11 +99,10 @@ static void move_elements(const job *job, place from, place to, int64_t count, i
     }
 }
 
-static void reorder_task(void *argument, int64_t task)
+static void reorder_part(const job *job, int64_t part)
 {
-    const job *job = argument;
-    int64_t piece = task % job->pieces, group = task / job->pieces % job->groups,
-            n = task / (job->pieces * job->groups);
+    int64_t piece = part % job->pieces, group = part / job->pieces % job->groups,
+            n = part / (job->pieces * job->groups);
     int64_t begin = piece * TASK_POSITIONS,
             end = begin + TASK_POSITIONS < job->spatial ? begin + TASK_POSITIONS : job->spatial;
     int64_t c = group * GROUP, count = job->channels - c < GROUP ? job->channels - c : GROUP;
@@ -121,6 +121,19 @@ static void reorder_task(void *argument, int64_t task)
         simd()->move_group((const float *)job->x + from.start + begin * from.position, from.position, from.channel,
                            (float *)job->y + to.start + begin * to.position, to.position, to.channel, end - begin);
     }
+}
+
+static void reorder_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    int64_t begin = task * job->parts_per_task, end = begin + job->parts_per_task;
+    for (int64_t part = begin; part < end && part < job->parts; part++) reorder_part(job, part);
+}
+
+static int64_t images(const prony_context *context)
+{
+    const prony_shape *shape = &context->inputs[0]->shape;
+    return shape->rank < 2 ? 1 : shape->dim[0];
 }
 
 static bool read_job(const prony_context *context, job *job)
@@ -142,20 +155,18 @@ static bool read_job(const prony_context *context, job *job)
     if (block < GROUP) block = GROUP;
     job->groups = (job->channels + block - 1) / block * (block / GROUP);
     job->pieces = (job->spatial + TASK_POSITIONS - 1) / TASK_POSITIONS;
+    job->parts = images(context) * job->groups * job->pieces;
+    int64_t part_elements = GROUP * (job->pieces > 1 ? TASK_POSITIONS : job->spatial);
+    job->parts_per_task = (TASK_ELEMENTS - 1) / part_elements + 1;
     return true;
-}
-
-static int64_t images(const prony_context *context)
-{
-    const prony_shape *shape = &context->inputs[0]->shape;
-    return shape->rank < 2 ? 1 : shape->dim[0];
 }
 
 static prony_status run_native(const prony_context *context)
 {
     job job;
     if (!read_job(context, &job)) return PRONY_OK;
-    prn_parallel_tasks(context->threads, images(context) * job.groups * job.pieces, reorder_task, &job);
+    int64_t tasks = (job.parts - 1) / job.parts_per_task + 1;
+    prn_parallel_tasks(context->threads, tasks, reorder_task, &job);
     return PRONY_OK;
 }
 

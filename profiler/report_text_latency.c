@@ -24,7 +24,7 @@ static prony_status put_steady(prn_text *text, const prony_report *r, prony_erro
     if (s.steady)
         prn_text_put(text, PRN_STYLE_GOOD, "steady");
     else
-        prn_text_put(text, PRN_STYLE_WARN, "not steady: more runs, or a warm-up, may give another median");
+        prn_text_put(text, PRN_STYLE_WARN, "not steady; more runs may give another median");
     prn_text_putf(text, PRN_STYLE_DIM, " (drift %s %%, p %s)", prn_number_percent(drift, s.drift),
                   prn_number_fixed(p, s.p, 3));
     prn_text_line(text);

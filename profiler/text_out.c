@@ -2,6 +2,8 @@
  */
 #include "profiler/text_out.h"
 
+#include "profiler/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -39,20 +41,45 @@ prony_status prn_text_end(prn_text *text)
     return text->status;
 }
 
-/* One shown character for each byte or UTF-8 sequence; continuation bytes show nothing. */
-static bool shown(char byte, char *as)
+/* What a terminal is given for the character that a string goes on with. */
+typedef struct glyph {
+    const char *bytes;
+    int size, columns;
+} glyph;
+
+/* Columns of letters that every terminal shows alike: Latin, Greek and Cyrillic, and the wide ones of China, Japan and Korea.
+ * 0: combining, written from right to left, or unknown. */
+static int letter_columns(uint32_t c)
 {
-    unsigned char c = (unsigned char)byte;
-    if ((c & 0xc0) == 0x80) return false;
-    *as = c >= 0x20 && c < 0x7f ? byte : '?';
-    return true;
+    static const struct {
+        uint32_t first, last;
+        int columns;
+    } ranges[] = {{0xc0, 0x24f, 1},    {0x370, 0x482, 1},   {0x48a, 0x52f, 1},  {0x3041, 0x3096, 2},
+                  {0x309d, 0x30ff, 2}, {0x3400, 0x4dbf, 2}, {0x4e00, 0x9fff, 2}, {0xac00, 0xd7a3, 2}};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (c >= ranges[i].first && c <= ranges[i].last) return ranges[i].columns;
+    return 0;
+}
+
+/* Moves on by one character. What is none that can be shown becomes '?'; a stray continuation byte becomes nothing. */
+static glyph next_glyph(const char **string)
+{
+    const unsigned char *s = (const unsigned char *)*string;
+    size_t size = prn_utf8_sequence(*string);
+    glyph g = {*string, (int)size, 1};
+    *string += size ? size : 1;
+    if (size == 0 && (s[0] & 0xc0) == 0x80) return (glyph){"", 0, 0};
+    if (size == 1 && s[0] >= 0x20 && s[0] < 0x7f) return g;
+    g.columns = size == 2   ? letter_columns((s[0] & 0x1fu) << 6 | (s[1] & 0x3fu))
+                : size == 3 ? letter_columns((s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu))
+                            : 0;
+    return g.columns ? g : (glyph){"?", 1, 1};
 }
 
 int prn_text_width(const char *string)
 {
     int columns = 0;
-    char c;
-    for (; *string; string++) columns += shown(*string, &c);
+    while (*string) columns += next_glyph(&string).columns;
     return columns;
 }
 
@@ -69,18 +96,18 @@ void prn_text_put(prn_text *text, prn_style style, const char *string)
 {
     const char *code = text->color ? style_code(style) : "";
     bool opened = false;
-    char c;
-    for (; *string && text->column < text->width; string++) {
-        if (!shown(*string, &c)) continue;
-        text->column++;
-        if (c == ' ') {
+    while (*string) {
+        glyph g = next_glyph(&string);
+        if (text->column + g.columns > text->width) break;
+        text->column += g.columns;
+        if (*g.bytes == ' ') {
             text->pending++;
             continue;
         }
-        for (; text->pending; text->pending--) raw(text, " ", 1);
-        if (!opened) raw(text, code, strlen(code));
-        opened = true;
-        raw(text, &c, 1);
+        for (; text->pending && g.size; text->pending--) raw(text, " ", 1);
+        if (!opened && g.size) raw(text, code, strlen(code));
+        opened = opened || g.size;
+        raw(text, g.bytes, (size_t)g.size);
     }
     if (opened && *code) raw(text, "\x1b[0m", 4);
 }
@@ -141,15 +168,20 @@ void prn_text_shorten(char *out, size_t size, const char *string, int columns)
     if (columns > (int)size - 1) columns = (int)size - 1;
     /* The end of a name tells more than its beginning: it keeps two thirds. */
     int kept = columns > 2 ? columns - 2 : 0, head = width > columns ? kept / 3 : columns, tail = width - (kept - head);
-    int at = 0, used = 0;
-    char c;
-    for (; *string; string++) {
-        if (!shown(*string, &c)) continue;
-        if (width <= columns || at < head || at >= tail)
-            out[used++] = c;
-        else if (at == head)
-            for (int dot = 0; dot < 2 && dot < columns; dot++) out[used++] = '.';
-        at++;
+    bool dots = width > columns;
+    size_t used = 0;
+    for (int at = 0; *string;) {
+        glyph g = next_glyph(&string);
+        bool fits = width <= columns || at + g.columns <= head || at >= tail;
+        if (!fits && dots) {
+            for (int dot = 0; dot < 2 && dot < columns && used + 1 < size; dot++) out[used++] = '.';
+            dots = false;
+        }
+        at += g.columns;
+        if (!fits) continue;
+        if (used + (size_t)g.size >= size) break;
+        memcpy(out + used, g.bytes, (size_t)g.size);
+        used += (size_t)g.size;
     }
     out[used] = '\0';
 }

@@ -43,15 +43,19 @@ done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")
-if [ "$(id -u)" -eq 0 ]; then
-    as_root=(env DEBIAN_FRONTEND=noninteractive)
-elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
-else
-    echo "These packages are missing and installing them needs root. Run this, then try again:" >&2
-    echo "    sudo ${install[*]}" >&2
+give_up() {
+    echo "Installing packages needs root. Run this as root, then try again:" >&2
+    echo "    ${install[*]}" >&2
     exit 1
+}
+
+echo "Missing: ${missing[*]}"
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || give_up
+    if [ -t 0 ]; then sudo -v; else sudo -n true; fi 2>/dev/null || give_up
+    as_root=(sudo "${as_root[@]}")
 fi
-echo "Installing: ${missing[*]}"
+echo "Installing them."
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" "${install[@]}"

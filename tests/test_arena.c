@@ -55,6 +55,27 @@ static void test_planned_region(void **state)
     prn_arena_release(NULL);
 }
 
+/* What is left of a block, too small for another one, was given too. */
+static void test_whole_blocks_are_given(void **state)
+{
+    (void)state;
+    prn_arena *arena = create(0, 0, false);
+    prn_arena_run_begin(arena);
+    void *a = take(arena, 128, 1, 0), *b = take(arena, 64, 2, 0);
+    prn_arena_give(arena, a, 1);
+    prn_arena_run_begin(arena);
+    void *c = take(arena, 64, 3, 2);
+    prn_arena_figures f = figures_of(arena);
+    assert_ptr_equal(a, c);
+    assert_int_equal(f.asked_bytes, 64);
+    assert_int_equal(f.given_bytes, 128 + HEADER);
+    assert_int_equal(f.live_bytes, 128 + 64 + 2 * HEADER);
+    prn_arena_give(arena, b, 3);
+    prn_arena_give(arena, c, 3);
+    assert_int_equal(figures_of(arena).live_bytes, 0);
+    prn_arena_release(arena);
+}
+
 static void test_figures(void **state)
 {
     (void)state;
@@ -288,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_region),
         cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_whole_blocks_are_given),
         cmocka_unit_test(test_coalescing),
         cmocka_unit_test(test_best_fit),
         cmocka_unit_test(test_growth_is_kept),

@@ -507,11 +507,19 @@ static void machine_facts_agree_with_one_another(void **state)
     assert_in_range(machine.physical_cores, 0, machine.mask_count);
     assert_true(machine.quota_cpus >= 0 && isfinite(machine.quota_cpus));
     assert_true(machine.total_memory_bytes > 1 << 20);
+    int known = access("/sys/devices/system/cpu/cpu0/cache/index0", F_OK) == 0; /* by how many processors, only there */
     for (int i = 0; i < machine.cache_count; i++) {
         assert_in_range(machine.caches[i].level, 1, 5);
-        assert_true(machine.caches[i].bytes >= 1024 && machine.caches[i].shared_by >= 1);
+        assert_true(machine.caches[i].bytes >= 1024 && machine.caches[i].shared_by >= known);
     }
     assert_in_range(prn_machine_auto_threads(1), 1, machine.mask_count);
+    static const struct {
+        int cores, inter_op, threads;
+        double quota;
+    } rows[] = {{8, 1, 8, 0},   {8, 2, 4, 0}, {8, 3, 2, 0},   {8, 9, 1, 0},  {8, 1, 3, 3},
+                {8, 1, 3, 3.9}, {8, 2, 1, 3}, {8, 1, 1, 0.5}, {8, 1, 8, 64}, {0, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(prn_machine_threads_of(rows[i].cores, rows[i].quota, rows[i].inter_op), rows[i].threads);
     assert_int_equal(prn_machine_auto_threads(PRN_MAX_CPUS), 1);
 
     prn_usage usage;

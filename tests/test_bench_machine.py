@@ -70,6 +70,7 @@ class BenchMachineTest(unittest.TestCase):
         out = self.succeed("machine", "-t", "0.05")
         for word in ("fp32", "GFLOP/s", "DRAM", "best", "trials", "load", self.cache):
             self.assertIn(word, out)
+        self.assertLessEqual(max(len(line) for line in out.splitlines() if not line.startswith("kept in")), 80)
         self.assertEqual(self.succeed("machine", "-q"), "")
 
     def test_a_damaged_file_is_measured_again_and_said(self):

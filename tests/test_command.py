@@ -99,8 +99,11 @@ class Shapes(CommandTest):
 
     def test_named_dimensions(self):
         two = self.two_inputs()
+        fixed = self.save("fixed.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, [2, 3])],
+                                                 [ob.value("y", ob.FLOAT, [2, 3])]))
         self.assertEqual(self.shape(two, "--dim", "N=5"), [5, 3])
-        self.refuse(FAILED, ["'M'"], "run", two, "--dim", "M=5")
+        self.refuse(FAILED, ["'M'", "the model has 'N'"], "run", two, "--dim", "M=5")
+        self.refuse(FAILED, ["'M'", "the model has none"], "inspect", fixed, "--dim", "M=5")
         self.refuse(FAILED, ["'N'", "5", "6"], "run", two, "--dim", "N=5", "-b", "6")
         self.refuse(FAILED, ["'N'", "5", "6"], "run", two, "--dim", "N=5", "--dim", "N=6")
 

@@ -11,7 +11,7 @@ import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import FAILED, CommandTest, Schema, run
+from command_case import DONE, FAILED, CommandTest, Schema, run
 
 
 class Reports(CommandTest):
@@ -53,6 +53,36 @@ class Reports(CommandTest):
         del report["model"]["nodes"]
         report["layers"][0]["op"] = 3
         self.assertEqual(len(list(self.schema.problems(report))), 3)
+
+    def test_memory_figures_follow_from_the_events(self):
+        for model, batch in ((self.digits, 3), (self.lenet, 1)):
+            report = self.report("profile", model, "-x", "1", "-r", "3", "--memory", "-b", batch)
+            memory, events = report["memory"], report["memory"]["events"]
+            taken = [event for event in events if not event["release"]]
+            given = [event for event in events if event["release"]]
+            self.assertEqual((memory["allocations"], memory["releases"]), (len(taken), len(given)))
+            self.assertEqual(len(taken), len(given))
+            asked, bytes_given = (sum(event[key] for event in taken) for key in ("asked_bytes", "given_bytes"))
+            self.assertAlmostEqual(memory["internal_fragmentation"], 1 - asked / bytes_given)
+            live, peak, top = {}, 0, 0
+            for event in events:
+                begin, end = event["offset_bytes"], event["offset_bytes"] + event["given_bytes"]
+                if event["release"]:
+                    del live[event["owner"], event["tag"], begin]
+                    continue
+                for other in live.values():
+                    self.assertTrue(end <= other[0] or other[1] <= begin, event)
+                live[event["owner"], event["tag"], begin] = (begin, end)
+                peak, top = max(peak, sum(b - a for a, b in live.values())), max(top, end)
+            self.assertEqual((live, peak, top), ({}, memory["lower_bound_bytes"], memory["planned_bytes"]))
+            self.assertEqual(memory["peak_live_bytes"], peak)
+            self.assertEqual(max(point["live_bytes"] for point in memory["timeline"]), peak)
+            self.assertAlmostEqual(memory["plan_gap"], 1 - peak / top)
+            self.assertAlmostEqual(memory["bytes_per_sample"], top / batch)
+            constants = 2 * 8 * 8 if model == self.lenet else 0  # what its Pad nodes take
+            self.assertEqual(memory["weight_bytes"], sum(weight["bytes"] for weight in report["weights"]) + constants)
+            self.assertEqual(memory["scratch_bytes"], max(row["scratch_bytes"] for row in report["operators"]))
+            self.assertEqual(memory["heap_calls_per_run"], 0)
 
     def test_levels_agree(self):
         report = self.report("profile", self.digits, "-x", "1", "-r", "3")
@@ -143,6 +173,20 @@ class Reports(CommandTest):
             self.assertEqual(ran.returncode, FAILED, arguments)
             self.assertTrue(ran.stderr, arguments)
 
+    def test_closed_streams(self):
+        """A file that is opened must not take the number of a stream that the caller closed."""
+        for closed in ((1,), (0, 1), (0, 1, 2)):
+            target = self.path("closed.json")
+            arguments = [command_case.PRONY, "profile", self.digits, "-x", "1", "-r", "3", "--json", target]
+            for more, status in ((["-q"], DONE), ([], FAILED)):
+                ran = subprocess.run(arguments + more, timeout=60, stderr=subprocess.DEVNULL, preexec_fn=lambda: [os.close(fd) for fd in closed])
+                self.assertEqual(ran.returncode, status, closed)
+            self.assertEqual(json.loads(self.read(target))["schema"], "prony.report/1")
+            os.unlink(target)
+        ran = subprocess.run([command_case.PRONY, "run", self.lenet], stdout=subprocess.PIPE, timeout=60,
+                             preexec_fn=lambda: [os.close(fd) for fd in (0, 2)])
+        self.assertEqual((ran.returncode, ran.stdout[:1] != b""), (DONE, True))
+
     def test_profile_without_a_model_shows_the_accuracy(self):
         text = self.succeed("profile", "-x", "1", "-r", "3")
         accuracy = float(re.search(r"accuracy ([\d.]+) %", text).group(1))
@@ -181,11 +225,21 @@ class Text(CommandTest):
 
     def test_eighty_columns_and_no_escapes_without_a_terminal(self):
         for arguments in (["inspect", self.lenet], ["profile", "-x", "1", "-r", "3"], ["profile", self.branches, "-x", "1", "-r", "3"],
-                          ["bench", self.lenet, "-x", "1", "-r", "3"], ["profile", self.digits, "-x", "1", "-r", "3", "--memory"]):
+                          ["bench", self.lenet, "-x", "1", "-r", "3"], ["profile", self.digits, "-x", "1", "-r", "3", "--memory"],
+                          ["run", self.lenet], ["ops"], ["ops", "--count", "deepspeed"], ["--help"],
+                          ["recommend", self.digits, "-r", "3"]):
             text = self.succeed(*arguments)
             self.assertNotIn("\x1b", text)
             self.assertNotIn("\r", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 80, arguments)
+
+    def test_letters_of_other_languages(self):
+        for name in ("gr\u00fc\u00df e.onnx", "\u043c\u043e\u0434\u0435\u043b\u044c.onnx", "\u5c64.onnx"):
+            with open(self.path(name), "wb") as file:
+                file.write(self.read(self.lenet))
+            self.assertTrue(self.lines("inspect", self.path(name))[0].endswith(name), name)
+            self.succeed("profile", self.path(name), "-r", "2", "-q", "--output-dir", self.path("out " + name))
+            self.assertEqual(self.report("inspect", self.path(name))["model"]["name"], self.path(name))
 
     def test_levels(self):
         titles = {"model": "Model", "layer": "Layers", "operator": "Operators"}
@@ -237,6 +291,25 @@ class Text(CommandTest):
             os.close(leader)
             self.assertEqual(process.wait(60), 0)
             self.assertEqual(b"\x1b[" in data, coloured, arguments)
+
+    def test_progress_on_a_terminal_only(self):
+        import pty
+        arguments = ["profile", self.lenet, "-x", "1", "-t", "0.6", "-r", "100000000"]
+        for more, shown in (([], True), (["--no-progress"], False), (["-q"], False)):
+            leader, follower = pty.openpty()
+            ran = subprocess.run([command_case.PRONY, *arguments, *more], stdout=subprocess.PIPE, stderr=follower, timeout=60)
+            os.close(follower)
+            said = b""
+            try:
+                said = os.read(leader, 65536)
+            except OSError:
+                pass
+            os.close(leader)
+            self.assertEqual(ran.returncode, DONE)
+            self.assertEqual(b" of 100000000 runs, " in said, shown, more)
+            self.assertNotIn(b"\x1b", said)
+            self.assertNotIn(b" of 100000000 runs, ", ran.stdout)
+        self.assertIn("stopped: time is up", self.succeed(*arguments))
 
     def test_quiet(self):
         for arguments in (["inspect", self.lenet], ["run", self.lenet, "-x", "1"], ["profile", "-x", "1", "-r", "2"],

@@ -1,10 +1,9 @@
 /* Counting presets: values worked out by hand from each tool's formulas, the published figures, composites, and that a
  * saved report counts as a live one does. */
-#include "model_builder.h"
+#include "one_node.h"
 #include "text_sink.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { FVCORE, DEEPSPEED, ONNX_TOOL, MODULEPROFILER, THOP, TORCH, DEEPLITE, PRESETS };
 
@@ -67,58 +66,6 @@ static const count_row rows[] = {
     {"Transpose", 13, "", "3,4", {NOT, NOT, NOT, NOT, NOT, NOT, NOT}},
 };
 
-static int64_t elements_of(const char *dims)
-{
-    int64_t n = 1;
-    for (const char *p = dims; *p;) {
-        n *= strtoll(p, (char **)&p, 10);
-        if (*p == ',') p++;
-    }
-    return n;
-}
-
-static prony_report *inspect(model_builder *m)
-{
-    size_t size;
-    prony_error error = {0};
-    prony_model *model = NULL;
-    prony_report *report = NULL;
-    const void *bytes = mb_finish(m, &size);
-    prony_status status = prony_model_load_memory(&model, "test", bytes, size, NULL, &error);
-    if (status == PRONY_OK) status = prony_inspect(&report, model, NULL, &error);
-    if (status != PRONY_OK) fail_msg("%s", error.message);
-    prony_model_release(model);
-    return report;
-}
-
-static void zeros(model_builder *m, const char *name, const char *dims)
-{
-    void *data = calloc((size_t)elements_of(dims) + 1, sizeof(float));
-    assert_non_null(data);
-    mb_initializer(m, name, PRONY_FLOAT32, dims, data);
-    free(data);
-}
-
-static model_builder *one_node(const count_row *row)
-{
-    char list[256], names_of_inputs[256] = "";
-    model_builder *m = mb_begin(row->opset);
-    snprintf(list, sizeof list, "%s", row->inputs);
-    int i = 0;
-    for (char *part = strtok(list, " "); part; part = strtok(NULL, " "), i++) {
-        char name[16];
-        snprintf(name, sizeof name, "i%d", i);
-        snprintf(names_of_inputs + strlen(names_of_inputs), 24, "%s%s", i ? " " : "", name);
-        if (*part == '!')
-            zeros(m, name, part + 1);
-        else
-            mb_input(m, name, PRONY_FLOAT32, part);
-    }
-    mb_node(m, row->op, names_of_inputs, "y", row->attributes);
-    mb_output(m, "y", PRONY_FLOAT32, NULL);
-    return m;
-}
-
 static void check_operator(const prony_report *report, const count_row *row, int p)
 {
     const prony_layer_row *layer = prony_report_layers(report, NULL);
@@ -141,8 +88,8 @@ static void test_operators(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        model_builder *m = one_node(&rows[i]);
-        prony_report *report = inspect(m);
+        model_builder *m = one_node(rows[i].op, rows[i].opset, rows[i].attributes, rows[i].inputs);
+        prony_report *report = inspect_built(m);
         prony_error error = {0};
         for (int p = 0; p < PRESETS; p++) {
             if (prony_report_set_count(report, names[p], &error) != PRONY_OK) fail_msg("%s", error.message);
@@ -167,7 +114,7 @@ static void test_resize(void **state)
         mb_initializer(m, "scales", PRONY_FLOAT32, "4", scales);
         mb_node(m, "Resize", "x ? scales", "y", modes[i].mode);
         mb_output(m, "y", PRONY_FLOAT32, NULL);
-        prony_report *report = inspect(m);
+        prony_report *report = inspect_built(m);
         count_row row = {"Resize", 13, modes[i].mode, "", {modes[i].fvcore, NOT, NOT, NOT, modes[i].thop, NOT, NOT}};
         for (int p = 0; p < PRESETS; p++) {
             assert_int_equal(prony_report_set_count(report, names[p], NULL), PRONY_OK);
@@ -185,9 +132,8 @@ static void test_resize(void **state)
 static void test_linear(void **state)
 {
     (void)state;
-    const count_row row = {"Gemm", 13, "", "1,8 !8,32 !32", {0}};
-    model_builder *m = one_node(&row);
-    prony_report *report = inspect(m);
+    model_builder *m = one_node("Gemm", 13, "", "1,8 !8,32 !32");
+    prony_report *report = inspect_built(m);
     assert_int_equal(prony_report_set_count(report, "moduleprofiler", NULL), PRONY_OK);
     assert_int_equal(prony_report_totals(report)->count, 512);
     assert_int_equal(prony_report_totals(report)->cost.parameters, 288);
@@ -213,7 +159,7 @@ static void conv_bn(resnet *r, const char *input, const char *output, int from, 
     int n = r->convolutions++;
     snprintf(w, sizeof w, "w%d", n);
     snprintf(dims, sizeof dims, "%d,%d,%d,%d", to, from, kernel, kernel);
-    zeros(r->m, w, dims);
+    zero_weight(r->m, w, dims);
     snprintf(inputs, sizeof inputs, "%s %s", input, w);
     snprintf(node, sizeof node, "c%d", n);
     snprintf(attributes, sizeof attributes, "strides=[%d,%d] pads=[%d,%d,%d,%d]", stride, stride, kernel / 2,
@@ -224,7 +170,7 @@ static void conv_bn(resnet *r, const char *input, const char *output, int from, 
     snprintf(dims, sizeof dims, "%d", to);
     for (int k = 0; k < 4; k++) {
         snprintf(node, sizeof node, "%s%d", parts[k], n);
-        zeros(r->m, node, dims);
+        zero_weight(r->m, node, dims);
         snprintf(inputs + strlen(inputs), 80, " %s", node);
     }
     snprintf(node, sizeof node, "b%d", n);
@@ -256,11 +202,11 @@ static void test_resnet18_cifar(void **state)
     }
     mb_node(r.m, "GlobalAveragePool", x, "pooled", "");
     mb_node(r.m, "Flatten", "pooled", "flat", "");
-    zeros(r.m, "fc.w", "512,100");
-    zeros(r.m, "fc.b", "100");
+    zero_weight(r.m, "fc.w", "512,100");
+    zero_weight(r.m, "fc.b", "100");
     mb_node(r.m, "Gemm", "flat fc.w fc.b", "y", "");
     mb_output(r.m, "y", PRONY_FLOAT32, "1,100");
-    prony_report *report = inspect(r.m);
+    prony_report *report = inspect_built(r.m);
     const prony_totals *totals = prony_report_totals(report);
     assert_int_equal(totals->cost.parameters, 11220132);
     assert_int_equal((totals->cost.macs + 50000) / 100000, 5555);
@@ -385,7 +331,7 @@ static void test_composites(void **state)
 {
     (void)state;
     model_builder *m = written_out();
-    prony_report *reports[] = {inspect(m), profile(m, true), profile(m, false)};
+    prony_report *reports[] = {inspect_built(m), profile(m, true), profile(m, false)};
     for (size_t i = 0; i < 3; i++) {
         check_written_out(reports[i]);
         sink s = {0};
@@ -418,9 +364,8 @@ static void test_presets(void **state)
         for (size_t r = 0; r < preset->rule_count; r++)
             assert_true(*preset->rules[r].operators && *preset->rules[r].formula);
     }
-    const count_row row = {"Relu", 14, "", "2,3,4", {0}};
-    model_builder *m = one_node(&row);
-    prony_report *report = inspect(m);
+    model_builder *m = one_node("Relu", 14, "", "2,3,4");
+    prony_report *report = inspect_built(m);
     prony_error error = {0};
     assert_int_equal(prony_report_set_count(report, "onnx-tool", &error), PRONY_OK);
     assert_int_equal(prony_report_set_count(report, "ptflops", &error), PRONY_INVALID_ARGUMENT);

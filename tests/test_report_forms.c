@@ -6,6 +6,9 @@
 
 #include "base/alloc.h"
 
+#include <locale.h>
+#include <stdlib.h>
+
 typedef struct form {
     prony_format format;
     const char *chart;
@@ -234,6 +237,26 @@ static void test_hostile_and_huge(void **state)
     prn_pool_release(&r.pool);
 }
 
+/* A program that uses the library may have a locale of its own; what is written has none. */
+static void test_a_decimal_comma(void **state)
+{
+    (void)state;
+    prony_report r;
+    sink plain = {0}, comma = {0};
+    sample_report(&r, true);
+    for (size_t i = 0; i < FORMS + 2; i++) {
+        form f = i < FORMS ? forms[i] : (form){i == FORMS ? PRONY_FORMAT_TEXT : PRONY_FORMAT_JSON, NULL};
+        prony_status status = write_form(&r, &f, &plain, NULL);
+        if (!setlocale(LC_NUMERIC, "comma")) assert_null(getenv("LOCPATH")); /* see tests/CMakeLists.txt */
+        assert_int_equal(write_form(&r, &f, &comma, NULL), status);
+        setlocale(LC_NUMERIC, "C");
+        if (status == PRONY_OK) assert_string_equal(comma.text, plain.text);
+    }
+    prn_free(plain.text);
+    prn_free(comma.text);
+    prn_pool_release(&r.pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_roofs),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_charts_are_named),
+        cmocka_unit_test(test_a_decimal_comma),
         cmocka_unit_test(test_a_sink_that_refuses),
         cmocka_unit_test(test_a_heap_that_fails),
         cmocka_unit_test(test_hostile_and_huge),

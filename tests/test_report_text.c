@@ -14,7 +14,7 @@ static char *write_text(const prony_report *r, const prony_write_options *option
     return s->text;
 }
 
-/* Length of the longest line, escape codes aside; fails on trailing blanks and on anything but printable ASCII. */
+/* Length of the longest line, escape codes aside; fails on trailing blanks and on anything but printable ASCII and u with dots. */
 static size_t longest_line(const char *text, bool color)
 {
     size_t longest = 0, length = 0;
@@ -28,6 +28,9 @@ static size_t longest_line(const char *text, bool color)
             if (last == ' ') fail_msg("a line ends in a blank");
             if (length > longest) longest = length;
             length = 0;
+        } else if (strncmp(p, "\xc3\xbc", 2) == 0) {
+            length++;
+            p++;
         } else if (*p < 0x20 || *p > 0x7e) {
             fail_msg("byte 0x%02x in the report", (unsigned char)*p);
         } else {
@@ -384,7 +387,11 @@ static void test_shortening(void **state)
                 {"abcdef", 2, ".."},
                 {"abcdef", 1, "."},
                 {"abcdef", 0, ""},
-                {"gr\xc3\xbc\x1b", 9, "gr??"}};
+                {"gr\xc3\xbc\x1b", 9, "gr\xc3\xbc?"},
+                {"\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6\xd0\xb6", 5, "\xd0\xb6..\xd0\xb6\xd0\xb6"},
+                {"\xe5\xb1\xa4\xe5\xb1\xa4x", 5, "\xe5\xb1\xa4\xe5\xb1\xa4x"}, /* two wide ones */
+                {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                    /* half a wide one is none */
+                {"a\xd7\x90\xcc\x81\xe2\x80\xae\xf0\x9f\x98\x80\xff\x80z", 9, "a?????z"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         prn_text_shorten(out, sizeof out, rows[i].text, rows[i].columns);
         assert_string_equal(out, rows[i].shown);
