@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     int status = options_parse(&o, argc, argv, &stop);
     if (!stop) status = dispatch(&o);
     options_free(&o);
-    if (fflush(stdout) != 0 && status == EXIT_DONE) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_DONE) {
         perror("prony: stdout");
         status = EXIT_FAILED;
     }

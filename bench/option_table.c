@@ -86,7 +86,7 @@ static const command_row commands[] = {
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
      recommend_options},
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
-    {"eval", "MODEL DATA", "accuracy on labelled data: a folder, an .npz or a list", 2, 2, "xybwp", eval_options},
+    {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
@@ -170,7 +170,7 @@ void print_help(FILE *to, const command_row *command)
     } else {
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
         for (const command_row *c = commands; c->name; c++)
-            fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
+            fprintf(to, "  %-9s %-8s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
