@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* What one event costs: the stamps and the write, measured on this machine now. The median of several rounds, as the machine
  * may have other things to do during some. */
 static double event_cost_ns(void)
@@ -37,7 +31,7 @@ static double event_cost_ns(void)
         took[r] = prn_now_ns() - begin;
     }
     (void)keep;
-    qsort(took, ROUNDS, sizeof took[0], by_value);
+    qsort(took, ROUNDS, sizeof took[0], prn_compare_ns);
     return (double)took[ROUNDS / 2] / EVENTS;
 }
 
