@@ -19,7 +19,7 @@
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
 #define MAX_SAMPLE_BYTES (UINT64_C(512) << 20)
 
-static int by_value(const void *a, const void *b)
+int prn_compare_ns(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -118,7 +118,7 @@ static double median_error(prn_recording *r)
 {
     int64_t interval[2];
     memcpy(r->sorted_ns, r->latency_ns, r->runs * sizeof *r->sorted_ns);
-    qsort(r->sorted_ns, r->runs, sizeof *r->sorted_ns, by_value);
+    qsort(r->sorted_ns, r->runs, sizeof *r->sorted_ns, prn_compare_ns);
     prn_stats_median_interval(r->sorted_ns, r->runs, interval);
     int64_t median = r->sorted_ns[r->runs / 2];
     return median > 0 ? (double)(interval[1] - interval[0]) / 2 / (double)median : 0;

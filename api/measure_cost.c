@@ -15,12 +15,6 @@ typedef struct cost_pairs {
     size_t count;
 } cost_pairs;
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static prony_status run_as(prn_recording *r, bool stamped, int64_t *latency_ns, prony_error *error)
 {
     bool *off = &r->session->options.no_profile, former = *off;
@@ -47,7 +41,7 @@ static prony_status run_pairs(prn_recording *r, cost_pairs *pairs, size_t wanted
 
 static int64_t median_of(int64_t *values, size_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof *values, prn_compare_ns);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

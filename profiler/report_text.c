@@ -367,6 +367,8 @@ static void put_memory(prn_text *text, const prony_report *r)
     add_bytes(&list, "scratch", m->scratch_bytes);
     add_percent(&list, "internal fragmentation", m->internal_fragmentation);
     add_percent(&list, "external fragmentation", m->external_fragmentation);
+    snprintf(add_pair(&list, "allocations given back")->value, sizeof list.items[0].value, "%" PRIu64 " of %" PRIu64,
+             m->releases, m->allocations);
     if (m->heap_calls_known) add_count(&list, "heap calls per run", m->heap_calls_per_run);
     if (m->library_heap_calls_known) add_count(&list, "library heap calls", m->library_heap_calls_per_run);
     put_pairs(text, &list);

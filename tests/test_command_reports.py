@@ -43,6 +43,8 @@ class Reports(CommandTest):
         self.assertNotIn("overhead", self.report("bench", self.lenet, "-x", "1", "-r", "5"))
         self.assertEqual(len(full["latency_ns"]["samples"]), 5)
         self.assertTrue(full["memory"]["events"] and full["memory"]["timeline"])
+        self.assertEqual(full["memory"]["allocations"], full["memory"]["releases"])
+        self.assertRegex(self.succeed("profile", self.digits, "-x", "1", "-r", "3"), r"allocations given back +(\d+) of \1\b")
         for event in full["memory"]["events"]:
             step = min(event["step"], len(full["operators"]) - 1)
             self.assertEqual(event["time_ns"], full["operators"][step]["trace"]["end_ns" if event["release"] else "start_ns"])
