@@ -36,7 +36,7 @@ expect() {
 }
 
 all=$(sed -n '/^build=(/,/)$/p' "$script" | tr -s '\n() ' ' ')
-all=${all#build }
+all=${all#build= }
 machine 0 "${all/ cmake / }"
 expect "root, one missing" 0 "apt-get update apt-get install " "Missing: cmake"
 grep -q 'install -y --no-install-recommends cmake$' "$place/calls" || { echo "more than cmake: $(cat "$place/calls")"; failures=1; }
