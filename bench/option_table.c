@@ -76,7 +76,7 @@ static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
 static const command_row commands[] = {
-    {"inspect", "MODEL", "parameters, shapes, counts, memory of a model; nothing runs", 1, 1, "bxy", shape_options},
+    {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
     {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
      profile_options_list},
@@ -170,7 +170,7 @@ void print_help(FILE *to, const command_row *command)
     } else {
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
         for (const command_row *c = commands; c->name; c++)
-            fprintf(to, "  %-9s %-8s %s\n", c->name, c->arguments, c->summary);
+            fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
