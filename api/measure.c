@@ -11,6 +11,7 @@
 
 #define DEFAULT_SECONDS 5.0
 #define MIN_RUNS 10
+#define FIRST_RUNS 256 /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
 #define BLOCK_RUNS 4 /* counted ones, when sessions take turns */
@@ -30,13 +31,19 @@ static bool has_phases(const prn_recording *r)
     return r->options->preprocess || r->options->postprocess;
 }
 
+static size_t most_runs(const prn_recording *r)
+{
+    return (size_t)(MAX_SAMPLE_BYTES / ((r->operators + 2) * sizeof(int64_t)));
+}
+
 static prony_status grow(prn_recording *r, size_t need, prony_error *error)
 {
     if (need <= r->capacity) return PRONY_OK;
-    size_t capacity = r->capacity ? r->capacity * 2 : 256;
+    size_t capacity = r->capacity ? r->capacity * 2 : FIRST_RUNS;
     if (capacity < need) capacity = need;
-    if ((uint64_t)capacity * (r->operators + 2) * sizeof(int64_t) > MAX_SAMPLE_BYTES)
-        return prn_fail(error, PRONY_LIMIT, "%zu runs of %zu operators exceed the memory for samples", capacity,
+    if (capacity > most_runs(r)) capacity = most_runs(r);
+    if (capacity < need)
+        return prn_fail(error, PRONY_LIMIT, "%zu runs of %zu operators exceed the memory for samples", need,
                         r->operators);
     int64_t *latency = prn_realloc(r->latency_ns, capacity, sizeof *latency);
     if (!latency) return prn_no_memory(error);
@@ -59,6 +66,16 @@ static prony_status grow(prn_recording *r, size_t need, prony_error *error)
     }
     r->capacity = capacity;
     return PRONY_OK;
+}
+
+/* Room for all runs that are asked for; where time may end them before, for some. */
+static prony_status make_room(prn_recording *r, prony_error *error)
+{
+    const prony_profile_options *options = r->options;
+    if (options->runs > 0 && (options->max_seconds <= 0 || options->runs < FIRST_RUNS))
+        return grow(r, (size_t)options->runs, error);
+    size_t most = most_runs(r);
+    return grow(r, most < 1 || most > FIRST_RUNS ? FIRST_RUNS : most, error);
 }
 
 static prony_status timed_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
@@ -98,17 +115,16 @@ prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_erro
 static prony_status warm_up(prn_recording *r, prony_error *error)
 {
     int64_t begin = prn_now_ns(), budget = (int64_t)(r->max_seconds * WARMUP_SHARE * 1e9);
-    int64_t wanted = r->options->warmup_runs;
-    PRN_TRY(grow(r, MAX_WARMUP_RUNS, error));
+    int64_t wanted = r->options->warmup_runs, latency_ns[MAX_WARMUP_RUNS];
     for (;;) {
         size_t n = (size_t)r->warmup_runs;
         if (wanted >= 0 && r->warmup_runs >= wanted) return PRONY_OK;
-        if (wanted < 0 && n >= 5 && prn_stats_warm(r->latency_ns, n)) {
+        if (wanted < 0 && n >= 5 && prn_stats_warm(latency_ns, n)) {
             r->warmup_detected = true;
             return PRONY_OK;
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
-        PRN_TRY(prn_recording_run(r, &r->latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        PRN_TRY(prn_recording_run(r, &latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
         r->warmup_runs++;
     }
 }
@@ -243,9 +259,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
-    const prony_profile_options *options = all->options;
-    for (size_t i = 0; i < count; i++)
-        PRN_TRY(grow(&all[i], options->runs > 0 && options->max_seconds <= 0 ? (size_t)options->runs : 256, error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
     if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
     while (!reason) {

@@ -342,16 +342,14 @@ class Models(CommandTest):
                 self.assertTrue(all(g in (0, 2 * v) for g, v in zip(got, values)), got)
                 self.assertEqual({g == 0 for g in got}, {True, False})
 
-    def test_long_chains_take_linear_time(self):
-        def seconds(count):
-            nodes = [ob.node("Relu" if i % 2 else "Neg", ["v%d" % i], ["v%d" % (i + 1)]) for i in range(count)]
-            model = self.save("chain.onnx", ob.graph(nodes, [ob.value("v0", ob.FLOAT, [8])],
-                                                     [ob.value("v%d" % count, ob.FLOAT, [8])]))
-            phases = self.report("profile", model, "-x", "1", "-r", "1", "-w", "0")["phases_ns"]
-            return sum(phases[key] for key in ("load", "bind", "rewrite", "plan")) * 1e-9
-        short, long = (min(seconds(count) for _ in range(3)) for count in (2500, 10000))
-        # Four times the nodes: four times the time if linear, sixteen if quadratic.
-        self.assertLess(long, 9 * short)
+    def test_long_chains(self):
+        """Where a step took time in proportion to the square of the nodes, this would run into run()'s time limit."""
+        count = 100000
+        nodes = [ob.node("Relu" if i % 2 else "Neg", ["v%d" % i], ["v%d" % (i + 1)]) for i in range(count)]
+        model = self.save("chain.onnx", ob.graph(nodes, [ob.value("v0", ob.FLOAT, [8])],
+                                                 [ob.value("v%d" % count, ob.FLOAT, [8])]))
+        report = self.report("profile", model, "-x", "1", "-r", "1", "-w", "0")
+        self.assertEqual(len(report["layers"]), count)
 
 
 if __name__ == "__main__":
