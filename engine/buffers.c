@@ -68,10 +68,11 @@ static bool step_gone(const prn_step *step)
     return step->node == NULL;
 }
 
-/* Takes a step out of the schedule without moving the others yet. Its outputs are views from now on. */
+/* Takes a step that has nothing to do out of the schedule without moving the others yet. Its outputs are views. One that
+ * answers for parameters (a constant among what it joins) stays, so that some operator has them. */
 static void drop_step(prn_step *step)
 {
-    step->node = NULL;
+    if (step->cost.parameters == 0) step->node = NULL;
 }
 
 static void make_parts(prn_plan *plan, prn_step *step)

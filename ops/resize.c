@@ -493,6 +493,13 @@ static const prn_kernel resize_kernels[] = {
      .usable = prn_resize_linear_usable,
      .layouts = prn_resize_layouts,
      .run = prn_resize_linear_native},
+    {.name = "resize_passes_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = prn_resize_passes_usable,
+     .layouts = prn_resize_layouts,
+     .prepare = prn_resize_passes_prepare,
+     .run = prn_resize_passes_native},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},
     {0},
 };

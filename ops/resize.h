@@ -57,11 +57,18 @@ bool prn_resize_is_outside(const prn_resize *resize, int axis, float source);
 prony_status prn_resize_antialias_space(const prony_context *context, const prn_resize *resize, int64_t *doubles);
 void prn_resize_antialias(const prony_context *context, const prn_resize *resize, double *space);
 
-/* Fast kernels (resize_native.c): nearest for every type and layout, linear on float32 over the last two axes. */
+/* Whether inputs and attributes tell everything at once, and none of it is cut out of the input. */
+bool prn_resize_known(const prony_context *context, prn_resize *resize);
+
+/* Fast kernels (resize_native.c): nearest for every type and layout, linear on float32 over the last two axes; and
+ * (resize_passes.c) linear and cubic on float32 over any axes. */
 bool prn_resize_nearest_usable(const prony_context *context);
 bool prn_resize_linear_usable(const prony_context *context);
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_resize_nearest_native(const prony_context *context);
 prony_status prn_resize_linear_native(const prony_context *context);
+bool prn_resize_passes_usable(const prony_context *context);
+prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_resize_passes_native(const prony_context *context);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct row_work {
     char *out;
 } row_work;
 
-static bool read_known(const prony_context *context, prn_resize *resize)
+bool prn_resize_known(const prony_context *context, prn_resize *resize)
 {
     bool known;
     prony_context quiet = *context;
@@ -42,13 +42,13 @@ static int last_resized(const prn_resize *resize)
 bool prn_resize_nearest_usable(const prony_context *context)
 {
     prn_resize resize;
-    return read_known(context, &resize) && resize.mode == PRN_RESIZE_NEAREST;
+    return prn_resize_known(context, &resize) && resize.mode == PRN_RESIZE_NEAREST;
 }
 
 bool prn_resize_linear_usable(const prony_context *context)
 {
     prn_resize resize;
-    if (!read_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
+    if (!prn_resize_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
         return false;
     for (int i = 0; i < last_resized(&resize) - 1; i++) {
         if (!resize.axis[i].same) return false;
@@ -60,7 +60,7 @@ void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout
 {
     const prony_value *value = context->inputs[0];
     prn_resize resize;
-    if (value->shape.rank < 4 || value->shape.rank >= PRONY_MAX_RANK || !read_known(context, &resize)) return;
+    if (value->shape.rank < 4 || value->shape.rank >= PRONY_MAX_RANK || !prn_resize_known(context, &resize)) return;
     if (resize.axis[1].same) in[0] = out[0] = (prn_layout)value->layout;
 }
 

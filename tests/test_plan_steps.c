@@ -49,8 +49,51 @@ static void reorders_come_in_at_any_length(void **state)
     }
 }
 
+/* A constant is brought into the layout of what it is joined to, right where the join wants it: then nothing is left to
+ * copy, but the constant is a parameter, and some operator must have it. */
+static void joined_constants_are_some_operators_parameters(void **state)
+{
+    (void)state;
+    enum { MORE = 8, ALL = CHANNELS + MORE };
+    static float unit[CHANNELS * CHANNELS], wide[ALL * ALL], more[MORE * POSITIONS], x[CHANNELS * POSITIONS];
+    float wanted[ALL * POSITIONS];
+    for (int c = 0; c < CHANNELS; c++) unit[c * CHANNELS + c] = 1;
+    for (int c = 0; c < ALL; c++) wide[c * ALL + c] = 1;
+    for (int i = 0; i < ALL * POSITIONS; i++) {
+        wanted[i] = (float)(i + 1);
+        *(i < CHANNELS * POSITIONS ? &x[i] : &more[i - CHANNELS * POSITIONS]) = wanted[i];
+    }
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+    mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,1,1", unit);
+    mb_initializer(m, "wide", PRONY_FLOAT32, "24,24,1,1", wide);
+    mb_initializer(m, "more", PRONY_FLOAT32, "1,8,4,4", more);
+    mb_node(m, "Conv", "x unit", "c", "");
+    mb_node(m, "Concat", "c more", "joined", "axis=1");
+    mb_node(m, "Conv", "joined wide", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "1,24,4,4");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
+    mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,24,4,4", wanted);
+
+    prony_report *report = NULL;
+    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
+    once.warmup_runs = 0;
+    once.runs = 1;
+    assert_int_equal(prony_session_profile(&report, r.session, &once, &r.error), PRONY_OK);
+    size_t count = 0;
+    uint64_t parameters = 0;
+    const prony_operator_row *rows = prony_report_operators(report, &count);
+    for (size_t i = 0; i < count; i++) parameters += rows[i].cost.parameters;
+    assert_int_equal(parameters, CHANNELS * CHANNELS + ALL * ALL + MORE * POSITIONS);
+    prony_report_release(report);
+    mr_close(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length),
+                                       cmocka_unit_test(joined_constants_are_some_operators_parameters)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
