@@ -13,6 +13,8 @@
 enum { IMAGE, ROIS, BATCH };
 /* More samples along one axis of a cell than any trained model asks for. */
 enum { MOST_SAMPLES = 4096 };
+/* Of a region along one axis, placed once for all channels; where there are more, each is placed when it is read. */
+enum { MOST_PLACED = 512 };
 
 typedef struct roi_params {
     const char *mode, *coordinate_transformation_mode;
@@ -127,70 +129,106 @@ static region_axis align_axis(const roi_job *job, int64_t roi, int axis)
     return out;
 }
 
-/* Where a sample falls between two pixels; false: outside of the image. */
+/* Where a sample falls between two pixels. */
 typedef struct between {
     int64_t low, high;
     double weight; /* of `high` */
+    bool inside;   /* otherwise it is outside of the image */
 } between;
 
-static bool place_sample(const roi_job *job, const region_axis *axis, int which, int64_t cell, int64_t sample,
-                         between *out)
+static between place_sample(const roi_job *job, const region_axis *axis, int which, int64_t cell, int64_t sample)
 {
     const double inside = rounded(job, rounded(job, ((double)sample + 0.5) * axis->size) / (double)axis->samples);
     double at = rounded(job, rounded(job, axis->start + rounded(job, (double)cell * axis->size)) + inside);
     const int64_t last = job->extent[which] - 1;
-    if (!(at >= -1.0 && at <= (double)(last + 1))) return false;
+    if (!(at >= -1.0 && at <= (double)(last + 1))) return (between){0};
     if (at < 0.0) at = 0.0;
     const int64_t low = (int64_t)at;
-    *out = low >= last ? (between){last, last, 0.0} : (between){low, low + 1, rounded(job, at - (double)low)};
-    return true;
+    return low >= last ? (between){last, last, 0.0, true} : (between){low, low + 1, rounded(job, at - (double)low), true};
 }
 
-static double sample_value(const roi_job *job, int64_t plane, const between *y, const between *x)
+typedef struct region {
+    int64_t roi;
+    region_axis axis[2];
+    bool placed[2]; /* where there is room for it */
+    between point[2][MOST_PLACED]; /* [cell][sample] */
+} region;
+
+static void place_region(const roi_job *job, int64_t roi, region *out)
 {
-    const int64_t width = job->extent[1];
-    const int64_t at[4] = {y->low * width + x->low, y->low * width + x->high, y->high * width + x->low,
-                           y->high * width + x->high};
-    const double weight[4] = {(1.0 - y->weight) * (1.0 - x->weight), (1.0 - y->weight) * x->weight,
-                              y->weight * (1.0 - x->weight), y->weight * x->weight};
-    double sum = 0.0, largest = -INFINITY;
-    for (int k = 0; k < 4; k++) {
-        const double value = weight[k] * prn_get_f64(job->image->data, job->image->dtype, plane + at[k]);
-        sum += value;
-        largest = value > largest ? value : largest;
+    out->roi = roi;
+    for (int which = 0; which < 2; which++) {
+        const region_axis *axis = &out->axis[which];
+        out->axis[which] = align_axis(job, roi, which);
+        out->placed[which] = axis->samples <= MOST_PLACED / job->cells[which];
+        for (int64_t k = 0; out->placed[which] && k < job->cells[which] * axis->samples; k++)
+            out->point[which][k] = place_sample(job, axis, which, k / axis->samples, k % axis->samples);
     }
-    return job->maximum ? largest : sum;
 }
 
-static double align_cell(const roi_job *job, const region_axis axis[2], int64_t plane, int64_t row, int64_t column)
+static inline between region_point(const roi_job *job, const region *region, int which, int64_t cell, int64_t sample)
 {
-    double result = 0.0;
-    bool first = true;
-    for (int64_t i = 0; i < axis[0].samples; i++) {
-        between y, x;
-        const bool y_inside = place_sample(job, &axis[0], 0, row, i, &y);
-        for (int64_t j = 0; j < axis[1].samples; j++) {
-            const bool inside = y_inside && place_sample(job, &axis[1], 1, column, j, &x);
-            const double value = inside ? sample_value(job, plane, &y, &x) : 0.0;
-            result = !job->maximum ? result + value : (first || value > result ? value : result);
-            first = false;
-        }
-    }
-    const int64_t count = axis[0].samples > 0 && axis[1].samples > 0 ? axis[0].samples * axis[1].samples : 1;
-    return job->maximum ? result : result / (double)count;
+    const region_axis *axis = &region->axis[which];
+    return region->placed[which] ? region->point[which][cell * axis->samples + sample]
+                                 : place_sample(job, axis, which, cell, sample);
 }
+
+#define DEFINE_ALIGN(P, DTYPE, name, storage, work, load, store)                                                       \
+    static double sample_##name(const roi_job *job, const storage *plane, const between *y, const between *x)          \
+    {                                                                                                                  \
+        const storage *low = plane + y->low * job->extent[1], *high = plane + y->high * job->extent[1];                \
+        const double value[4] = {(1.0 - y->weight) * (1.0 - x->weight) * (double)load(low[x->low]),                    \
+                                 (1.0 - y->weight) * x->weight * (double)load(low[x->high]),                           \
+                                 y->weight * (1.0 - x->weight) * (double)load(high[x->low]),                           \
+                                 y->weight * x->weight * (double)load(high[x->high])};                                 \
+        double largest = -INFINITY;                                                                                    \
+        if (!job->maximum) return 0.0 + value[0] + value[1] + value[2] + value[3];                                     \
+        for (int k = 0; k < 4; k++) largest = value[k] > largest ? value[k] : largest;                                 \
+        return largest;                                                                                                \
+    }                                                                                                                  \
+    static double cell_##name(const roi_job *job, const region *region, const storage *plane, int64_t row,             \
+                              int64_t column)                                                                          \
+    {                                                                                                                  \
+        const int64_t rows = region->axis[0].samples, columns = region->axis[1].samples;                               \
+        double result = 0.0;                                                                                           \
+        bool first = true;                                                                                             \
+        for (int64_t i = 0; i < rows; i++) {                                                                           \
+            const between y = region_point(job, region, 0, row, i);                                                    \
+            for (int64_t j = 0; j < columns; j++) {                                                                    \
+                const between x = region_point(job, region, 1, column, j);                                             \
+                const double value = y.inside && x.inside ? sample_##name(job, plane, &y, &x) : 0.0;                   \
+                result = !job->maximum ? result + value : (first || value > result ? value : result);                  \
+                first = false;                                                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
+        return job->maximum || rows <= 0 || columns <= 0 ? result : result / (double)(rows * columns);                 \
+    }                                                                                                                  \
+    static void align_##name(const roi_job *job, const region *region, int64_t from, int64_t to)                       \
+    {                                                                                                                  \
+        const storage *plane = (const storage *)job->image->data + from;                                               \
+        for (int64_t row = 0; row < job->cells[0]; row++)                                                              \
+            for (int64_t column = 0; column < job->cells[1]; column++)                                                 \
+                prn_put_f64(job->out->data, PRONY_##DTYPE, to++, cell_##name(job, region, plane, row, column));        \
+    }
+PRN_FLOAT_TYPES(DEFINE_ALIGN, )
 
 static void align_regions(void *argument, int64_t begin, int64_t end)
 {
     const roi_job *job = argument;
     const int64_t pixels = job->extent[0] * job->extent[1], cells = job->cells[0] * job->cells[1];
+    region region = {.roi = -1};
     for (int64_t i = begin; i < end; i++) {
         const int64_t roi = i / job->channels, channel = i % job->channels;
-        const region_axis axis[2] = {align_axis(job, roi, 0), align_axis(job, roi, 1)};
+        if (roi != region.roi) place_region(job, roi, &region);
         const int64_t plane = (((const int64_t *)job->batch->data)[roi] * job->channels + channel) * pixels;
-        for (int64_t cell = 0; cell < cells; cell++) {
-            prn_put_f64(job->out->data, job->out->dtype, i * cells + cell,
-                        align_cell(job, axis, plane, cell / job->cells[1], cell % job->cells[1]));
+        switch (job->image->dtype) {
+#define ALIGN_CASE(P, DTYPE, name, storage, work, load, store)                                                         \
+    case PRONY_##DTYPE:                                                                                                \
+        align_##name(job, &region, plane, i * cells);                                                                  \
+        break;
+            PRN_FLOAT_TYPES(ALIGN_CASE, )
+        default:
+            break;
         }
     }
 }
