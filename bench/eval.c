@@ -6,8 +6,9 @@
 static void show_samples(void *user, int64_t done, int64_t samples)
 {
     (void)user;
-    fprintf(stderr, "\r%lld of %lld samples ", (long long)done, (long long)samples);
-    fflush(stderr);
+    char text[64];
+    snprintf(text, sizeof text, "%lld of %lld samples", (long long)done, (long long)samples);
+    show_progress_text(text);
 }
 
 static prony_evaluate_options evaluate_options(const options *o)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160 };
+enum { MOST_CONFIGURATIONS = 256, LABEL_BYTES = 160, SHOWN_BYTES = 32 };
 
 typedef struct configuration {
     int64_t batch; /* 0: the model's own */
@@ -24,6 +24,7 @@ typedef struct matrix {
     prony_session **sessions;
     prony_report **reports;
     size_t count;
+    prony_metrics *metrics; /* once measured */
 } matrix;
 
 static size_t at_least_one(size_t count)
@@ -115,12 +116,10 @@ static int measure(const options *o, prony_model *model, matrix *m)
     }
     if (prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error) != PRONY_OK)
         return report_error(o, &error);
-    prony_metrics *metrics;
-    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return report_error(o, &error);
+    if (prony_metrics_create(&m->metrics, &error) != PRONY_OK) return report_error(o, &error);
     int code = EXIT_DONE;
     for (size_t i = 0; i < m->count && code == EXIT_DONE; i++)
-        code = read_figures(o, metrics, m->reports[i], &m->rows[i]);
-    prony_metrics_release(metrics);
+        code = read_figures(o, m->metrics, m->reports[i], &m->rows[i]);
     return code;
 }
 
@@ -156,6 +155,12 @@ static bool tied(const configuration *a, const configuration *b, bool throughput
     return x[0] <= y[1] && y[0] <= x[1];
 }
 
+static const char *shown(const matrix *m, const char *key, double value, char text[SHOWN_BYTES])
+{
+    prony_metric_format(prony_metrics_find(m->metrics, key), value, text, SHOWN_BYTES);
+    return text;
+}
+
 /* Those that the winner is not told apart from, as many to a line as fit. */
 static void print_ties(const options *o, const matrix *m, size_t winner, bool throughput)
 {
@@ -178,13 +183,14 @@ static void print_ties(const options *o, const matrix *m, size_t winner, bool th
 
 static void print_verdict(const options *o, const matrix *m, bool throughput)
 {
-    char text[LABEL_BYTES];
+    char text[LABEL_BYTES], figure[SHOWN_BYTES];
     size_t winner = best(m, throughput);
     const configuration *c = &m->rows[winner];
     if (throughput)
-        printf("best throughput  %s: %.4g samples/s\n", label(o, c, text), c->samples_per_second);
+        shown(m, "throughput", c->samples_per_second, figure);
     else
-        printf("lowest latency   %s: %.4g ms\n", label(o, c, text), (double)c->latency->median_ns / 1e6);
+        shown(m, "latency", (double)c->latency->median_ns, figure);
+    printf("%s  %s: %s\n", throughput ? "best throughput" : "lowest latency ", label(o, c, text), figure);
     print_ties(o, m, winner, throughput);
 }
 
@@ -203,25 +209,33 @@ static void print_counts(const options *o, const matrix *m)
     putchar('\n');
 }
 
+/* A column for what differs alone; 80 columns are enough for the others. */
 static void print_table(const options *o, const matrix *m)
 {
-    bool precisions = o->precision_count > 1;
+    bool precision = o->precision_count > 1, few = false;
     put_text(stdout, o->arguments[0]);
     printf(", %zu configurations measured in turns\n\n", m->count);
-    printf("%s%5s %7s %10s %21s %9s  %10s %6s\n", precisions ? "prec. " : "", "batch", "threads", "median ms",
-           "its 95 % interval", "p90", "samples/s", "runs");
+    printf("batch  thr%s %9s %22s %9s  %11s %7s\n", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
+           "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
         const configuration *c = &m->rows[i];
         const prony_time_stats *t = c->latency;
-        char batch[24] = "-", threads[24] = "auto";
+        char batch[24] = "-", threads[24] = "auto", text[5][SHOWN_BYTES];
         if (c->batch) snprintf(batch, sizeof batch, "%lld", (long long)c->batch);
         if (c->intra_op) snprintf(threads, sizeof threads, "%d", c->intra_op);
-        if (precisions) printf("%-5s ", c->precision);
-        printf("%5s %7s %10.3f %9.3f - %9.3f %9.3f%s %10.4g %6llu\n", batch, threads, (double)t->median_ns / 1e6,
-               (double)t->median_ci95_ns[0] / 1e6, (double)t->median_ci95_ns[1] / 1e6, (double)t->p90_ns / 1e6,
-               t->p90_valid ? " " : "?", c->samples_per_second, (unsigned long long)t->count);
+        shown(m, "latency", (double)t->median_ns, text[0]);
+        shown(m, "latency", (double)t->median_ci95_ns[0], text[1]);
+        shown(m, "latency", (double)t->median_ci95_ns[1], text[2]);
+        shown(m, "latency", (double)t->p90_ns, text[3]);
+        shown(m, "throughput", c->samples_per_second, text[4]);
+        text[4][strcspn(text[4], "s")] = '\0'; /* the title has the unit */
+        printf("%5s %4s", batch, threads);
+        if (precision) printf("  %4s", c->precision);
+        printf(" %9s %10s - %9s %9s%s %11s %7llu\n", text[0], text[1], text[2], text[3], t->p90_valid ? " " : "?", text[4],
+               (unsigned long long)t->count);
+        few = few || !t->p90_valid;
     }
-    putchar('\n');
+    puts(few ? "? of too few runs\n" : "");
     print_counts(o, m);
     print_verdict(o, m, true);
     print_verdict(o, m, false);
@@ -300,6 +314,7 @@ int command_bench_matrix(const options *o)
         prony_report_release(m.reports[i]);
         prony_session_release(m.sessions[i]);
     }
+    prony_metrics_release(m.metrics);
     prony_model_release(model);
     free(m.rows);
     free(m.sessions);

@@ -6,6 +6,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -153,9 +154,10 @@ class BenchMachineTest(unittest.TestCase):
         for key in ("throughput", "latency"):
             self.assertNotIn(verdict[key]["report"], verdict[key]["not_told_apart_from"])
         out = self.succeed(*command)
-        rows = [line.split() for line in out.splitlines()]
-        self.assertEqual({(int(row[0]), int(row[1])) for row in rows if len(row) == 9 and row[0].isdigit()},
-                         {(b, x) for b in (1, 4, 8) for x in (1, 2)})
+        rows = re.findall(r"^ +([148]) +([12]) +[\d.]+ [mun]s .* 40$", out, re.M)
+        self.assertEqual(sorted(rows), [(b, x) for b in "148" for x in "12"])
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertIn("too few", self.succeed("bench", self.digits, "-r", 3, "-w", 1, "-b", "1,4"))
         self.assertIn("best throughput  batch ", out)
         self.assertIn("lowest latency   batch ", out)
 

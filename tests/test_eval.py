@@ -7,14 +7,16 @@ accuracy is known; images as inputs of `run` and `profile`, with the best classe
 import io
 import json
 import os
+import pty
 import re
 import struct
+import subprocess
 import zipfile
 import zlib
 
 import command_case
 import onnx_bytes as ob
-from command_case import FAILED, USAGE, VERDICT, run
+from command_case import DONE, FAILED, USAGE, VERDICT, run
 
 KNOWN = 358 / 360  # models/README.md: 99.44 %
 PIXELS = "std=0.9411764705882353"  # pixels are stored as 15 times 0..16, and the network wants 1/16 of those
@@ -136,6 +138,19 @@ class Archives(Data):
         compared = json.loads(self.succeed("compare", saved, saved, "--json", "-"))
         verdicts = {row["key"]: row["verdict"] for row in compared["metrics"]}
         self.assertEqual({verdicts[k] for k in ("evaluation", "top1_accuracy", "top5_accuracy")}, {"same"})
+
+    def test_progress_is_cleared(self):
+        data = self.write("digits.npz", npz(self.arrays()))
+        leader, follower = pty.openpty()
+        ran = subprocess.run([command_case.PRONY, "eval", self.digits, data], stdout=subprocess.PIPE, stderr=follower, timeout=60)
+        said = os.read(leader, 65536)
+        for end in (leader, follower):
+            os.close(end)
+        self.assertEqual(ran.returncode, DONE)
+        shown = b"360 of 360 samples"
+        self.assertIn(shown, said)
+        self.assertTrue(said.endswith(b"\r" + b" " * len(shown) + b"\r"), said)
+        self.assertNotIn(b"\x1b", said)
 
     def test_thresholds(self):
         data = self.write("digits.npz", npz(self.arrays()))
