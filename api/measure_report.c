@@ -4,7 +4,7 @@
 #include "api/report_build.h"
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 #include <string.h>
