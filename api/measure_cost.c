@@ -3,7 +3,7 @@
  * what it costs. */
 #include "api/measure.h"
 #include "base/clock.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 

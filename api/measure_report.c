@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/resident.h"
 #include "base/sha256.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1162,7 +1162,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_threshold_parse(prony_threshold *out
 typedef enum prony_outcome {
     PRONY_OUTCOME_MET,
     PRONY_OUTCOME_MISSED,
-    PRONY_OUTCOME_UNKNOWN /* the report does not know the metric */
+    PRONY_OUTCOME_UNKNOWN, /* the report does not know the metric */
+    PRONY_OUTCOME_OPEN     /* beyond the limit, but the interval reaches to it: nothing tells it from a value that meets it */
 } prony_outcome;
 
 typedef struct prony_check_row {
@@ -1170,6 +1171,8 @@ typedef struct prony_check_row {
     prony_metric_value value;
     prony_outcome outcome;
     double margin; /* part of the limit that is left, negative if it is missed; NaN where it is unknown or the limit is 0 */
+    double interval[2]; /* of latencies and rates whose runs the report holds; NaN: the value is taken as it is. 99 %, as the limit
+                       may come from a measurement like this one */
 } prony_check_row;
 /* rows[i] is of thresholds[i], which come from `metrics`, and so do not outlive it. */
 PRONY_API PRONY_MUST_USE prony_status prony_check(prony_check_row *rows, const prony_report *report,

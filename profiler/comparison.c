@@ -2,14 +2,15 @@
  * layers and types, comparison_notes.c says what sets the reports apart.
  *
  * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
- * of latencies have the raw samples: a rank test and a bootstrap interval must agree. What was measured once is shown
+ * of latencies have the raw samples: a rank test and a bootstrap interval must agree, both of which allow for runs that
+ * resemble their neighbours. What was measured once is shown
  * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
  * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
  */
 #include "profiler/comparison.h"
 
 #include "profiler/metrics.h"
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,6 +101,15 @@ static const struct judged *find_judged(const char *key)
     return NULL;
 }
 
+bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate)
+{
+    const struct judged *by = find_judged(key);
+    if (!by || by->evidence == PRONY_EVIDENCE_EXACT) return false;
+    *statistic = by->statistic;
+    *rate = by->rate;
+    return true;
+}
+
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
 {
     bool up = low > 1 + noise, down = high < 1 - noise;
@@ -134,8 +144,8 @@ static prony_status rank_test(const prn_comparing *c, const prony_compare_metric
         }
     }
     if (status == PRONY_OK)
-        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, values[1],
-                                       c->report[1]->latency.count, c->error);
+        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, c->memory[0], values[1],
+                                       c->report[1]->latency.count, c->memory[1], c->error);
     prn_free(values[0]);
     prn_free(values[1]);
     *p = test.p;
@@ -233,9 +243,12 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     PRN_TRY(fill_side(c, 1, options->second_name));
     c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
                  a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
+    for (int side = 0; side < 2 && c->sampled; side++)
+        PRN_TRY(prn_series_memory(&c->memory[side], c->report[side]->samples_ns, c->report[side]->latency.count,
+                                  c->error));
     if (c->sampled)
-        PRN_TRY(prn_ratio_intervals(c->intervals, a->samples_ns, a->latency.count, b->samples_ns, b->latency.count,
-                                    c->error));
+        PRN_TRY(prn_series_intervals(c->intervals, 0.95, a->samples_ns, a->latency.count, b->samples_ns,
+                                     b->latency.count, c->error));
     PRN_TRY(prn_compare_notes(c));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(prn_compare_parts(c, false));

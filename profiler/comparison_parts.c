@@ -1,7 +1,7 @@
 /* Two reports layer by layer and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
  * order. What is judged are means with their deviations, adjusted for the number of rows. */
 #include "profiler/comparison.h"
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
