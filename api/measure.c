@@ -6,11 +6,12 @@
 #include "base/machine.h"
 #include "profiler/statistics/statistics.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SECONDS 5.0
-#define MIN_RUNS 10
+#define FIRST_CHECK 10 /* runs before the median may be said to be known */
 #define FIRST_RUNS 256 /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
@@ -125,6 +126,7 @@ static prony_status warm_up(prn_recording *r, prony_error *error)
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
         PRN_TRY(prn_recording_run(r, &latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        r->expected_ns = latency_ns[n < MAX_WARMUP_RUNS ? n : 0];
         r->warmup_runs++;
     }
 }
@@ -223,7 +225,7 @@ static size_t next_runs(const prn_recording *all, size_t count)
 typedef struct recording_clock {
     int64_t begin_ns, reported_ns;
     size_t next_check;
-    double known; /* relative error of the least known median */
+    double known; /* relative error of the least known median; NaN: nothing is known yet */
 } recording_clock;
 
 /* Why to stop after this round; NULL: go on. */
@@ -245,7 +247,7 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
         if (clock->known <= 0.01 && seconds > 0.1) reason = "median known to 1 %";
     }
     bool limited = options->runs <= 0 || options->max_seconds > 0;
-    if (!reason && limited && seconds > all->max_seconds * (double)count && all->runs >= MIN_RUNS) reason = "time is up";
+    if (!reason && limited && seconds > all->max_seconds * (double)count) reason = "time is up";
     if (options->progress && now - clock->reported_ns > 100000000) {
         options->progress(options->progress_user, (int64_t)all->runs, seconds, clock->known);
         clock->reported_ns = now;
@@ -255,7 +257,7 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
 
 static prony_status record(prn_recording *all, size_t count, prony_error *error)
 {
-    recording_clock clock = {prn_now_ns(), prn_now_ns(), MIN_RUNS, 1};
+    recording_clock clock = {all->begin_ns, prn_now_ns(), FIRST_CHECK, NAN};
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
@@ -263,7 +265,8 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
     prn_load_state_read(&load_before);
-    if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
+    int64_t first_ns = prn_now_ns();
+    if (count == 1) prn_core_recorder_begin(&all->cores, first_ns);
     while (!reason) {
         prony_error full = {0};
         size_t runs = next_runs(all, count);
@@ -275,7 +278,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         reason = reason_to_stop(all, count, &clock);
     }
     if (count == 1) {
-        all->wall_ns = prn_now_ns() - clock.begin_ns;
+        all->wall_ns = prn_now_ns() - first_ns;
         prn_core_recorder_look(&all->cores, prn_now_ns(), true);
         prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
@@ -311,6 +314,7 @@ static void stop_watching(prn_recording *r)
 
 static prony_status profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
+    all->begin_ns = prn_now_ns();
     for (size_t i = 0; i < count; i++) {
         int64_t phase_ns;
         PRN_TRY(timed_phase(&all[i], all[i].options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */

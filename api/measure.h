@@ -21,6 +21,8 @@ typedef struct prn_recording {
     bool warmup_detected;
     const char *stop_reason;
     double max_seconds;
+    int64_t begin_ns;    /* of the first session's: when its time began, warm-up included */
+    int64_t expected_ns; /* what a run takes, by the last of the warm-up; 0: there was none */
     prn_usage usage; /* of the measured runs */
     prn_disturbance disturbance; /* while all sessions of the measurement took their turns */
     prn_core_recorder cores; /* where one session has the process to itself */

@@ -53,6 +53,7 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
+    bool ignore_load;
     bool preprocess; /* `image` was given */
     prony_image_options image;
     int64_t topk;       /* 0: not given */

@@ -3,6 +3,7 @@
 #include "bench/phases.h"
 
 #include <stdarg.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -229,6 +230,8 @@ void show_progress(void *user, int64_t runs, double seconds, double relative_err
     char text[128];
     if (o->runs > 0)
         snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else if (isnan(relative_error))
+        snprintf(text, sizeof text, "%lld runs, %.1f s", (long long)runs, seconds);
     else
         snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
                  relative_error * 100);

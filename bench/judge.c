@@ -79,7 +79,12 @@ static int say_misses(const options *o, const prony_check_row *rows, size_t coun
     for (size_t i = 0; i < count; i++) {
         const prony_metric *metric = rows[i].threshold.metric;
         const char *bound = metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most";
-        if (rows[i].outcome == PRONY_OUTCOME_MISSED) {
+        bool withheld = rows[i].outcome == PRONY_OUTCOME_WITHHELD;
+        if (withheld && !o->ignore_load) {
+            fail(o, "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the same",
+                 metric->key, rows[i].value.text, bound, rows[i].threshold.text);
+            unknown = true;
+        } else if (withheld || rows[i].outcome == PRONY_OUTCOME_MISSED) {
             fail(o, "%s is %s, and %s %s was asked for", metric->key, rows[i].value.text, bound,
                  rows[i].threshold.text);
             missed = true;

@@ -41,6 +41,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"svg", required_argument, NULL, OPT_SVG},
                                       {"threshold", required_argument, NULL, OPT_THRESHOLD},
                                       {"noise", required_argument, NULL, OPT_NOISE},
+                                      {"ignore-load", no_argument, NULL, OPT_IGNORE_LOAD},
                                       {"metrics", required_argument, NULL, OPT_METRICS},
                                       {"detailed", no_argument, NULL, OPT_DETAILED},
                                       {"preprocess", required_argument, NULL, OPT_PREPROCESS},
@@ -56,21 +57,21 @@ static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
                                   OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, 0};
-static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                    OPT_LEVEL,      OPT_TOP,    OPT_ALL,       OPT_SORT,        OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
                                    OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
                                    OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
 static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_ALL, OPT_SORT, OPT_FILTER,
+    OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_ALL, OPT_SORT, OPT_FILTER,
     OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
     OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
-static const int bench_options[] = {OPT_ALL, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+static const int bench_options[] = {OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                     OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
-                                      OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+                                      OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_METRICS, OPT_COUNT, 0};
 static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
                                       OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
-static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
+static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, 0};
 static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
@@ -144,6 +145,7 @@ static const struct {
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
+    {OPT_IGNORE_LOAD, "      --ignore-load      judge times although others had part of the machine\n"},
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},

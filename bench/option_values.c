@@ -329,6 +329,9 @@ int option_take(options *o, int option, char *argument)
         return parse_int(argument, 1, 1000, &o->depth) ? 0 : usage(o, "--depth '%s': a number from 1", argument);
     case OPT_THRESHOLD:
         return add_threshold(o, argument);
+    case OPT_IGNORE_LOAD:
+        o->ignore_load = true;
+        return 0;
     case OPT_NOISE:
         return parse_noise(o, argument);
     case OPT_PREPROCESS:

@@ -604,8 +604,10 @@ typedef struct prony_profile_options {
     size_t struct_size;
     int64_t warmup_runs; /* -1: detected */
     int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
-    double max_seconds;  /* 0: 5 s, or as long as `runs` takes */
-    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL */
+    double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run that
+                            has begun is finished */
+    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL; the error of the
+                                               median, NaN while nothing is known of it */
     void *progress_user;
     bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
     /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
@@ -997,9 +999,23 @@ typedef struct prony_outlier {
 PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
                                                             const prony_report *report, prony_error *error);
 
+/* What others took of the machine while the runs were measured. Shares; negative: not known. */
+typedef enum prony_load { PRONY_LOAD_UNKNOWN, PRONY_LOAD_QUIET, PRONY_LOAD_BUSY } prony_load;
+typedef struct prony_disturbance {
+    double others_share; /* of the time of all usable processors: other processes, and what the hypervisor took */
+    double steal_share;  /* the latter alone */
+    double waited_share; /* threads ready to run that did not, over the wall time */
+    int64_t involuntary_switches;
+    prony_load verdict;
+    char text[160]; /* one sentence about a busy machine, otherwise "" */
+} prony_disturbance;
+/* false: nothing was measured, or the report is of a version that did not look. */
+PRONY_API bool prony_report_disturbance(prony_disturbance *out, const prony_report *report);
+
 typedef struct prony_steady_state {
     bool known;   /* there were 10 runs or more */
     bool steady;  /* no significant trend (Mann-Kendall, 5 %) of more than 1 % of the median */
+    bool unsure;  /* nor do they show that there is none: the level moved by more than 2 % by chance alone, it may be */
     double drift; /* (median of the last third - median of the first) / median */
     double p;     /* two-sided, of the trend */
 } prony_steady_state;
@@ -1083,9 +1099,10 @@ typedef enum prony_verdict {
     PRONY_VERDICT_NONE,   /* nothing to judge by: measured once, known on one side alone, or neither way is better */
     PRONY_VERDICT_SAME,   /* "~": within the noise threshold, or not significant */
     PRONY_VERDICT_BETTER, /* the second one */
-    PRONY_VERDICT_WORSE
+    PRONY_VERDICT_WORSE,
+    PRONY_VERDICT_UNSURE /* better or worse, but one of the two had less of its machine than the other */
 } prony_verdict;
-PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse" */
+PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse", "cannot tell" */
 
 /* What a verdict rests on. */
 typedef enum prony_evidence {
@@ -1104,8 +1121,9 @@ typedef struct prony_compare_options {
                                      defined is judged as exact. */
     const char *first_name, *second_name; /* as shown; NULL: the models' names */
     const char *keys; /* only these metrics, comma-separated; NULL: all */
+    bool ignore_load; /* judge times although the reports differ in what others took of the machine (prony_disturbance) */
 } prony_compare_options;
-#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0}
+#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0, false}
 
 /* A metric that both reports know. NaN: does not apply. */
 typedef struct prony_compare_metric {
@@ -1163,6 +1181,8 @@ typedef enum prony_outcome {
     PRONY_OUTCOME_MET,
     PRONY_OUTCOME_MISSED,
     PRONY_OUTCOME_UNKNOWN, /* the report does not know the metric */
+    PRONY_OUTCOME_WITHHELD, /* a time or rate beyond the limit, of which others that had the machine may be the cause: the
+                              report's disturbance is busy, and the fastest run meets the limit */
     PRONY_OUTCOME_OPEN     /* beyond the limit, but the interval reaches to it: nothing tells it from a value that meets it */
 } prony_outcome;
 
