@@ -152,6 +152,8 @@ mount_system() {
     mount -t proc proc "$system/proc"
     mount -t sysfs -o ro sys "$system/sys"
     mount -t tmpfs -o mode=1777 shm "$system/dev/shm"
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$system/dev/pts"
+    ln -sf pts/ptmx "$system/dev/ptmx"
     mount --bind "$place/archives" "$system/var/cache/apt/archives"
 }
 
