@@ -16,8 +16,8 @@
 
 extern const prn_peak_loops prn_peak_loops_scalar, prn_peak_loops_avx2, prn_peak_loops_avx512;
 
-/* Looks, of so many rounds for arithmetic and one for memory, from which the length of a trial follows. */
-enum { MOST_THREADS = 1024, LOOKS = 3, FIRST_COMPUTE_ROUNDS = 20000 };
+/* Looks, at first of so many rounds for arithmetic and one for memory, from which the length of a trial follows. */
+enum { MOST_THREADS = 1024, LOOKS = 3, FIRST_COMPUTE_ROUNDS = 2000, MOST_LOOK_ROUNDS = 1 << 28 };
 /* Looks at the others before a core is offered to them: there may be fewer cores than threads. */
 enum { READY_SPINS = 20000 };
 
@@ -155,15 +155,29 @@ static int64_t trial(measurement *s, int64_t rounds, int64_t *all_ns)
     return any_ns > 0 ? any_ns : 1;
 }
 
+static int64_t shortest_look(measurement *s, int64_t rounds)
+{
+    int64_t shortest = INT64_MAX, all_ns;
+    for (int look = 0; look < LOOKS; look++) {
+        int64_t took = trial(s, rounds, &all_ns);
+        if (took < shortest) shortest = took;
+    }
+    return shortest;
+}
+
+/* Of a trial of about that length, found by looks long enough that meeting and reading the clock are no part of them;
+ * caches and clock rate settle meanwhile. */
+static int64_t rounds_of(measurement *s, int64_t trial_ns)
+{
+    int64_t rounds = s->bytes ? 1 : FIRST_COMPUTE_ROUNDS, look_ns;
+    while ((look_ns = shortest_look(s, rounds)) < trial_ns / 8 && rounds < MOST_LOOK_ROUNDS) rounds *= 4;
+    double longer = (double)trial_ns / (double)look_ns;
+    return longer > 1 ? (int64_t)((double)rounds * longer) : rounds;
+}
+
 static void measure_kind(measurement *s, prn_peak *out, int trials, int64_t trial_ns)
 {
-    int64_t rounds = s->bytes ? 1 : FIRST_COMPUTE_ROUNDS, once = INT64_MAX, all_ns;
-    for (int look = 0; look < LOOKS; look++) { /* caches and clock rate settle meanwhile */
-        int64_t took = trial(s, rounds, &all_ns);
-        if (took < once) once = took;
-    }
-    double longer = (double)trial_ns / (double)once;
-    rounds = longer > 1 ? (int64_t)((double)rounds * longer) : rounds;
+    int64_t all_ns, rounds = rounds_of(s, trial_ns);
     for (int i = 0; i < trials; i++) {
         int64_t took = trial(s, rounds, &all_ns);
         double done = 0;

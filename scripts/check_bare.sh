@@ -197,12 +197,13 @@ refused_then_done() {
 inside() {
     local check=check person folder system
     place=$1
-    [ "$2" != unit ] || check=check-unit
+    if [ "$2" = unit ]; then check="check-unit"; fi
     prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
-    [ -n "$prerequisite" ] && grep -q '^    make demo ' "$source/README.md" && grep -q '^    make check ' "$source/README.md" || {
+    if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
+        ! grep -q '^    make check ' "$source/README.md"; then
         echo "README.md has no line with what it needs, or other commands than those tested here" >&2
         exit 1
-    }
+    fi
     read_sources
     read_proxy
     mkdir "$place/archives" "$place/archives/partial"
