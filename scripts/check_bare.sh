@@ -231,9 +231,13 @@ inside() {
     say "done"
 }
 
-if [ "${1-}" = --inside ]; then
-    shift
-    inside "$@"
-else
-    outside "$@"
-fi
+main() {
+    if [ "${1-}" = --inside ]; then
+        shift
+        inside "$@"
+    else
+        outside "$@"
+    fi
+}
+
+main "$@"; exit # read whole before it runs, so that nobody's editing of this file gets in between
