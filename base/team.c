@@ -11,6 +11,7 @@
 #include "base/team.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/pause.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -66,15 +67,6 @@ static _Thread_local int watched_count;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool exit_key_made;
-
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#else
-    atomic_signal_fence(memory_order_seq_cst);
-#endif
-}
 
 static void add_share(prn_team_share *share, int64_t start_ns, int64_t tasks)
 {
@@ -132,7 +124,7 @@ static void await_job(team *t, uint32_t seen)
 {
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!nothing_new(t, seen)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->sleepers, 1);
@@ -271,7 +263,7 @@ static void close_gate(team *t)
     atomic_fetch_and(&t->gate, ~GATE_OPEN);
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!anyone_inside(t)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->caller_waits, true);

@@ -765,6 +765,7 @@ typedef struct prony_peak_compute {
     double flops_per_second; /* vector multiply-add of the widest instructions in use; a MAC is 2 */
     int trials;
     int64_t trial_ns; /* what the best trial took */
+    bool doubtful;    /* measured several times, and still too far below what one thread's rate makes likely */
 } prony_peak_compute;
 
 typedef struct prony_peak_bandwidth {
@@ -775,6 +776,7 @@ typedef struct prony_peak_bandwidth {
     uint64_t thread_bytes;   /* that each thread went over */
     int trials;
     int64_t trial_ns;
+    bool doubtful;
 } prony_peak_bandwidth;
 
 typedef struct prony_machine_info {

@@ -6,12 +6,55 @@
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import FAILED, USAGE, CommandTest, run
+from command_case import DONE, FAILED, USAGE, CommandTest, run
+
+
+def limit_address_space(kibibytes):
+    """`ulimit -v`, for run(prepare=...)."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (kibibytes << 10, kibibytes << 10))
+
+
+class AddressSpace(CommandTest):
+    """Libraries that wait for memory for ever must not be met where there is none: nothing here may hang."""
+
+    def setUp(self):
+        super().setUp()
+        with open(command_case.PRONY, "rb") as program:
+            if b"__asan_init" in program.read():
+                self.skipTest("AddressSanitizer itself needs more address space than there is")
+
+    def test_short_address_space(self):
+        for kibibytes in (80000, 150000, 200000, 300000, 400000, 600000):
+            for arguments in (["--version"], ["ops"], ["run", self.digits, "-x", "2"], ["profile", self.lenet, "-r", "2", "-x", "1"]):
+                code, _, err = run(*arguments, prepare=limit_address_space(kibibytes), seconds=60)
+                self.assertIn(code, (DONE, FAILED), (kibibytes, arguments, err))
+                if kibibytes >= 200000 and arguments[0] in ("--version", "ops", "profile"):
+                    self.assertEqual(code, DONE, (kibibytes, arguments, err))
+
+    def test_products_of_float64(self):
+        model = self.save("f64.onnx", ob.graph([ob.node("MatMul", ["a", "b"], ["y"])],
+                                               [ob.value("a", ob.DOUBLE, [70, 300]), ob.value("b", ob.DOUBLE, [300, 90])],
+                                               [ob.value("y", ob.DOUBLE, [70, 90])]))
+        kernels, results = {}, {}
+        for name, limit in (("free", None), ("bounded", limit_address_space(2000000)), ("short", limit_address_space(200000))):
+            folder = self.path(name)
+            self.succeed("run", model, "-q", "--output-dir", folder, prepare=limit, seconds=60)
+            results[name] = self.read(os.path.join(folder, "output_0.npy"))[-70 * 90 * 8:]
+            report = json.loads(self.succeed("profile", model, "-r", "2", "--json", "-", prepare=limit, seconds=60))
+            kernels[name] = report["operators"][0]["kernel"]
+        self.assertEqual((kernels["bounded"], kernels["short"]), ("matmul_ref", "matmul_ref"))
+        self.assertEqual(results["bounded"], results["short"])
+        free = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
+        if "openblas" in report["system"]["libraries"] and free and not os.environ.get("PRONY_MAX_ISA"):
+            self.assertEqual(kernels["free"], "matmul_f64_openblas")
+        for a, b in zip(struct.iter_unpack("<d", results["free"]), struct.iter_unpack("<d", results["short"])):
+            self.assertAlmostEqual(a[0], b[0], 12)
 
 
 class Usage(CommandTest):
