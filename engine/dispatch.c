@@ -71,10 +71,11 @@ static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_
     return PRONY_OK;
 }
 
-/* A view of a value in the dynamic region holds the same block. */
+/* A view of a value in the dynamic region holds the same block, which nobody writes to any more. */
 static bool is_view(const prn_plan *plan, const prn_step *step)
 {
-    if (!(step->node->binding.op->flags & PRN_OP_VIEW)) return false;
+    unsigned flags = step->node->binding.op->flags;
+    if (!(flags & PRN_OP_VIEW) || (plan->options.no_reuse && !(flags & PRN_OP_OPEN))) return false;
     for (size_t k = 1; k < step->context.output_count; k++)
         if (step->context.outputs[k]) return false;
     return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;

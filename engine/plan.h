@@ -63,6 +63,7 @@ typedef struct prn_plan_options {
     bool record_memory;
     uint64_t memory_limit_bytes;
     int64_t max_loop_trips; /* 0: 2^31 */
+    bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
 } prn_plan_options;
 
 typedef struct prn_plan {

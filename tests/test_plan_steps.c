@@ -91,9 +91,57 @@ static void joined_constants_are_some_operators_parameters(void **state)
     mr_close(&r);
 }
 
+/* A sum runs in place over an input that dies with it, unless it reads that input again further on, however far. */
+static void wide_sums_read_every_input(void **state)
+{
+    (void)state;
+    for (int count = 2; count <= 70; count++) {
+        for (int again = 1; again < count; again++) {
+            char inputs[512] = "a";
+            for (int i = 1; i < count; i++) strcat(inputs, i == again ? " a" : " x");
+            const float x[4] = {1, 2, 3, 4}, wanted[4] = {(float)(count - 4), (float)(2 * count - 8), (float)(3 * count - 12),
+                                                          (float)(4 * count - 16)};
+            model_builder *m = mb_begin(13);
+            mb_input(m, "x", PRONY_FLOAT32, "4");
+            mb_node(m, "Neg", "x", "a", "");
+            mb_node(m, "Sum", inputs, "y", "");
+            mb_output(m, "y", PRONY_FLOAT32, "4");
+            model_run r = {0};
+            mr_open(&r, m);
+            mr_set(&r, "x", PRONY_FLOAT32, "4", x);
+            mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4", wanted);
+            mr_close(&r);
+        }
+    }
+}
+
+/* The first row of what dies, added to all rows: it may not be overwritten by the first row of the result. */
+static void a_part_that_is_broadcast_is_not_overwritten(void **state)
+{
+    (void)state;
+    const float x[6] = {1, 2, 3, 4, 5, 6}, first[6] = {-2, -4, -6, -5, -7, -9}, own[6] = {0, 0, 0, 3, 3, 3};
+    for (int with_own = 0; with_own < 2; with_own++) {
+        model_builder *m = mb_begin(13);
+        mb_input(m, "x", PRONY_FLOAT32, "2,3");
+        mb_node(m, "Neg", "x", "a", "");
+        mb_initializer(m, "from", PRONY_INT64, "1", (const int64_t[]){0});
+        mb_initializer(m, "to", PRONY_INT64, "1", (const int64_t[]){1});
+        mb_node(m, "Slice", "a from to", "row", "");
+        mb_node(m, "Sub", with_own ? "row a" : "row x", "y", "");
+        mb_output(m, "y", PRONY_FLOAT32, "2,3");
+        model_run r = {0};
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "2,3", x);
+        mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "2,3", with_own ? own : first);
+        mr_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length),
-                                       cmocka_unit_test(joined_constants_are_some_operators_parameters)};
+                                       cmocka_unit_test(joined_constants_are_some_operators_parameters),
+                                       cmocka_unit_test(wide_sums_read_every_input),
+                                       cmocka_unit_test(a_part_that_is_broadcast_is_not_overwritten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
