@@ -376,6 +376,7 @@ static prony_status allot(planner *p)
     if (status == PRONY_OK && !plan->outer)
         status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
                                   plan->options.record_memory, p->error);
+    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
     size_t largest = 0;
     for (size_t b = 1; b < plan->buffer_count; b++)

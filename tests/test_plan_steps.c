@@ -137,11 +137,42 @@ static void a_part_that_is_broadcast_is_not_overwritten(void **state)
     }
 }
 
+/* Two residuals of one convolution: the first lives on, the second dies and is where the result goes. */
+static void a_residual_is_read_before_another_takes_its_place(void **state)
+{
+    (void)state;
+    enum { COUNT = CHANNELS * POSITIONS };
+    static float unit[CHANNELS * CHANNELS], x[COUNT], sums[COUNT], first[COUNT];
+    for (int c = 0; c < CHANNELS; c++) unit[c * CHANNELS + c] = 1;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i + 1);
+        first[i] = -x[i];
+        sums[i] = x[i] + first[i] + 2 * x[i];
+    }
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+    mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,1,1", unit);
+    mb_node(m, "Neg", "x", "first", "");
+    mb_node(m, "Add", "x x", "second", "");
+    mb_node(m, "Conv", "x unit", "c", "");
+    mb_node(m, "Add", "c first", "d", "");
+    mb_node(m, "Add", "d second", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "1,16,4,4");
+    mb_output(m, "first", PRONY_FLOAT32, "1,16,4,4");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
+    mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,16,4,4", sums);
+    mr_expect(mr_output(&r, 1), PRONY_FLOAT32, "1,16,4,4", first);
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length),
                                        cmocka_unit_test(joined_constants_are_some_operators_parameters),
                                        cmocka_unit_test(wide_sums_read_every_input),
-                                       cmocka_unit_test(a_part_that_is_broadcast_is_not_overwritten)};
+                                       cmocka_unit_test(a_part_that_is_broadcast_is_not_overwritten),
+                                       cmocka_unit_test(a_residual_is_read_before_another_takes_its_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
