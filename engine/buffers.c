@@ -197,6 +197,13 @@ static bool may_overwrite(const prn_kernel *kernel, size_t input)
     return input < 32 && (kernel->inplace >> input & 1);
 }
 
+/* Whether the value has as many elements as the output, element for element: a layout that pads channels makes one
+ * channel, broadcast, as large as sixteen. */
+static bool goes_along(const prony_value *value, const prony_value *out)
+{
+    return value->layout == PRN_PLAIN || prn_shape_equal(&value->shape, &out->shape);
+}
+
 /* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be one
  * that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast) would be
  * read again after it was overwritten. */
@@ -204,7 +211,9 @@ static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root
 {
     for (size_t j = 0; j < step->context.input_count; j++) {
         if (step->inputs[j] == PRN_NO_VALUE || prn_plan_root(plan, step->inputs[j], NULL) != root) continue;
-        if (!may_overwrite(step->kernel, j) || plan->values[step->inputs[j]]->bytes != plan->values[root]->bytes)
+        const prn_plan_value *input = plan->values[step->inputs[j]];
+        if (!may_overwrite(step->kernel, j) || input->bytes != plan->values[root]->bytes ||
+            !goes_along(&input->value, step->output_values[0]))
             return false;
     }
     return true;

@@ -167,12 +167,45 @@ static void a_residual_is_read_before_another_takes_its_place(void **state)
     mr_close(&r);
 }
 
+/* A map of one channel that scales sixteen: in a layout that pads channels both take as many bytes, and yet the product may
+ * not lie where the map is. */
+static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **state)
+{
+    (void)state;
+    static float one[CHANNELS], window[CHANNELS * 9], unit[CHANNELS * CHANNELS * 9], x[CHANNELS * POSITIONS], wanted[CHANNELS * POSITIONS];
+    one[0] = 1;
+    for (int c = 0; c < CHANNELS; c++) {
+        window[9 * c + 4] = 2;
+        unit[9 * (c * CHANNELS + c) + 4] = 1;
+        for (int p = 0; p < POSITIONS; p++) {
+            x[c * POSITIONS + p] = (float)(c + p + 1);
+            wanted[c * POSITIONS + p] = 2 * x[p] * x[p];
+        }
+    }
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+    mb_initializer(m, "one", PRONY_FLOAT32, "1,16,1,1", one);
+    mb_initializer(m, "window", PRONY_FLOAT32, "16,1,3,3", window);
+    mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,3,3", unit);
+    mb_node(m, "Conv", "x one", "map", "");
+    mb_node(m, "Conv", "map window", "wide", "pads=[1,1,1,1]");
+    mb_node(m, "Mul", "map wide", "product", "");
+    mb_node(m, "Conv", "product unit", "y", "pads=[1,1,1,1]");
+    mb_output(m, "y", PRONY_FLOAT32, "1,16,4,4");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
+    mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,16,4,4", wanted);
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length),
                                        cmocka_unit_test(joined_constants_are_some_operators_parameters),
                                        cmocka_unit_test(wide_sums_read_every_input),
                                        cmocka_unit_test(a_part_that_is_broadcast_is_not_overwritten),
-                                       cmocka_unit_test(a_residual_is_read_before_another_takes_its_place)};
+                                       cmocka_unit_test(a_residual_is_read_before_another_takes_its_place),
+                                       cmocka_unit_test(a_padded_channel_is_not_overwritten_while_it_is_broadcast)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
