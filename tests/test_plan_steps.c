@@ -167,11 +167,12 @@ static void a_residual_is_read_before_another_takes_its_place(void **state)
     mr_close(&r);
 }
 
-/* A map of one channel that scales sixteen: in a layout that pads channels both take as many bytes, and yet the product may
- * not lie where the map is. */
+/* A map of one channel is added to sixteen: in a layout that pads channels both take as many bytes, and yet the sum may not
+ * lie where the map is. */
 static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **state)
 {
     (void)state;
+    const float row[4] = {100, 200, 300, 400};
     static float one[CHANNELS], window[CHANNELS * 9], unit[CHANNELS * CHANNELS * 9], x[CHANNELS * POSITIONS], wanted[CHANNELS * POSITIONS];
     one[0] = 1;
     for (int c = 0; c < CHANNELS; c++) {
@@ -179,7 +180,7 @@ static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **sta
         unit[9 * (c * CHANNELS + c) + 4] = 1;
         for (int p = 0; p < POSITIONS; p++) {
             x[c * POSITIONS + p] = (float)(c + p + 1);
-            wanted[c * POSITIONS + p] = 2 * x[p] * x[p];
+            wanted[c * POSITIONS + p] = 3 * x[p] + row[p % 4];
         }
     }
     model_builder *m = mb_begin(13);
@@ -189,8 +190,9 @@ static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **sta
     mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,3,3", unit);
     mb_node(m, "Conv", "x one", "map", "");
     mb_node(m, "Conv", "map window", "wide", "pads=[1,1,1,1]");
-    mb_node(m, "Mul", "map wide", "product", "");
-    mb_node(m, "Conv", "product unit", "y", "pads=[1,1,1,1]");
+    mb_initializer(m, "row", PRONY_FLOAT32, "4", row);
+    mb_node(m, "Sum", "map row wide", "sum", "");
+    mb_node(m, "Conv", "sum unit", "y", "pads=[1,1,1,1]");
     mb_output(m, "y", PRONY_FLOAT32, "1,16,4,4");
     model_run r = {0};
     mr_open(&r, m);
