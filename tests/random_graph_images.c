@@ -132,6 +132,30 @@ static void make_excite(rg_maker *k)
     rg_same(k, "Mul", (int[]){x, s}, 2, x, "%s", "");
 }
 
+/* A map of one channel that is broadcast over others of the same image. */
+static void make_map(rg_maker *k)
+{
+    static const int64_t channels[] = {8, 16, 16, 17, 32};
+    int x = pick_image(k);
+    if (x < 0) return;
+    int map = conv(k, x, 1, true);
+    if (rg_chance(k, 40)) map = activation(k, map);
+    k->visible_count--; /* dies with the sum, mostly */
+    int wide = conv(k, rg_chance(k, 50) ? map : x, channels[rg_below(k, 5)], true), in[3] = {map, wide, -1};
+    size_t count = 2;
+    if (rg_chance(k, 50)) {
+        prony_shape row = {1, {rg_of(k, x)->shape.dim[rg_rank(k, x) - 1]}};
+        in[2] = in[1];
+        in[1] = rg_constant(k, PRONY_FLOAT32, &row, -1, 1);
+        count = 3;
+    } else if (rg_chance(k, 40)) {
+        in[0] = wide, in[1] = map;
+    }
+    int y = rg_same(k, count == 3 ? "Sum" : rg_chance(k, 50) ? "Mul" : "Add", in, count, wide, "%s", "");
+    k->g->values[y].most = 64;
+    if (rg_chance(k, 70)) conv(k, rg_tame(k, y), -1, true);
+}
+
 /* Branches of one value, joined over channels; some branches are joined again. */
 static void make_inception(rg_maker *k)
 {
@@ -300,6 +324,7 @@ static void make_written_out(rg_maker *k)
 
 const rg_recipe rg_image_recipes[] = {
     {make_conv, 8, EVERYWHERE},          {make_residual, 6, EVERYWHERE}, {make_excite, 2, EVERYWHERE},
+    {make_map, 3, EVERYWHERE},
     {make_inception, 4, EVERYWHERE},     {make_pool, 3, EVERYWHERE},     {make_resize, 2, EVERYWHERE},
     {make_instance_norm, 2, EVERYWHERE}, {make_depth, 1, EVERYWHERE},    {make_matmul, 4, EVERYWHERE},
     {make_gemm, 3, EVERYWHERE},          {make_attention, 2, EVERYWHERE}, {make_written_out, 3, EVERYWHERE},

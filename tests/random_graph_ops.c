@@ -120,18 +120,24 @@ static void make_outer(rg_maker *k)
     }
 }
 
+/* Some read a fresh value, which nobody else does, several times: first and far behind, or anywhere. */
 static void make_wide(rg_maker *k)
 {
     static const char *const ops[] = {"Sum", "Mean", "Max", "Min"};
     static const int64_t most[] = {4, 8, 34, 40, 66, 70};
-    int x = rg_pick(k, RG_F32, 0, 5), in[RG_MOST_OPERANDS], repeated;
+    int x = rg_pick(k, RG_F32, 0, 5), in[RG_MOST_OPERANDS];
     if (x < 0) return;
-    repeated = x = rg_tame(k, x);
-    size_t count = 1 + (size_t)rg_below(k, most[rg_below(k, 6)]);
-    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, 30) ? repeated : partner(k, x);
-    in[rg_below(k, (int64_t)count)] = x;
-    if (rg_chance(k, 60)) in[rg_below(k, count > 1 ? 2 : 1)] = x;
-    if (rg_chance(k, 60)) in[count - 1] = x;
+    x = rg_tame(k, x);
+    bool fresh = rg_chance(k, 50);
+    if (fresh) {
+        x = rg_same(k, "Neg", &x, 1, x, "%s", "");
+        k->visible_count--;
+    }
+    int64_t limit = most[rg_below(k, 6)], repeated = rg_chance(k, 50) ? 30 : 0;
+    size_t count = 1 + (size_t)(rg_chance(k, 50) ? limit - 1 - rg_below(k, 3) : rg_below(k, limit));
+    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, (int)repeated) ? x : partner(k, x);
+    in[repeated ? rg_below(k, (int64_t)count) : rg_below(k, count > 1 ? 2 : 1)] = x;
+    if (rg_chance(k, 70)) in[count - 1] = x;
     size_t op = (size_t)rg_below(k, 4);
     int y = rg_same(k, ops[op], in, count, x, "%s", "");
     k->g->values[y].most = op == 0 ? 16.0 * (double)count : 16;
@@ -408,6 +414,49 @@ static void make_gather(rg_maker *k)
     if (rg_elements(k, x) < RG_MOST_ELEMENTS / 8) rg_node1(k, "Gather", in, 2, value.dtype, &shape, value.most, "axis=%d", (int)axis);
 }
 
+/* Takes what was made since `mark` out of sight: nobody else will read it, so it dies early. */
+static void hide(rg_maker *k, size_t mark)
+{
+    k->visible_count = mark;
+}
+
+/* A view or part of `x`, perhaps of the same bytes, that broadcasts to it. */
+static int derive(rg_maker *k, int x)
+{
+    int64_t axis = pick_axis(k, x), extent = axis < 0 ? 0 : rg_of(k, x)->shape.dim[axis], from;
+    if (rg_chance(k, 25) || extent == 0) return x;
+    switch (rg_below(k, 4)) {
+    case 0: return rg_same(k, "Identity", &x, 1, x, "%s", "");
+    case 1: return slice(k, x, axis, 0, 1, 1);
+    case 2: from = rg_below(k, extent); return slice(k, x, axis, from, from + 1, 1);
+    default: return slice(k, x, axis, 0, extent, 1);
+    }
+}
+
+/* Several readers of one short-lived buffer in one node. */
+static void make_overlap(rg_maker *k)
+{
+    static const char *const ops[] = {"Add", "Sub", "Max", "Sum", "Min"};
+    int x = rg_pick(k, RG_FLOATS, 1, 5);
+    if (x < 0) return;
+    size_t mark = k->visible_count;
+    x = unary(k, x);
+    int in[4] = {derive(k, x), derive(k, x), derive(k, x), partner(k, x)};
+    size_t op = (size_t)rg_below(k, 5), count = op == 3 || op == 2 ? 2 + (size_t)rg_below(k, 3) : 2;
+    if (rg_chance(k, 40)) in[1] = in[3];
+    if (rg_chance(k, 70)) in[rg_below(k, 2)] = rg_chance(k, 50) ? x : in[3];
+    prony_shape shape = rg_of(k, in[0])->shape, both;
+    int large = in[0];
+    for (size_t i = 1; i < count; i++) {
+        if (!rg_broadcast(k, large, in[i], &both)) return;
+        if (prn_shape_equal(&both, &rg_of(k, in[i])->shape)) large = in[i];
+        else if (!prn_shape_equal(&both, &rg_of(k, large)->shape)) return;
+        shape = both;
+    }
+    hide(k, mark);
+    rg_node1(k, ops[op], in, count, rg_of(k, large)->dtype, &shape, 64, "%s", "");
+}
+
 /* ---- reductions ---- */
 
 static void make_reduce(rg_maker *k)
@@ -561,7 +610,7 @@ int rg_step(rg_maker *k, int x)
 }
 
 const rg_recipe rg_plain_recipes[] = {
-    {make_unary, 14, EVERYWHERE},   {make_binary, 14, EVERYWHERE}, {make_outer, 3, SMOOTH},      {make_wide, 6, EVERYWHERE},
+    {make_unary, 14, EVERYWHERE},   {make_binary, 14, EVERYWHERE}, {make_outer, 3, SMOOTH}, {make_overlap, 8, EVERYWHERE},     {make_wide, 6, EVERYWHERE},
     {make_chain, 4, EVERYWHERE},    {make_view, 12, EVERYWHERE},   {make_transpose, 5, EVERYWHERE}, {make_join, 10, EVERYWHERE},
     {make_split, 8, EVERYWHERE},    {make_dense, 3, EVERYWHERE},   {make_slice, 8, EVERYWHERE},  {make_pad, 2, EVERYWHERE},
     {make_expand, 2, SMOOTH},       {make_gather, 3, EVERYWHERE},  {make_reduce, 4, EVERYWHERE}, {make_softmax, 3, EVERYWHERE},
