@@ -327,7 +327,7 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
         memcpy(b->out, shapes, sizeof shapes);
         prony_status status = run_once(b, kernel, threads, inplace);
         if (status != PRONY_OK) {
-            b->refused = !b->expected[0].data;
+            b->refused = !b->expected[0].data && status != PRONY_INTERNAL;
             ok = complain(b, "%s", b->error.message);
         } else if (!have_first) {
             ok = check_outputs(b) && check_places(b, kernel, b->out);
@@ -351,7 +351,9 @@ static bool run_in_layouts(bench *b, const prn_kernel *kernel, const prn_layout 
     for (size_t k = 0; k < b->context.output_count; k++) b->out[k].layout = (uint8_t)out[k];
     prn_prepared prepared = {0};
     snprintf(b->at, sizeof b->at, "kernel %s, %s, prepare", kernel->name, layouts);
-    bool ok = prepare(b, kernel, &prepared) == PRONY_OK || complain(b, "%s", b->error.message);
+    prony_status status = prepare(b, kernel, &prepared);
+    bool ok = status == PRONY_OK || complain(b, "%s", b->error.message);
+    if (!ok) b->refused = !b->expected[0].data && status != PRONY_INTERNAL;
     if (ok) {
         b->context.state = prepared.state;
         b->context.scratch_bytes = prepared.scratch_bytes;

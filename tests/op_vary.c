@@ -51,9 +51,12 @@ static int64_t other_extent(varier *v, int64_t from)
 {
     static const int64_t usual[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64};
     int64_t to = from;
-    if (chance(v, 20)) to = from + below(v, 5) - 2;
-    else if (chance(v, 40)) to = usual[below(v, 17)];
-    else if (chance(v, 3)) to = 0;
+    if (chance(v, 20))
+        to = from + below(v, 5) - 2;
+    else if (chance(v, 40))
+        to = usual[below(v, 17)];
+    else if (chance(v, 3))
+        to = 0;
     return to < 0 ? from : to;
 }
 
@@ -95,8 +98,10 @@ static void vary_inputs(varier *v, const char *text)
         while (data && *end && strchr(text, '}') && end < strchr(text, '}')) end += 1 + strcspn(end + 1, " ");
         if (*text == '!' && !data && chance(v, 15)) text++;
         while (text < end) {
-            if (*text == '[') vary_dims(v, &text, !data);
-            else put(v, text++, 1);
+            if (*text == '[')
+                vary_dims(v, &text, !data);
+            else
+                put(v, text++, 1);
         }
         if (*text == ' ') put(v, text++, 1);
     }
@@ -106,9 +111,25 @@ static int64_t vary_number(varier *v, const char *name, size_t length, int64_t n
 {
     static const char *const small[] = {"strides", "dilations", "pads", "output_padding"};
     static const char *const extents[] = {"kernel_shape", "group", "hidden_size"};
-    static const char *const flags[] = {"keepdims", "ceil_mode",   "count_include_pad", "transA",  "transB",     "exclusive", "reverse", "largest",
-                                        "sorted",   "align_corners", "antialias",       "upper",   "noop_with_empty_axes",  "select_last_index",
-                                        "is_causal", "interleaved", "center_point_box",  "across_channels", "fmod"};
+    static const char *const flags[] = {"keepdims",
+                                        "ceil_mode",
+                                        "count_include_pad",
+                                        "transA",
+                                        "transB",
+                                        "exclusive",
+                                        "reverse",
+                                        "largest",
+                                        "sorted",
+                                        "align_corners",
+                                        "antialias",
+                                        "upper",
+                                        "noop_with_empty_axes",
+                                        "select_last_index",
+                                        "is_causal",
+                                        "interleaved",
+                                        "center_point_box",
+                                        "across_channels",
+                                        "fmod"};
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         if (strlen(extents[i]) == length && strncmp(name, extents[i], length) == 0) return extent(v, number);
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
