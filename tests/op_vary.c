@@ -13,7 +13,8 @@ typedef struct varier {
     uint64_t state;
     int64_t from[MOST_EXTENTS], to[MOST_EXTENTS];
     size_t extents;
-    int rank; /* of the first input */
+    int rank;  /* of the first input */
+    bool loop; /* what goes round and round makes more of every rounding */
     char *out;
     size_t used;
     bool fits;
@@ -54,7 +55,7 @@ static int64_t other_extent(varier *v, int64_t from)
     if (chance(v, 20))
         to = from + below(v, 5) - 2;
     else if (chance(v, 40))
-        to = usual[below(v, 17)];
+        to = usual[below(v, v->loop ? 8 : 17)];
     else if (chance(v, 3))
         to = 0;
     return to < 0 ? from : to;
@@ -171,6 +172,7 @@ bool op_vary(op_varied *out, const op_case_list *list, size_t row, uint64_t seed
 {
     const op_case *from = &list->items[row];
     varier v = {.state = seed * UINT64_C(0x9e3779b97f4a7c15) + row, .rank = -1, .fits = true};
+    v.loop = strstr(from->file, "recurrent") != NULL;
     if (from->refused) return false;
     below(&v, 2);
     const char *attributes = from->attributes;
