@@ -315,7 +315,8 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     prn_plan_options options = {.threads = session->threads,
                                 .record_memory = session->options.record_memory,
                                 .memory_limit_bytes = left,
-                                .max_loop_trips = session->options.max_loop_trips};
+                                .max_loop_trips = session->options.max_loop_trips,
+                                .no_reuse = session->options.no_reuse};
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     cached->bind_ns = bound - start;
     cached->rewrite_ns = rewritten - bound;
