@@ -87,6 +87,7 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->model = model;
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
+    atomic_init(&session->stop.requested, false);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
     prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
@@ -129,13 +130,26 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
     if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
                         session->model->file->name);
+    session->outer_stop = prn_stop_enter(&session->stop);
     return PRONY_OK;
 }
 
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
+    (void)prn_stop_enter(session->outer_stop);
+    if (status == PRONY_CANCELLED) prony_session_uncancel(session);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
+}
+
+void prony_session_cancel(prony_session *session)
+{
+    if (session) atomic_store_explicit(&session->stop.requested, true, memory_order_relaxed);
+}
+
+void prony_session_uncancel(prony_session *session)
+{
+    if (session) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
 }
 
 /* ---- inputs ---- */

@@ -17,6 +17,17 @@ const char *prony_status_text(prony_status status)
     return "unknown status";
 }
 
+prony_status prn_status_known(prony_status status)
+{
+    switch (status) {
+#define STATUS_CASE(name, text) case name:
+        PRONY_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+        return status;
+    }
+    return PRONY_INTERNAL;
+}
+
 const char *prony_version(void)
 {
     return PRONY_VERSION;

@@ -19,6 +19,9 @@ void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2,
 /* Puts "node 'name' (operator): " before it. */
 void prn_error_name_node(prony_error *error, const prony_node *node);
 
+/* What a function of the caller's returned: a status outside of the list is PRONY_INTERNAL. */
+prony_status prn_status_known(prony_status status);
+
 /* Out of memory, the one message every allocation site shares. */
 prony_status prn_no_memory(prony_error *error);
 

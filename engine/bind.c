@@ -1,6 +1,7 @@
 /* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
  * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
  * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+#include "base/stop.h"
 #include "engine/binder.h"
 #include "engine/host.h"
 
@@ -23,6 +24,13 @@ static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn
         PRN_TRY(prn_bind_constant(b, id, &graph->initializers[i].value));
     }
     return PRONY_OK;
+}
+
+prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
+{
+    prony_status status = prn_stop_check(b->error);
+    if (status != PRONY_OK) prn_error_name_node(b->error, node);
+    return status;
 }
 
 /* ---- one node ---- */
@@ -241,6 +249,7 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     bool done = false;
     PRN_TRY(prn_bind_constant_node(b, node, &done));
     if (done) return PRONY_OK;
+    PRN_TRY(prn_bind_stopped(b, &node->info));
     PRN_TRY(bind_operator(b, node));
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;

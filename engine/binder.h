@@ -11,6 +11,9 @@ typedef struct prn_binder {
     prony_error *error;
 } prn_binder;
 
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+PRN_MUST_USE prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node);
+
 /* ---- the walk (bind.c) ---- */
 
 PRN_MUST_USE prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph);

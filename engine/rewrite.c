@@ -5,6 +5,7 @@
 #include "engine/rewrite.h"
 
 #include "base/shape.h"
+#include "base/stop.h"
 #include "engine/rewrites/rewrites.h"
 
 #include <math.h>
@@ -248,6 +249,7 @@ static prony_status run_round(prn_rewriter *r)
             const prn_node_def *node = r->program->nodes[n];
             if (!node->dead && !node->dynamic && node->binding.op) PRN_TRY(rewrites[k](r, n));
         }
+        PRN_TRY(prn_stop_check(r->error));
     }
     return PRONY_OK;
 }

@@ -48,7 +48,8 @@ extern "C" {
     X(PRONY_OUT_OF_RANGE, "value out of range")                                                                        \
     X(PRONY_BUSY, "session is already running")                                                                        \
     X(PRONY_LIMIT, "limit exceeded")                                                                                   \
-    X(PRONY_INTERNAL, "internal error")
+    X(PRONY_INTERNAL, "internal error")                                                                                \
+    X(PRONY_CANCELLED, "cancelled")
 
 typedef enum prony_status {
 #define PRONY_STATUS_ENUM(name, text) name,
@@ -245,6 +246,11 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
+/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that take
+ * long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which leaves no
+ * piece out by itself. */
+PRONY_API bool prony_cancelled(const prony_context *context);
+
 /* ---- custom operators and overrides --------------------------------------------------------------------------- */
 
 typedef struct prony_registry prony_registry;
@@ -426,6 +432,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_sessio
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
+/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else the next
+ * one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a moment, whether it
+ * binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be asked for then; the
+ * session is as usable as before. A custom operator is waited for, unless it looks at prony_cancelled. */
+PRONY_API void prony_session_cancel(prony_session *session);
+/* Takes back a request that no call has answered. */
+PRONY_API void prony_session_uncancel(prony_session *session);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
