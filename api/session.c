@@ -137,19 +137,23 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
     (void)prn_stop_enter(session->outer_stop);
-    if (status == PRONY_CANCELLED) prony_session_uncancel(session);
+    if (status == PRONY_CANCELLED) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
+}
+
+/* Under way, a call may have left something out already: then the request stands. */
+prony_status prony_session_uncancel(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_uncancel: session is NULL");
+    PRN_TRY(prn_session_lock(session, error));
+    (void)prn_session_unlock(session, PRONY_CANCELLED);
+    return PRONY_OK;
 }
 
 void prony_session_cancel(prony_session *session)
 {
     if (session) atomic_store_explicit(&session->stop.requested, true, memory_order_relaxed);
-}
-
-void prony_session_uncancel(prony_session *session)
-{
-    if (session) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
 }
 
 /* ---- inputs ---- */

@@ -49,8 +49,11 @@ typedef struct range {
 
 static void run_steps(const range *range, int64_t begin, int64_t end)
 {
-    for (int64_t at = begin; at < end && !prn_stopped(); at += range->step)
-        range->fn(range->argument, at, end - at < range->step ? end : at + range->step);
+    while (begin < end && !prn_stopped()) {
+        int64_t to = end - begin < 2 * range->step ? end : begin + range->step;
+        range->fn(range->argument, begin, to);
+        begin = to;
+    }
 }
 
 static void run_piece(void *argument, int64_t task)

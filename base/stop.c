@@ -37,3 +37,11 @@ void prn_stop_copy(void *to, const void *from, size_t bytes)
         memcpy((char *)to + done, (const char *)from + done, piece);
     }
 }
+
+void prn_stop_clear(void *to, size_t bytes)
+{
+    for (size_t done = 0, piece; done < bytes && !prn_stopped(); done += piece) {
+        piece = bytes - done < COPY_PIECE_BYTES ? bytes - done : COPY_PIECE_BYTES;
+        memset((char *)to + done, 0, piece);
+    }
+}

@@ -29,10 +29,18 @@ const prn_stop *prn_stop_current(void);
 /* Whether its work has been called off. */
 bool prn_stopped(void);
 
+/* The same for loops of short steps: asked at one step in 16384. */
+static inline bool prn_stopped_at(int64_t step)
+{
+    return (step & 16383) == 16383 && prn_stopped();
+}
+
 /* PRONY_CANCELLED with the message of it, if so. */
 PRN_MUST_USE prony_status prn_stop_check(prony_error *error);
 
 /* memcpy, in pieces, the rest of which is left out once the work is called off. */
 void prn_stop_copy(void *to, const void *from, size_t bytes);
+/* The same with zeros. */
+void prn_stop_clear(void *to, size_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
  * outer step with buffers of their own in the outer arena. */
+#include "base/stop.h"
 #include "engine/host.h"
 #include "engine/live_value.h"
 
@@ -317,7 +318,7 @@ static prony_status output_set(const prony_context *context, size_t index, prony
                           prn_value_text(out, wanted));
     }
     size_t bytes = prn_value_bytes(out);
-    if (bytes) memcpy(out->data, value->data, bytes);
+    prn_stop_copy(out->data, value->data, bytes);
     value_drop(context, value);
     return PRONY_OK;
 }

@@ -437,8 +437,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, 
  * binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be asked for then; the
  * session is as usable as before. A custom operator is waited for, unless it looks at prony_cancelled. */
 PRONY_API void prony_session_cancel(prony_session *session);
-/* Takes back a request that no call has answered. */
-PRONY_API void prony_session_uncancel(prony_session *session);
+/* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/attr.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/int_product.h"
 
 #include <float.h>
@@ -300,7 +301,7 @@ static void make_mask(const prony_context *context, const qattention *at)
     const prony_value *mask = prn_input(context, MASK);
     float *to = at->mask;
     for (int64_t b = 0; at->masked && b < at->batch; b++) {
-        for (int64_t s = 0; s < at->rows; s++) {
+        for (int64_t s = 0; s < at->rows && !prn_stopped(); s++) {
             for (int64_t t = 0; t < at->keys; t++) {
                 const bool later = params->unidirectional && t > at->past + s;
                 const bool shut = mask && !is_open(mask, at, b, s, t);

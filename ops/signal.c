@@ -7,6 +7,7 @@
  *
  * Owns nothing. Invariant: lines are independent, so any number of threads gives the same result. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/elementwise.h"
 #include "ops/fourier.h"
 #include "ops/number.h"
@@ -185,7 +186,7 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
 static void sum_directly(const transform *t, const prn_complex *roots, const prn_complex *x, prn_complex *y)
 {
     const double sign = t->inverse ? -1.0 : 1.0;
-    for (int64_t k = 0; k < t->bins; k++) {
+    for (int64_t k = 0; k < t->bins && !prn_stopped(); k++) {
         prn_complex sum = {0.0, 0.0};
         for (int64_t n = 0, turn = 0; n < t->length; n++, turn = (turn + k) % t->length) {
             sum.re += x[n].re * roots[turn].re - sign * x[n].im * roots[turn].im;
@@ -199,7 +200,7 @@ static void run_lines(void *argument, int64_t task)
 {
     const line_job *job = argument;
     prn_complex *x = job->lines + task * job->task_count, *work = x + job->t.length;
-    for (int64_t line = task; line < job->t.lines; line += job->tasks) {
+    for (int64_t line = task; line < job->t.lines && !prn_stopped(); line += job->tasks) {
         load_line(job, line, x);
         if (job->direct) {
             sum_directly(&job->t, job->tables, x, work);
