@@ -68,7 +68,7 @@ static prony_status hash_outputs(prony_report *report, const prony_session *sess
 
 static void fill_measured(prony_report *report, const prn_recording *r)
 {
-    const prn_cached_plan *current = r->session->current;
+    const prn_cached_plan *current = r->cached;
     report->phases.bind_ns = current->bind_ns;
     report->phases.rewrite_ns = current->rewrite_ns;
     report->phases.plan_ns = current->plan_ns;
@@ -140,6 +140,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             report->overhead_share =
                 report->overhead_ns_per_event * (double)r->operators / (double)report->latency.median_ns;
         const prn_trace *trace = &r->session->trace;
+        if (!r->session->current) return PRONY_OK; /* cancelled: the last run's events are not a whole run's */
         for (size_t e = 0; e < trace->count; e++) {
             const prn_event *event = &trace->events[e];
             prony_operator_row *row = &report->operators[event->step];
@@ -173,7 +174,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
 {
     prony_session *session = r->session;
     prony_report *report;
-    PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
+    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
     prony_status status = fill_times(report, r, error);
@@ -181,8 +182,8 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);
     if (status == PRONY_OK)
-        status = prn_report_fill_composites(report, session->model, session->current->inputs, session->input_count, error);
-    if (status == PRONY_OK) status = hash_outputs(report, session, error);
+        status = prn_report_fill_composites(report, session->model, r->cached->inputs, session->input_count, error);
+    if (status == PRONY_OK && session->current) status = hash_outputs(report, session, error); /* cancelled: none */
     if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
     if (status == PRONY_OK)
         *out = report;

@@ -217,6 +217,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(&index, file, name, error));
     const prony_port *port = &file->graph.inputs[index];
+    if (!prn_value_valid(value))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s': not a value: a kind, type, rank or extent that there "
+                        "is none of, or items without any", file->name, name);
     prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
     if (port->kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL) { /* an optional is given by what it holds, too */
         full.items = (prony_value *)(uintptr_t)value;
@@ -320,6 +323,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
                              .input_count = session->input_count,
                              .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
     int64_t start = prn_now_ns();
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
@@ -390,7 +394,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
 
 int prony_session_threads(const prony_session *session)
 {
-    return session->threads;
+    return session ? session->threads : 0;
 }
 
 prony_status prony_session_prepare(prony_session *session, prony_error *error)

@@ -3,11 +3,17 @@
 #include "base/status.h"
 #include "base/stop.h"
 
-void prn_error_name_node(prony_error *error, const prony_node *node)
+void prn_error_name_part(prony_error *error, const prony_node *node, const char *part)
 {
     bool foreign = node->domain && node->domain[0];
-    prn_error_prefix(error, "node '%s' (%s%s%s)", node->name ? node->name : "", foreign ? node->domain : "",
-                     foreign ? "::" : "", node->op_type ? node->op_type : "");
+    prn_error_prefix(error, "node '%s' (%s%s%s)%s%s", node->name ? node->name : "", foreign ? node->domain : "",
+                     foreign ? "::" : "", node->op_type ? node->op_type : "", part ? ", " : "", part ? part : "");
+    if (node->within) prn_error_prefix(error, "%s", node->within);
+}
+
+void prn_error_name_node(prony_error *error, const prony_node *node)
+{
+    prn_error_name_part(error, node, NULL);
 }
 
 prony_status prony_fail(const prony_context *context, prony_status status, const char *format, ...)

@@ -129,6 +129,7 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
         if (!graph) continue;
         prn_child *child = &node->children[node->child_count];
         child->graph = graph;
+        child->name = node->info.attributes->items[a].name;
         child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
         if (!child->captured) return prn_no_memory(b->error);
         for (size_t k = 0; k < graph->captured_count; k++)
@@ -216,6 +217,12 @@ static prony_status name_node(prn_binder *b, const prn_model_node *source, const
     return *out ? PRONY_OK : prn_no_memory(b->error);
 }
 
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
+{
+    const char *name;
+    return name_node(b, source, &name) == PRONY_OK ? name : source->name;
+}
+
 static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
 {
     prn_program *p = b->program;
@@ -241,7 +248,7 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     bool unfolded = b->frame || p->parent;
     if (unfolded && ++*p->bound_total > PRN_BIND_LIMIT_NODES)
         return prn_fail(b->error, PRONY_LIMIT, "node '%s' (%s): functions and subgraphs unfold to more than %llu nodes",
-                        source->name, source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
+                        prn_bind_name(b, source), source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
     const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
     if (function) return prn_bind_call(b, scope, source, function);
     prn_node_def *node = NULL;

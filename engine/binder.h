@@ -19,6 +19,9 @@ PRN_MUST_USE prony_status prn_bind_stopped(const prn_binder *b, const prony_node
 PRN_MUST_USE prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph);
 PRN_MUST_USE prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source);
 
+/* What messages and layers call a node: "call/node" inside of a function. Pool-owned. */
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
+
 /* ---- constants (bind_constants.c) ---- */
 
 /* Makes value `id` the constant `tensor`, copied only where the file has it unaligned. */

@@ -231,8 +231,11 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (!step->children) return prn_no_memory(p->error);
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
-        if (child->program)
-            PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error));
+        if (!child->program) continue;
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error);
+        if (status == PRONY_OK) continue;
+        prn_error_name_part(p->error, &step->node->info, child->name);
+        return status;
     }
     return PRONY_OK;
 }

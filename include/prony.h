@@ -169,6 +169,7 @@ typedef struct prony_node {
     const char *domain;  /* "" is ai.onnx */
     int64_t opset;       /* version of `domain` that the model imports */
     const struct prn_attr_list *attributes;
+    const char *within;  /* the If and its branch that it was put in place of, as messages name them; NULL: none */
 } prony_node;
 
 /* Each returns false, leaving *out alone, if the node has no such attribute of that type. Results are borrowed. */
@@ -290,10 +291,14 @@ typedef struct prony_model prony_model;
 typedef struct prony_model_options {
     size_t struct_size;
     prony_registry *registry; /* NULL: built-in operators only */
+    bool copy; /* read the files (external data too) into memory instead of mapping them */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0}
+#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false}
 
-/* Maps and checks the file; weights are borrowed from the map. Operators that cannot run are no error here (prony_inspect
+/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
+ * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
+ * rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is PRONY_IO_ERROR when a
+ * session plans, and between the runs of a profile. Operators that cannot run are no error here (prony_inspect
  * names them); prony_session_create refuses them. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_load(prony_model **out, const char *path,
                                                        const prony_model_options *options, prony_error *error);
@@ -619,13 +624,15 @@ typedef struct prony_profile_options {
 } prony_profile_options;
 #define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false}
 
-/* Runs the session repeatedly on its bound inputs and reports. */
+/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
+ * finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
 /* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
  * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
  * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
- * NULL. Sessions may share a model, but none may stand there twice. */
+ * NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every session has any, and say
+ * so in their stop reason. Sessions may share a model, but none may stand there twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
@@ -727,7 +734,7 @@ typedef struct prony_evaluate_options {
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT {sizeof(prony_evaluate_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
+/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
  * postprocessing as phases around them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on,
  * "top5_accuracy": parts of the samples whose label is the best, or one of the five best, of the output's scores; of equal
  * scores the class of the lower number goes first. An output of one whole number per sample is the class itself. The session
