@@ -123,7 +123,7 @@ static prony_status score_by_user(evaluation *e, int64_t samples, prony_error *e
     size_t bytes = prn_value_bytes(&labels) / (size_t)labels.shape.dim[0];
     labels.data = (char *)labels.data + (size_t)e->done * bytes;
     labels.shape.dim[0] = samples;
-    return o->score(o->user, e->outputs, e->output_count, &labels, samples, error);
+    return prn_status_known(o->score(o->user, e->outputs, e->output_count, &labels, samples, error));
 }
 
 static prony_status score_batch(evaluation *e, const prony_session *session, prony_error *error)
@@ -188,7 +188,7 @@ static prony_status set_figures(prony_report *report, const evaluation *e, prony
     const double count = (double)e->done;
     if (e->options->metric) {
         double value = NAN;
-        PRN_TRY(e->options->value(e->options->user, &value, error));
+        PRN_TRY(prn_status_known(e->options->value(e->options->user, &value, error)));
         if (!isfinite(value))
             return prn_fail(error, PRONY_OUT_OF_RANGE, "the metric '%s' gave no number", e->options->metric);
         return prony_report_set_evaluation(report, e->options->metric, value, e->done, error);

@@ -99,7 +99,7 @@ static prony_status timed_phase(const prn_recording *r,
     *ns = 0;
     if (!phase) return PRONY_OK;
     int64_t start = prn_now_ns();
-    prony_status status = phase(r->options->phase_user, r->session, error);
+    prony_status status = prn_status_known(phase(r->options->phase_user, r->session, error));
     *ns = prn_now_ns() - start;
     return status;
 }

@@ -103,19 +103,19 @@ static void fill_measured(prony_report *report, const prn_recording *r)
         memory->library_heap_calls_per_run = (r->all_heap_calls - r->own_heap_calls) / r->runs;
 }
 
-static void fill_held(prony_report *report, const prony_session *session)
+static void fill_held(prony_report *report, const prn_recording *r)
 {
     prn_resident resident;
     prn_arena_figures arena;
     prony_memory_held *held = &report->memory.held;
     if (!prn_resident_read(&resident)) return;
-    prn_arena_read(session->current->plan->arena, &arena);
+    prn_arena_read(r->cached->plan->arena, &arena);
     report->memory.held_known = true;
     held->file_bytes = resident.mapped_bytes;
     held->library_bytes = resident.library_bytes;
     held->packed_bytes = report->memory.packed_weight_bytes;
     held->arena_bytes = arena.planned_bytes + arena.dynamic_bytes;
-    for (size_t i = 0; i < session->input_count; i++) held->input_bytes += session->inputs[i].capacity;
+    for (size_t i = 0; i < r->session->input_count; i++) held->input_bytes += r->session->inputs[i].capacity;
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
@@ -198,7 +198,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
-    fill_held(report, session);
+    fill_held(report, r);
     prony_status status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);

@@ -238,9 +238,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
-    if (bytes) memcpy(input->value.data, value->data, bytes);
-    input->set = true;
-    return PRONY_OK;
+    prn_stop_copy(input->value.data, value->data, bytes);
+    input->set = !prn_stopped(); /* half of it is none */
+    return prn_stop_check(error);
 }
 
 prony_status prony_session_set_input(prony_session *session, const char *name, const prony_value *value,
@@ -271,6 +271,7 @@ static prony_status generate(prony_session *session, uint64_t seed, prony_error 
         PRN_TRY(prn_port_shape(&like.shape, port, &session->options, &session->dims, file->name, error));
         PRN_TRY(reserve(session, input, &like, error));
         prn_random_fill(&input->value, seed, port->name);
+        PRN_TRY(prn_stop_check(error));
         input->set = true;
         session->seed = seed;
         session->seed_known = true;

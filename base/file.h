@@ -13,8 +13,8 @@ typedef struct prn_map {
     bool copied;
 } prn_map;
 
-/* Maps a regular file. The map stays valid after the file is removed; a file that shrinks meanwhile is outside of what can
- * be guarded against. */
+/* Maps a regular file. The map stays valid after the file is removed; of one that shrinks meanwhile, reading what it lost
+ * is SIGBUS. */
 PRN_MUST_USE prony_status prn_map_open(prn_map *map, const char *path, prony_error *error);
 /* The same of a copy in memory, which nobody else can change. A file that changes while it is read is an error. */
 PRN_MUST_USE prony_status prn_map_read(prn_map *map, const char *path, prony_error *error);

@@ -155,7 +155,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 /* Whatever the step made, and whatever it failed at once it was called off, does not count. */
 static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
 {
-    if (status == PRONY_CANCELLED) return status;
+    if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
     status = prn_stop_check(error);
     prn_error_name_node(error, &step->node->info);
     return status;

@@ -344,10 +344,11 @@ static prony_status prepare_steps(planner *p)
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
         step->context.error = NULL;
-        step->state = prepared.state;
+        if (status == PRONY_OK) step->state = prepared.state;
         PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        PRN_TRY(status);
         step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
         if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
