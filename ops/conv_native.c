@@ -199,7 +199,7 @@ static void product_task(void *argument, int64_t task)
     int64_t offset = (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
     float *y = job->y + offset;
     float panel[PIECE * TILE] __attribute__((aligned(64)));
-    for (int64_t from = 0; from < job->depth; from += PIECE) {
+    for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
         int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
         for (int64_t block = first; block < last; block++)

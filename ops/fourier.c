@@ -39,7 +39,7 @@ static prn_complex multiply(prn_complex a, prn_complex b)
 
 static void reverse_bits(prn_complex *x, int64_t size)
 {
-    for (int64_t i = 1, j = 0; i < size; i++) {
+    for (int64_t i = 1, j = 0; i < size && !prn_stopped_at(i); i++) {
         int64_t bit = size >> 1;
         for (; j & bit; bit >>= 1) j ^= bit;
         j ^= bit;
@@ -118,12 +118,12 @@ void prn_fourier_run(const prn_fourier *plan, bool inverse, prn_complex *x, prn_
         radix_two(x, size, plan->roots, sign);
         return;
     }
-    for (int64_t k = 0; k < length; k++) work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
-    for (int64_t k = length; k < size; k++) work[k] = (prn_complex){0.0, 0.0};
+    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++) work[k] = multiply((prn_complex){x[k].re, sign * x[k].im}, plan->chirp[k]);
+    for (int64_t k = length; k < size && !prn_stopped_at(k); k++) work[k] = (prn_complex){0.0, 0.0};
     radix_two(work, size, plan->roots, 1.0);
-    for (int64_t k = 0; k < size; k++) work[k] = multiply(work[k], plan->image[k]);
+    for (int64_t k = 0; k < size && !prn_stopped_at(k); k++) work[k] = multiply(work[k], plan->image[k]);
     radix_two(work, size, plan->roots, -1.0);
-    for (int64_t k = 0; k < length; k++) {
+    for (int64_t k = 0; k < length && !prn_stopped_at(k); k++) {
         x[k] = multiply(work[k], plan->chirp[k]);
         x[k].im *= sign;
     }

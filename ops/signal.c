@@ -157,7 +157,7 @@ static void load_line(const line_job *job, int64_t line, prn_complex *to)
     const int64_t first = line / t->inner * t->outer_step + within;
     int64_t wanted = t->samples < t->length ? t->samples : t->length;
     if (t->to_real && wanted > t->length / 2 + 1) wanted = t->length / 2 + 1;
-    for (int64_t n = 0; n < wanted; n++) {
+    for (int64_t n = 0; n < wanted && !prn_stopped_at(n); n++) {
         const int64_t at = first + n * t->sample_step;
         const double factor = t->window ? prn_get_f64(t->window->data, t->window->dtype, n) : 1.0;
         to[n].re = factor * prn_get_f64(t->x->data, t->x->dtype, at);
@@ -175,7 +175,7 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
     const int64_t within = line % t->inner * (job->frame_step ? t->bins * 2 : t->y_parts);
     const int64_t first = line / t->inner * t->y_outer_step + within;
     const double scale = t->inverse ? (double)t->length : 1.0;
-    for (int64_t k = 0; k < t->bins; k++) {
+    for (int64_t k = 0; k < t->bins && !prn_stopped_at(k); k++) {
         const int64_t at = first + k * t->y_bin_step;
         prn_put_f64(t->y->data, t->y->dtype, at, from[k].re / scale);
         if (t->y_parts == 2) prn_put_f64(t->y->data, t->y->dtype, at + 1, from[k].im / scale);

@@ -147,12 +147,12 @@ static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t
     int64_t runs = 0;
     sort_positions(job);
     if (prn_stopped()) return 0; /* the order may be garbage */
-    for (int64_t at = 0; at < job->count; at++) {
+    for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
         const bool fresh = at == 0 || compare_slices(job, job->order[at - 1], job->order[at]) != 0;
         if (fresh) first[runs++] = job->order[at];
         number[job->order[at]] = runs - 1;
     }
-    if (sorted) return runs;
+    if (sorted || prn_stopped()) return runs; /* called off, not every position has its number */
     /* In the order of the first occurrences: `other` maps the sorted number to the new one. */
     int64_t next = 0;
     for (int64_t position = 0; position < job->count; position++) {
