@@ -153,10 +153,10 @@ static void suppression(model_builder *m)
 
 static void convolution(model_builder *m)
 {
-    mb_input(m, "x", PRONY_FLOAT32, "1,256,400,400");
+    mb_input(m, "x", PRONY_FLOAT32, "1,256,200,200");
     mb_input(m, "w", PRONY_FLOAT32, "2048,256,7,7");
     mb_node(m, "Conv", "x w", "y", "pads=[3,3,3,3]");
-    mb_output(m, "y", PRONY_FLOAT32, "1,2048,400,400");
+    mb_output(m, "y", PRONY_FLOAT32, "1,2048,200,200");
 }
 
 static void recurrence(model_builder *m)
@@ -170,9 +170,9 @@ static void recurrence(model_builder *m)
 
 static void fourier(model_builder *m)
 {
-    mb_input(m, "x", PRONY_FLOAT32, "1,20000003,1");
+    mb_input(m, "x", PRONY_FLOAT32, "1,4000037,1");
     mb_node(m, "DFT", "x", "y", "");
-    mb_output(m, "y", PRONY_FLOAT32, "1,20000003,2");
+    mb_output(m, "y", PRONY_FLOAT32, "1,4000037,2");
 }
 
 static void determinant(model_builder *m)
