@@ -150,7 +150,7 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
-    {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what was measured so far\n"},
+    {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
     {OPT_MAX_LOOP_TRIPS, "      --max-loop-trips N of one Loop (default 2^31)\n"},
     {OPT_COPY_MODEL, "      --copy-model       read the model whole: it may change meanwhile\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
