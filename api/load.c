@@ -36,7 +36,7 @@ prony_status prony_model_load(prony_model **out, const char *path, const prony_m
     int64_t start = prn_now_ns();
     prn_model_file *file = NULL;
     PRN_TRY(check_arguments(out, path, options, "prony_model_load", error));
-    PRN_TRY(prn_model_open(&file, path, error));
+    PRN_TRY(prn_model_open(&file, path, options && options->copy, error));
     return adopt(out, file, options, start, error);
 }
 
@@ -61,20 +61,20 @@ void prony_model_release(prony_model *model)
 
 size_t prony_model_input_count(const prony_model *model)
 {
-    return model->file->graph.input_count;
+    return model ? model->file->graph.input_count : 0;
 }
 
 size_t prony_model_output_count(const prony_model *model)
 {
-    return model->file->graph.output_count;
+    return model ? model->file->graph.output_count : 0;
 }
 
 const prony_port *prony_model_input(const prony_model *model, size_t index)
 {
-    return index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
+    return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
 }
 
 const prony_port *prony_model_output(const prony_model *model, size_t index)
 {
-    return index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
+    return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
 }

@@ -262,17 +262,17 @@ void prony_machine_release(prony_machine *machine)
 
 const prony_machine_info *prony_machine_about(const prony_machine *machine)
 {
-    return &machine->info;
+    return machine ? &machine->info : NULL;
 }
 
 const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count)
 {
-    *count = machine->compute_count;
-    return machine->compute;
+    if (count) *count = machine ? machine->compute_count : 0;
+    return machine ? machine->compute : NULL;
 }
 
 const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count)
 {
-    *count = machine->bandwidth_count;
-    return machine->bandwidth;
+    if (count) *count = machine ? machine->bandwidth_count : 0;
+    return machine ? machine->bandwidth : NULL;
 }

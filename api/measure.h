@@ -15,7 +15,7 @@ typedef struct prn_recording {
     int64_t *sorted_ns;
     int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
     prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
-    const prn_plan *plan;          /* that all runs have in common */
+    prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;
     bool warmup_detected;

@@ -146,7 +146,11 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
                                      prony_error *error)
 {
     char names[512];
+    if ((options->dim_count > 0 && !options->dims) || (options->shape_count > 0 && !options->shapes))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: a count without its list");
     for (size_t i = 0; i < options->dim_count; i++) {
+        if (!options->dims[i].name)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
         if (!has_symbol(file, options->dims[i].name, names, sizeof names))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
                             file->name, options->dims[i].name, names);
@@ -156,7 +160,12 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
     }
     for (size_t i = 0; i < options->shape_count; i++) {
         size_t index;
-        PRN_TRY(prn_ports_find(&index, file, options->shapes[i].name, error));
+        const prony_named_shape *shape = &options->shapes[i];
+        if (!shape->name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: shape %zu has no name", i);
+        PRN_TRY(prn_ports_find(&index, file, shape->name, error));
+        if (!prn_shape_valid(&shape->shape) || !prn_shape_known(&shape->shape))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "the shape of '%s' is none: rank %d, or a negative extent",
+                            shape->name, (int)shape->shape.rank);
     }
     if (options->batch < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batch cannot be %lld", (long long)options->batch);

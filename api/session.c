@@ -87,6 +87,7 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->model = model;
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
+    atomic_init(&session->stop.requested, false);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
     prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
@@ -129,13 +130,30 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
     if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
                         session->model->file->name);
+    session->outer_stop = prn_stop_enter(&session->stop);
     return PRONY_OK;
 }
 
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
+    (void)prn_stop_enter(session->outer_stop);
+    if (status == PRONY_CANCELLED) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
+}
+
+/* Under way, a call may have left something out already: then the request stands. */
+prony_status prony_session_uncancel(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_uncancel: session is NULL");
+    PRN_TRY(prn_session_lock(session, error));
+    (void)prn_session_unlock(session, PRONY_CANCELLED);
+    return PRONY_OK;
+}
+
+void prony_session_cancel(prony_session *session)
+{
+    if (session) atomic_store_explicit(&session->stop.requested, true, memory_order_relaxed);
 }
 
 /* ---- inputs ---- */
@@ -199,6 +217,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(&index, file, name, error));
     const prony_port *port = &file->graph.inputs[index];
+    if (!prn_value_valid(value))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s': not a value: a kind, type, rank or extent that there "
+                        "is none of, or items without any", file->name, name);
     prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
     if (port->kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL) { /* an optional is given by what it holds, too */
         full.items = (prony_value *)(uintptr_t)value;
@@ -217,9 +238,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
-    if (bytes) memcpy(input->value.data, value->data, bytes);
-    input->set = true;
-    return PRONY_OK;
+    prn_stop_copy(input->value.data, value->data, bytes);
+    input->set = !prn_stopped(); /* half of it is none */
+    return prn_stop_check(error);
 }
 
 prony_status prony_session_set_input(prony_session *session, const char *name, const prony_value *value,
@@ -250,6 +271,7 @@ static prony_status generate(prony_session *session, uint64_t seed, prony_error 
         PRN_TRY(prn_port_shape(&like.shape, port, &session->options, &session->dims, file->name, error));
         PRN_TRY(reserve(session, input, &like, error));
         prn_random_fill(&input->value, seed, port->name);
+        PRN_TRY(prn_stop_check(error));
         input->set = true;
         session->seed = seed;
         session->seed_known = true;
@@ -302,6 +324,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
                              .input_count = session->input_count,
                              .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
     int64_t start = prn_now_ns();
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
@@ -373,7 +396,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
 
 int prony_session_threads(const prony_session *session)
 {
-    return session->threads;
+    return session ? session->threads : 0;
 }
 
 prony_status prony_session_prepare(prony_session *session, prony_error *error)

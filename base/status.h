@@ -16,8 +16,13 @@ prony_status prn_fail_v(prony_error *error, prony_status status, const char *for
 /* Puts "prefix: " before the message that is in `error`. */
 void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2, 3);
 
-/* Puts "node 'name' (operator): " before it. */
+/* Puts "node 'name' (operator): " before it, and where that node's graph was put into another one. */
 void prn_error_name_node(prony_error *error, const prony_node *node);
+/* Puts "node 'name' (operator), part: " before it: the message is of something inside of the node, a body or branch. */
+void prn_error_name_part(prony_error *error, const prony_node *node, const char *part);
+
+/* What a function of the caller's returned: a status outside of the list is PRONY_INTERNAL. */
+prony_status prn_status_known(prony_status status);
 
 /* Out of memory, the one message every allocation site shares. */
 prony_status prn_no_memory(prony_error *error);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/pause.h"
+#include "base/stop.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -35,6 +36,7 @@ typedef struct run {
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
+    const prn_stop *stop; /* that the caller works for */
     run *runs;
     int threads;            /* caller included; workers of a lower index may take part */
     prn_team_share *shares; /* NULL: nobody watches */
@@ -84,7 +86,7 @@ static void claim_tasks(job *job, int member)
     int64_t start_ns = share ? prn_now_ns() : 0, done = 0;
     for (int i = 0; i < job->threads; i++) {
         run *run = &job->runs[(member + i) % job->threads];
-        for (;; done++) {
+        for (; !prn_stop_requested(job->stop); done++) {
             int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
             if (task >= run->end) break;
             job->fn(job->argument, task);
@@ -165,7 +167,11 @@ static void *work(void *argument)
         seen = (uint32_t)(gate >> 32);
         if (!enter(t, &gate)) continue;
         job *job = atomic_load(&t->job);
-        if (self.index + 1 < job->threads) claim_tasks(job, self.index + 1);
+        if (self.index + 1 < job->threads) {
+            (void)prn_stop_enter(job->stop);
+            claim_tasks(job, self.index + 1);
+            (void)prn_stop_enter(NULL);
+        }
         leave(t);
     }
     team_drop(t);
@@ -278,7 +284,8 @@ static void run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), v
     prn_team_share *share = inside_task ? NULL : watched;
     int64_t start_ns = share ? prn_now_ns() : 0;
     if (share) watched = NULL;
-    for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+    const prn_stop *stop = prn_stop_current();
+    for (int64_t task = 0; task < tasks && !prn_stop_requested(stop); task++) fn(argument, task);
     if (!share) return;
     watched = share;
     if (tasks > 0) add_share(share, start_ns, tasks);
@@ -313,6 +320,7 @@ void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t
     hire(t, workers);
     job job = {.fn = fn,
                .argument = argument,
+               .stop = prn_stop_current(),
                .runs = t->runs,
                .threads = workers + 1,
                .shares = watched,

@@ -1,4 +1,5 @@
 /* Targets of the judging subcommands, and thresholds. */
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 
 #include <stdlib.h>
@@ -49,12 +50,14 @@ int targets_measure(const options *o, target *const *targets, size_t count)
     prony_profile_options p = profile_options(o);
     prony_session **sessions = calloc(count, sizeof *sessions);
     prony_report **reports = calloc(count, sizeof *reports);
-    size_t measured = 0;
+    size_t to_measure = 0;
     int code = sessions && reports ? EXIT_DONE : fail(o, "out of memory");
     for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-        if (!targets[i]->report) sessions[measured++] = targets[i]->session;
-    if (measured && prony_sessions_profile(reports, sessions, measured, &p, &error) != PRONY_OK)
-        code = report_error(o, &error);
+        if (!targets[i]->report) sessions[to_measure++] = targets[i]->session;
+    if (to_measure) {
+        prony_status status = prony_sessions_profile(reports, sessions, to_measure, &p, &error);
+        code = measured(o, status, reports[0], &error);
+    }
     clear_progress();
     for (size_t i = 0, next = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) targets[i]->report = reports[next++];
@@ -66,7 +69,7 @@ int targets_measure(const options *o, target *const *targets, size_t count)
 void target_close(target *t)
 {
     prony_report_release(t->report);
-    prony_session_release(t->session);
+    session_release(t->session);
     prony_model_release(t->model);
     *t = (target){0};
 }

@@ -45,6 +45,9 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"ignore-load", no_argument, NULL, OPT_IGNORE_LOAD},
                                       {"metrics", required_argument, NULL, OPT_METRICS},
                                       {"detailed", no_argument, NULL, OPT_DETAILED},
+                                      {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
+                                      {"max-loop-trips", required_argument, NULL, OPT_MAX_LOOP_TRIPS},
+                                      {"copy-model", no_argument, NULL, OPT_COPY_MODEL},
                                       {"preprocess", required_argument, NULL, OPT_PREPROCESS},
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
@@ -155,6 +158,9 @@ static const struct {
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
     {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
                    "                         in place; for doubts about the memory plan\n"},
+    {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
+    {OPT_MAX_LOOP_TRIPS, "      --max-loop-trips N of one Loop (default 2^31)\n"},
+    {OPT_COPY_MODEL, "      --copy-model       read the model whole: it may change meanwhile\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
@@ -165,6 +171,10 @@ bool command_takes(const command_row *command, int option)
 {
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
+    bool no_model = strcmp(command->name, "ops") == 0 || strcmp(command->name, "machine") == 0;
+    if (option == OPT_TIME_LIMIT) return strcmp(command->name, "ops") != 0;
+    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && strcmp(command->name, "inspect") != 0;
+    if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)

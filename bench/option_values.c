@@ -259,6 +259,21 @@ static int parse_preprocess(options *o, const char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
+static int parse_time_limit(options *o, const char *argument)
+{
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    double ns = 0;
+    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return no_memory(o);
+    prony_status status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, &ns, &error);
+    prony_metrics_release(metrics);
+    if (status != PRONY_OK || !(ns >= 1) || ns > 1e18)
+        return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
+    o->time_limit = argument;
+    o->time_limit_ns = (int64_t)ns;
+    return 0;
+}
+
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
@@ -338,6 +353,15 @@ int option_take(options *o, int option, char *argument)
         return parse_preprocess(o, argument);
     case OPT_TOPK:
         return parse_int(argument, 1, 1000, &o->topk) ? 0 : usage(o, "--topk '%s': a number from 1 to 1000", argument);
+    case OPT_TIME_LIMIT:
+        return parse_time_limit(o, argument);
+    case OPT_MAX_LOOP_TRIPS:
+        return parse_int(argument, 1, INT64_MAX, &o->max_loop_trips)
+                   ? 0
+                   : usage(o, "--max-loop-trips '%s': a number from 1", argument);
+    case OPT_COPY_MODEL:
+        o->copy_model = true;
+        return 0;
     case OPT_LABELS:
         o->labels = argument;
         return 0;

@@ -1,4 +1,5 @@
 /* prony machine: what this machine can do at most. Measured once and kept; --fresh measures again. */
+#include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 
@@ -128,7 +129,9 @@ static int measure(const options *o, prony_machine **machine)
     m.threads = o->intra_op;
     m.seconds = o->seconds;
     if (want_progress(o)) show_progress_text("measuring ...");
+    interrupt_at_once(true);
     prony_status status = prony_machine_measure(machine, &m, &error);
+    interrupt_at_once(false);
     clear_progress();
     if (status != PRONY_OK) return report_error(o, &error);
     if (prony_machine_save(*machine, &error) == PRONY_OK) return EXIT_DONE;

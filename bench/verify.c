@@ -2,6 +2,7 @@
  * and its outputs compared by ONNX's own rule; what random operators draw by type, shape and range. Verdicts: pass,
  * fail (wrong result or error), unsupported (operator, type or value kind that this build cannot run). Exit status 3
  * unless all pass. */
+#include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/value_compare.h"
 
@@ -125,12 +126,12 @@ static void run_set(const options *o, prony_model *model, const char *dir, case_
     prony_session *session = NULL;
     prony_session_options s = session_options(o);
     s.no_profile = true;
-    if (prony_session_create(&session, model, &s, &error) != PRONY_OK ||
+    if (session_create(&session, model, &s, &error) != PRONY_OK ||
         bind_set(session, model, dir, &error) != PRONY_OK || prony_session_run(session, &error) != PRONY_OK)
         set_error(result, &error);
     else
         check_outputs(session, model, dir, result);
-    prony_session_release(session);
+    session_release(session);
 }
 
 static int by_text(const void *a, const void *b)
@@ -194,7 +195,7 @@ static void verify_case(verification *v, const char *dir)
     char *path = join(dir, "model.onnx");
     char **sets = list_folder(dir, "test_data_set_");
     const int code = errno;
-    if (!path || prony_model_load(&model, path, NULL, &error) != PRONY_OK) {
+    if (!path || load_model(v->o, &model, path, &error) != PRONY_OK) {
         set_error(&result, &error);
     } else if (!sets) {
         set_unreadable(&result, code);
@@ -207,7 +208,7 @@ static void verify_case(verification *v, const char *dir)
             free(data);
         }
     }
-    tell(v, dir, &result);
+    if (!interrupted() || result.verdict == VERDICT_PASS) tell(v, dir, &result);
     prony_model_release(model);
     free_list(sets);
     free(path);
@@ -217,6 +218,7 @@ static void verify_case(verification *v, const char *dir)
 static size_t walk(verification *v, const char *dir, int depth)
 {
     size_t found = 0;
+    if (interrupted()) return 1; /* nobody looked */
     char *model = join(dir, "model.onnx"), **names = NULL;
     if (model && exists(model)) {
         verify_case(v, dir);
@@ -257,6 +259,7 @@ int command_verify(const options *o)
     if (json)
         fprintf(json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
                 v.counts[VERDICT_FAIL], v.counts[VERDICT_UNSUPPORTED]);
+    if (interrupted()) fail(o, "%s; what was not verified is not counted", interrupted());
     if (json != stdout && !o->quiet)
         printf("%zu passed, %zu failed, %zu unsupported\n", v.counts[VERDICT_PASS], v.counts[VERDICT_FAIL],
                v.counts[VERDICT_UNSUPPORTED]);

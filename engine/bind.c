@@ -1,6 +1,7 @@
 /* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
  * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
  * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+#include "base/stop.h"
 #include "engine/binder.h"
 #include "engine/host.h"
 
@@ -23,6 +24,13 @@ static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn
         PRN_TRY(prn_bind_constant(b, id, &graph->initializers[i].value));
     }
     return PRONY_OK;
+}
+
+prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
+{
+    prony_status status = prn_stop_check(b->error);
+    if (status != PRONY_OK) prn_error_name_node(b->error, node);
+    return status;
 }
 
 /* ---- one node ---- */
@@ -121,6 +129,7 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
         if (!graph) continue;
         prn_child *child = &node->children[node->child_count];
         child->graph = graph;
+        child->name = node->info.attributes->items[a].name;
         child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
         if (!child->captured) return prn_no_memory(b->error);
         for (size_t k = 0; k < graph->captured_count; k++)
@@ -208,6 +217,12 @@ static prony_status name_node(prn_binder *b, const prn_model_node *source, const
     return *out ? PRONY_OK : prn_no_memory(b->error);
 }
 
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
+{
+    const char *name;
+    return name_node(b, source, &name) == PRONY_OK ? name : source->name;
+}
+
 static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
 {
     prn_program *p = b->program;
@@ -233,7 +248,7 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     bool unfolded = b->frame || p->parent;
     if (unfolded && ++*p->bound_total > PRN_BIND_LIMIT_NODES)
         return prn_fail(b->error, PRONY_LIMIT, "node '%s' (%s): functions and subgraphs unfold to more than %llu nodes",
-                        source->name, source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
+                        prn_bind_name(b, source), source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
     const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
     if (function) return prn_bind_call(b, scope, source, function);
     prn_node_def *node = NULL;
@@ -241,6 +256,7 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     bool done = false;
     PRN_TRY(prn_bind_constant_node(b, node, &done));
     if (done) return PRONY_OK;
+    PRN_TRY(prn_bind_stopped(b, &node->info));
     PRN_TRY(bind_operator(b, node));
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;

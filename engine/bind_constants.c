@@ -1,5 +1,6 @@
 /* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
  * binding. What was evaluated is interned by content and held by the program's references. */
+#include "base/stop.h"
 #include "engine/binder.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ typedef struct copy_source {
 static prony_status copy_bytes(void *argument, void *data)
 {
     const copy_source *source = argument;
-    memcpy(data, source->data, source->bytes);
+    prn_stop_copy(data, source->data, source->bytes);
     return PRONY_OK;
 }
 
@@ -89,6 +90,7 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     if (status == PRONY_OK) {
         context.outputs = pointers;
         status = prn_node_run_once(node, &context, NULL);
+        if (prn_stopped()) status = prn_bind_stopped(b, &node->info);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!pointers[k]) continue;

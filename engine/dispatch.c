@@ -2,6 +2,7 @@
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/stop.h"
 #include "base/team.h"
 #include "engine/dead_bytes.h"
 #include "engine/live_value.h"
@@ -115,11 +116,11 @@ static prony_status check_made(const prony_context *context)
     return PRONY_OK;
 }
 
-/* The children's work is the step's; parameters do not change by running. */
-static void book_children(prn_step *step)
+/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
+static void book_children(prn_step *step, bool done)
 {
     uint64_t parameters = step->cost.parameters;
-    step->cost = step->executed;
+    if (done) step->cost = step->executed;
     step->cost.parameters = parameters;
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) prn_plan_forget(step->children[c]);
@@ -149,7 +150,16 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
     context.error = error;
     step->executed = (prony_cost){0};
     prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
-    if (step->children) book_children(step);
+    if (step->children) book_children(step, status == PRONY_OK);
+    return status;
+}
+
+/* Whatever the step made, and whatever it failed at once it was called off, does not count. */
+static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
+{
+    if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
+    status = prn_stop_check(error);
+    prn_error_name_node(error, &step->node->info);
     return status;
 }
 
@@ -162,6 +172,7 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
         status = run_open(plan, step, error);
     else
         status = step->kernel->run(&step->context);
+    if (prn_stopped()) status = called_off(step, status, error);
     if (step->dying_count) give_back(plan, step);
     return status;
 }
@@ -222,7 +233,8 @@ static prony_status run_filled(prn_plan *plan, prony_error *error)
 
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    prony_status status = PRONY_OK;
+    prony_status status = prn_stop_check(error);
+    if (status != PRONY_OK) return status;
     if (plan->options.fill_dead)
         status = run_filled(plan, error);
     else if (trace)

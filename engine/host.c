@@ -1,5 +1,6 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
  * outer step with buffers of their own in the outer arena. */
+#include "base/stop.h"
 #include "engine/host.h"
 #include "engine/live_value.h"
 
@@ -103,6 +104,7 @@ static prony_status bind_child(const prony_context *context, const prn_site *sit
     uint64_t before = *parent->folded_total;
     prony_status status = prn_program_bind(&child->program, parent->model, child->graph, parent, child->captured,
                                            &options, context->error);
+    if (status != PRONY_OK) prn_error_name_part(context->error, &site->node->info, child->name);
     child->folded_bytes = *parent->folded_total - before;
     prn_free(types);
     return status;
@@ -217,7 +219,11 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
         return no_child(context);
     prn_plan_forget(plan);
     PRN_TRY(enter_child(context, site, child, plan, inputs, input_count));
-    PRN_TRY(prn_plan_run(plan, NULL, context->error));
+    prony_status status = prn_plan_run(plan, NULL, context->error);
+    if (status != PRONY_OK) {
+        prn_error_name_part(context->error, &site->node->info, child->name);
+        return status;
+    }
     if (!prn_plan_executed(plan, &site->step->executed))
         return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
     for (size_t k = 0; k < output_count; k++) outputs[k] = plan->values[plan->outputs[k]]->value;
@@ -317,7 +323,7 @@ static prony_status output_set(const prony_context *context, size_t index, prony
                           prn_value_text(out, wanted));
     }
     size_t bytes = prn_value_bytes(out);
-    if (bytes) memcpy(out->data, value->data, bytes);
+    prn_stop_copy(out->data, value->data, bytes);
     value_drop(context, value);
     return PRONY_OK;
 }

@@ -1,5 +1,6 @@
 /* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run, whose end
  * releases them. */
+#include "base/stop.h"
 #include "engine/live_value.h"
 
 #include <string.h>
@@ -59,7 +60,7 @@ prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_
         if (source.data && prn_arena_share(arena, source.data)) return PRONY_OK;
         PRN_TRY(prn_live_take(site, out, owner, error));
         size_t bytes = prn_value_bytes(out);
-        if (bytes) memcpy(out->data, source.data, bytes);
+        prn_stop_copy(out->data, source.data, bytes);
         return PRONY_OK;
     }
     if (source.count == 0) {

@@ -1,6 +1,7 @@
 /* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
 #include "engine/plan.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -8,6 +9,14 @@ typedef struct planner {
     prn_plan *plan;
     prony_error *error;
 } planner;
+
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+static prony_status stopped(const planner *p, const prony_node *node)
+{
+    prony_status status = prn_stop_check(p->error);
+    if (status != PRONY_OK) prn_error_name_node(p->error, node);
+    return status;
+}
 
 static uint32_t add_value(prn_plan *plan, uint32_t source)
 {
@@ -263,8 +272,11 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (!step->children) return prn_no_memory(p->error);
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
-        if (child->program)
-            PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error));
+        if (!child->program) continue;
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error);
+        if (status == PRONY_OK) continue;
+        prn_error_name_part(p->error, &step->node->info, child->name);
+        return status;
     }
     return PRONY_OK;
 }
@@ -276,6 +288,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
                         node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
                         (long long)node->info.opset);
+    PRN_TRY(stopped(p, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
     prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
@@ -349,12 +362,16 @@ static prony_status prepare_steps(planner *p)
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         PRN_TRY(check_outputs(p, step));
+        PRN_TRY(stopped(p, &step->node->info));
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
         step->context.error = NULL;
-        step->state = step->context.state = prepared.state;
+        if (status == PRONY_OK) step->state = prepared.state;
+        PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        PRN_TRY(status);
+        step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
         if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
     }

@@ -92,7 +92,8 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
                        .op_type = row->name,
                        .domain = row->domain,
                        .opset = opset,
-                       .attributes = &no_attributes};
+                       .attributes = &no_attributes,
+                       .within = node->info.within};
     void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
     if (!params) return prn_no_memory(error);
     PRN_TRY(prn_params_parse(row, &info, params, error));

@@ -53,6 +53,7 @@ typedef struct prn_frame {
 /* A subgraph attribute of a node, bound. */
 typedef struct prn_child {
     const prn_graph *graph;
+    const char *name; /* of the attribute: "then_branch", "body" */
     prn_program *program;
     uint32_t *captured; /* values of the parent, in the order of graph->captured */
     uint32_t captured_count;

@@ -2,10 +2,15 @@
  * pointers handed out stay valid while referenced. */
 #include "engine/shared.h"
 
+#include "base/stop.h"
+
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define PRN_SHARED_BUCKETS 1024
+#define HASH_PIECE_BYTES ((size_t)1 << 20)
+#define LOOK_AGAIN_NS 10000000
 
 struct prn_shared_entry {
     prn_shared_entry *next;
@@ -37,6 +42,34 @@ static uint64_t hash_bytes(const void *data, size_t size, uint64_t hash)
     }
     while (size-- > 0) hash = (hash ^ *p++) * UINT64_C(0x100000001b3);
     return hash ^ (hash >> 32);
+}
+
+/* As above of what may be large; garbage once the work is called off. */
+static uint64_t hash_content(const void *data, size_t size)
+{
+    uint64_t hash = size;
+    for (size_t done = 0, piece; done < size && !prn_stopped(); done += piece) {
+        piece = size - done < HASH_PIECE_BYTES ? size - done : HASH_PIECE_BYTES;
+        hash = hash_bytes((const uint8_t *)data + done, piece, hash);
+    }
+    return hash;
+}
+
+/* Another session may hold the lock for as long as it packs. */
+static prony_status lock(prn_shared *shared, prony_error *error)
+{
+    while (pthread_mutex_trylock(&shared->lock) != 0) {
+        struct timespec until;
+        PRN_TRY(prn_stop_check(error));
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_AGAIN_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        if (pthread_mutex_timedlock(&shared->lock, &until) == 0) break;
+    }
+    return PRONY_OK;
 }
 
 prony_status prn_shared_create(prn_shared **out, prony_error *error)
@@ -112,6 +145,7 @@ static prony_status build_entry(prn_shared_entry **out, const void *source, cons
     entry->tag = prn_strdup(tag);
     entry->data = prn_alloc_aligned(64, bytes ? bytes : 1);
     prony_status status = entry->tag && entry->data ? build(argument, entry->data) : prn_no_memory(error);
+    if (status == PRONY_OK) status = prn_stop_check(error); /* half a packed form is none */
     if (status != PRONY_OK) {
         entry_free(entry);
         return status;
@@ -126,7 +160,7 @@ prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const voi
 {
     uint64_t hash = hash_bytes(tag, strlen(tag), (uint64_t)(uintptr_t)source);
     prony_status status = PRONY_OK;
-    pthread_mutex_lock(&shared->lock);
+    PRN_TRY(lock(shared, error));
     prn_shared_entry *entry = find(shared, hash, source, tag);
     if (!entry) {
         status = build_entry(&entry, source, tag, bytes, build, argument, error);
@@ -150,8 +184,13 @@ prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const voi
 prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes, const void **out,
                                prony_error *error)
 {
-    uint64_t hash = hash_bytes(data, bytes, bytes);
-    pthread_mutex_lock(&shared->lock);
+    uint64_t hash = hash_content(data, bytes);
+    prony_status status = prn_stop_check(error);
+    if (status == PRONY_OK) status = lock(shared, error);
+    if (status != PRONY_OK) {
+        prn_free_aligned(data);
+        return status;
+    }
     prn_shared_entry *entry = find_content(shared, hash, data, bytes);
     bool fresh = !entry;
     if (fresh) {

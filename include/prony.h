@@ -48,7 +48,8 @@ extern "C" {
     X(PRONY_OUT_OF_RANGE, "value out of range")                                                                        \
     X(PRONY_BUSY, "session is already running")                                                                        \
     X(PRONY_LIMIT, "limit exceeded")                                                                                   \
-    X(PRONY_INTERNAL, "internal error")
+    X(PRONY_INTERNAL, "internal error")                                                                                \
+    X(PRONY_CANCELLED, "cancelled")
 
 typedef enum prony_status {
 #define PRONY_STATUS_ENUM(name, text) name,
@@ -168,6 +169,7 @@ typedef struct prony_node {
     const char *domain;  /* "" is ai.onnx */
     int64_t opset;       /* version of `domain` that the model imports */
     const struct prn_attr_list *attributes;
+    const char *within;  /* the If and its branch that it was put in place of, as messages name them; NULL: none */
 } prony_node;
 
 /* Each returns false, leaving *out alone, if the node has no such attribute of that type. Results are borrowed. */
@@ -245,6 +247,11 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
+/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that take
+ * long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which leaves no
+ * piece out by itself. */
+PRONY_API bool prony_cancelled(const prony_context *context);
+
 /* ---- custom operators and overrides --------------------------------------------------------------------------- */
 
 typedef struct prony_registry prony_registry;
@@ -284,10 +291,14 @@ typedef struct prony_model prony_model;
 typedef struct prony_model_options {
     size_t struct_size;
     prony_registry *registry; /* NULL: built-in operators only */
+    bool copy; /* read the files (external data too) into memory instead of mapping them */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0}
+#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false}
 
-/* Maps and checks the file; weights are borrowed from the map. Operators that cannot run are no error here (prony_inspect
+/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
+ * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
+ * rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is PRONY_IO_ERROR when a
+ * session plans, and between the runs of a profile. Operators that cannot run are no error here (prony_inspect
  * names them); prony_session_create refuses them. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_load(prony_model **out, const char *path,
                                                        const prony_model_options *options, prony_error *error);
@@ -427,6 +438,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_sessio
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
+/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else the next
+ * one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a moment, whether it
+ * binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be asked for then; the
+ * session is as usable as before. A custom operator is waited for, unless it looks at prony_cancelled. */
+PRONY_API void prony_session_cancel(prony_session *session);
+/* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
@@ -623,13 +641,15 @@ typedef struct prony_profile_options {
 } prony_profile_options;
 #define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false}
 
-/* Runs the session repeatedly on its bound inputs and reports. */
+/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
+ * finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
 /* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
  * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
  * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
- * NULL. Sessions may share a model, but none may stand there twice. */
+ * NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every session has any, and say
+ * so in their stop reason. Sessions may share a model, but none may stand there twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
@@ -731,7 +751,7 @@ typedef struct prony_evaluate_options {
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT {sizeof(prony_evaluate_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
+/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
  * postprocessing as phases around them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on,
  * "top5_accuracy": parts of the samples whose label is the best, or one of the five best, of the output's scores; of equal
  * scores the class of the lower number goes first. An output of one whole number per sample is the class itself. The session

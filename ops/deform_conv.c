@@ -5,6 +5,7 @@
  * its own in scratch and multiplies that by the weights, which are there as doubles. Invariant: the stretches depend
  * on the shapes alone. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/number.h"
 #include "ops/taps.h"
 #include "ops/window.h"
@@ -185,7 +186,7 @@ static void make_points(void *argument, int64_t task)
     double *column = job->columns + task * job->channels * job->volume;
     int64_t end = (task + 1) * job->per_task;
     if (end > job->positions) end = job->positions;
-    for (int64_t position = task * job->per_task; position < end; position++) {
+    for (int64_t position = task * job->per_task; position < end && !prn_stopped(); position++) {
         const int64_t image = position / job->points, point = position % job->points;
         fill_column(job, image, point, column);
         for (int64_t m = 0; m < job->maps; m++) {

@@ -319,29 +319,29 @@ void prony_comparison_release(prony_comparison *comparison)
 
 const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->metric_count;
-    return comparison->metrics;
+    if (count) *count = comparison ? comparison->metric_count : 0;
+    return comparison ? comparison->metrics : NULL;
 }
 
 const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->layer_count;
-    return comparison->layers;
+    if (count) *count = comparison ? comparison->layer_count : 0;
+    return comparison ? comparison->layers : NULL;
 }
 
 const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->type_count;
-    return comparison->types;
+    if (count) *count = comparison ? comparison->type_count : 0;
+    return comparison ? comparison->types : NULL;
 }
 
 const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->note_count;
-    return comparison->notes;
+    if (count) *count = comparison ? comparison->note_count : 0;
+    return comparison ? comparison->notes : NULL;
 }
 
 size_t prony_comparison_regressions(const prony_comparison *comparison)
 {
-    return comparison->regressions;
+    return comparison ? comparison->regressions : 0;
 }

@@ -167,5 +167,6 @@ prony_status prony_report_steady_state(prony_steady_state *out, const prony_repo
 
 size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns, size_t capacity)
 {
+    if (!report) return 0;
     return prn_report_layer_samples(report, layer, samples_ns, samples_ns ? capacity : 0);
 }
