@@ -87,9 +87,11 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->model = model;
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
+    session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
-    prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
+    prony_status status = prn_no_memory(error);
+    if (session->budget && session->inputs) status = copy_options(session, options, error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
     if (status == PRONY_OK) {
@@ -121,6 +123,7 @@ void prony_session_release(prony_session *session)
     prn_dims_free(&session->dims);
     prn_pool_release(&session->pool);
     prony_model_release(session->model);
+    prn_budget_release(session->budget);
     prn_free(session);
 }
 
@@ -129,11 +132,13 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
     if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
                         session->model->file->name);
+    session->former = prn_budget_enter(session->budget);
     return PRONY_OK;
 }
 
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
+    prn_budget_enter(session->former);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
 }
@@ -297,24 +302,15 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
         cached->inputs[i].items = NULL;
         cached->inputs[i].count = 0;
     }
-    uint64_t limit = session->options.memory_limit_bytes;
-    prn_bind_options bind = {.inputs = cached->inputs,
-                             .input_count = session->input_count,
-                             .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
+    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
     int64_t start = prn_now_ns();
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
-    /* Bind keeps constants within the limit; the arena gets what they left. */
-    uint64_t left = limit ? limit - cached->program->folded_bytes : 0;
-    if (limit && left == 0)
-        return prn_fail(error, PRONY_LIMIT, "the constants alone take the memory limit of %llu bytes",
-                        (unsigned long long)limit);
     prn_plan_options options = {.threads = session->threads,
                                 .record_memory = session->options.record_memory,
-                                .memory_limit_bytes = left,
                                 .max_loop_trips = session->options.max_loop_trips};
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     cached->bind_ns = bound - start;

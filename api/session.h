@@ -35,6 +35,8 @@ struct prony_session {
     prn_pool pool;
     int threads;
     atomic_flag busy;
+    prn_budget *budget; /* inside of the model's */
+    prn_budget *former; /* of the thread that holds `busy`, before it did */
     prn_session_input *inputs;
     size_t input_count;
     prn_dims dims; /* of the inputs now bound */

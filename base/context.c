@@ -2,11 +2,20 @@
 #include "base/parallel.h"
 #include "base/status.h"
 
+#include <string.h>
+
 void prn_error_name_node(prony_error *error, const prony_node *node)
 {
     bool foreign = node->domain && node->domain[0];
     prn_error_prefix(error, "node '%s' (%s%s%s)", node->name ? node->name : "", foreign ? node->domain : "",
                      foreign ? "::" : "", node->op_type ? node->op_type : "");
+}
+
+prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node)
+{
+    bool memory = status == PRONY_LIMIT || status == PRONY_OUT_OF_MEMORY;
+    if (memory && error && strncmp(error->message, "node '", 6) != 0) prn_error_name_node(error, node);
+    return status;
 }
 
 prony_status prony_fail(const prony_context *context, prony_status status, const char *format, ...)

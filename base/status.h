@@ -1,4 +1,4 @@
-/* Filling a prony_error. Leaf of the project: needs prony.h alone. */
+/* Filling a prony_error. */
 #ifndef PRN_BASE_STATUS_H
 #define PRN_BASE_STATUS_H
 
@@ -18,8 +18,10 @@ void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2,
 
 /* Puts "node 'name' (operator): " before it. */
 void prn_error_name_node(prony_error *error, const prony_node *node);
+/* The same for a failure that may name no node yet: memory that was refused somewhere below. Returns `status`. */
+prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node);
 
-/* Out of memory, the one message every allocation site shares. */
+/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget refused. */
 prony_status prn_no_memory(prony_error *error);
 
 /* Hands a failing status up. `expression` is evaluated once. */

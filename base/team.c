@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "base/team.h"
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 
 #include <pthread.h>
@@ -38,6 +39,7 @@ typedef struct job {
     int threads;            /* caller included; workers of a lower index may take part */
     prn_team_share *shares; /* NULL: nobody watches */
     int share_count;
+    prn_budget *budget; /* of the caller: what tasks take is booked to it */
 } job;
 
 typedef struct team {
@@ -173,7 +175,9 @@ static void *work(void *argument)
         seen = (uint32_t)(gate >> 32);
         if (!enter(t, &gate)) continue;
         job *job = atomic_load(&t->job);
+        prn_budget_enter(job->budget);
         if (self.index + 1 < job->threads) claim_tasks(job, self.index + 1);
+        prn_budget_enter(NULL);
         leave(t);
     }
     team_drop(t);
@@ -324,7 +328,8 @@ void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t
                .runs = t->runs,
                .threads = workers + 1,
                .shares = watched,
-               .share_count = watched ? watched_count : 0};
+               .share_count = watched ? watched_count : 0,
+               .budget = prn_budget_current()};
     share_out(&job, tasks);
     inside_task = true;
     open_gate(t, &job);

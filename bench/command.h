@@ -56,6 +56,7 @@ typedef struct options {
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
 } options;

@@ -22,6 +22,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"json", required_argument, NULL, OPT_JSON},
                                       {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
                                       {"memory", no_argument, NULL, OPT_MEMORY},
+                                      {"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
                                       {"quiet", no_argument, NULL, 'q'},
@@ -139,6 +140,8 @@ static const struct {
               "                         graph\n"},
     {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
+                       "                         what is available here less 1/16, at least 64 MiB\n"},
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
@@ -156,6 +159,7 @@ bool command_takes(const command_row *command, int option)
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
+    if (option == OPT_MEMORY_LIMIT) return strchr(command->letters, 'y') != NULL; /* who loads models */
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;

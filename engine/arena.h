@@ -37,9 +37,8 @@ typedef struct prn_arena_figures {
     uint64_t growths;                      /* heap calls made by the dynamic region since creation */
 } prn_arena_figures;
 
-/* `limit_bytes` 0: none. */
-PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
-                                           prony_error *error);
+/* All of it is booked to the calling thread's budget. */
+PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);

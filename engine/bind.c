@@ -123,11 +123,14 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
         child->graph = graph;
         child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
         if (!child->captured) return prn_no_memory(b->error);
-        for (size_t k = 0; k < graph->captured_count; k++)
+        for (size_t k = 0; k < graph->captured_count; k++) {
             if (!prn_names_get(scope, graph->captured[k], &child->captured[k]) || child->captured[k] == PRN_NO_VALUE)
                 return prn_fail(b->error, PRONY_INVALID_MODEL,
                                 "node '%s' (%s): its subgraph uses '%s', which is produced nowhere", node->info.name,
                                 node->info.op_type, graph->captured[k]);
+            if (!prn_program_note_use(p, child->captured[k], node, (uint32_t)k, node->child_count))
+                return prn_no_memory(b->error);
+        }
         child->captured_count = (uint32_t)graph->captured_count;
         node->child_count++;
     }
@@ -227,13 +230,27 @@ static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_no
     return add_layer(b, node);
 }
 
-prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+/* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
+static prony_status count_unfolded(prn_binder *b)
 {
     prn_program *p = b->program;
-    bool unfolded = b->frame || p->parent;
-    if (unfolded && ++*p->bound_total > PRN_BIND_LIMIT_NODES)
-        return prn_fail(b->error, PRONY_LIMIT, "node '%s' (%s): functions and subgraphs unfold to more than %llu nodes",
-                        source->name, source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
+    size_t more = p->pool.bytes - p->counted_bytes;
+    p->counted_bytes = p->pool.bytes;
+    if (!b->frame && !p->parent) return PRONY_OK;
+    *p->unfolded_total += more + sizeof(prn_layer);
+    if (++*p->bound_total > PRN_BIND_LIMIT_NODES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu nodes",
+                        (unsigned long long)PRN_BIND_LIMIT_NODES);
+    if (*p->unfolded_total > PRN_BIND_LIMIT_BYTES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu MiB",
+                        (unsigned long long)PRN_BIND_LIMIT_BYTES >> 20);
+    return PRONY_OK;
+}
+
+static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prn_program *p = b->program;
+    PRN_TRY(count_unfolded(b));
     const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
     if (function) return prn_bind_call(b, scope, source, function);
     prn_node_def *node = NULL;
@@ -248,6 +265,14 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     prony_status status = infer_node(b, node);
     if (status == PRONY_OK) status = prn_bind_fold(b, node);
     return defer_misfit(b, node, status);
+}
+
+prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prony_status status = bind_node(b, scope, source);
+    if (status == PRONY_OK) return PRONY_OK;
+    prony_node info = {.name = source->name, .op_type = source->op_type, .domain = source->domain};
+    return prn_error_blame(b->error, status, &info);
 }
 
 prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
@@ -299,6 +324,7 @@ static prony_status bind_outputs(prn_binder *b, prn_names *scope, const prn_grap
             return prn_fail(b->error, PRONY_INVALID_MODEL, "graph output '%s' is produced nowhere",
                             graph->outputs[k].name);
         p->values[id]->output = true;
+        if (!prn_program_note_use(p, id, NULL, (uint32_t)k, PRN_NO_CHILD)) return prn_no_memory(b->error);
         p->outputs[p->output_count++] = id;
     }
     return PRONY_OK;
@@ -316,9 +342,8 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->static_only = options->static_only;
     program->conditional = options->conditional;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
-    program->fold_limit_bytes = options->fold_limit_bytes ? options->fold_limit_bytes : PRN_FOLD_LIMIT_BYTES;
-    if (parent) program->fold_limit_bytes = parent->fold_limit_bytes;
     program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
+    program->unfolded_total = parent ? parent->unfolded_total : &program->unfolded_bytes;
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;

@@ -161,7 +161,8 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
     else
         status = step->kernel->run(&step->context);
     if (step->dying_count) give_back(plan, step);
-    return status;
+    if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
+    return PRONY_OK;
 }
 
 static uint32_t library_calls(uint64_t all_before, uint64_t own_before)

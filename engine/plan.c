@@ -276,6 +276,12 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     return step_cost(p, step);
 }
 
+static prony_status plan_node_named(planner *p, prn_node_def *node)
+{
+    prony_status status = plan_node(p, node);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
+}
+
 /* What no run can change: all layers but those of steps that learn their cost when they run. */
 static prony_status add_fixed_cost(planner *p)
 {
@@ -309,12 +315,12 @@ static prony_status plan_outputs(planner *p)
 /* Before anything is prepared for it. */
 static prony_status check_outputs(planner *p, const prn_step *step)
 {
-    uint64_t limit = p->plan->options.memory_limit_bytes;
-    for (uint32_t k = 0; limit && k < step->node->output_count; k++) {
+    uint64_t room = prn_budget_room();
+    for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
-        if (!value || value->dynamic || value->bytes <= limit) continue;
-        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, the memory limit is %llu", k,
-                 (unsigned long long)value->bytes, (unsigned long long)limit);
+        if (!value || value->dynamic || value->bytes <= room) continue;
+        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
+                 (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);
         return PRONY_LIMIT;
     }
@@ -330,7 +336,8 @@ static prony_status prepare_steps(planner *p)
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
+        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
         step->context.error = NULL;
         step->state = step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
@@ -352,8 +359,7 @@ static prony_status allot(planner *p)
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
     if (status == PRONY_OK && !plan->outer)
-        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
-                                  plan->options.record_memory, p->error);
+        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
     size_t largest = 0;
     for (size_t b = 1; b < plan->buffer_count; b++)
@@ -371,7 +377,7 @@ static prony_status build(planner *p)
     prn_plan *plan = p->plan;
     PRN_TRY(add_values(p));
     for (size_t n = 0; n < plan->program->node_count; n++)
-        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node(p, plan->program->nodes[n]));
+        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
