@@ -90,8 +90,8 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
-    prony_status status = prn_no_memory(error);
-    if (session->budget && session->inputs) status = copy_options(session, options, error);
+    bool made = session->budget && session->inputs;
+    prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
     if (status == PRONY_OK) {
@@ -190,7 +190,7 @@ static prony_status adopt_copy(prony_session *session, prn_session_input *input,
 static prony_status collect_dims(prony_session *session, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    session->dims.count = 0;
+    prn_dims_clear(&session->dims);
     for (size_t i = 0; i < session->input_count; i++)
         if (session->inputs[i].set)
             PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));

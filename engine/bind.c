@@ -1,6 +1,7 @@
 /* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
  * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
  * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+#include "base/stack.h"
 #include "engine/binder.h"
 #include "engine/host.h"
 
@@ -20,14 +21,17 @@ static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn
     for (size_t i = 0; i < graph->initializer_count; i++) {
         uint32_t id = PRN_NO_VALUE;
         PRN_TRY(define(b, scope, graph->initializers[i].name, &id));
-        PRN_TRY(prn_bind_constant(b, id, &graph->initializers[i].value));
+        prony_status status = prn_bind_constant(b, id, &graph->initializers[i].value);
+        if (status == PRONY_OK) continue;
+        prn_error_prefix(b->error, "initializer '%s'", graph->initializers[i].name);
+        return status;
     }
     return PRONY_OK;
 }
 
 /* ---- one node ---- */
 
-static prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
+static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t *in = prn_pool_alloc(&p->pool, source->input_count + 1, sizeof *in);
@@ -51,7 +55,7 @@ static prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_mo
     return PRONY_OK;
 }
 
-static prony_status add_layer(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t *index = prn_pool_alloc(&p->pool, 1, sizeof *index);
@@ -80,7 +84,7 @@ static prony_status check_count(const prony_context *context, const char *what, 
     return prony_fail(context, PRONY_INVALID_MODEL, "has %zu %ss, but takes %s", count, what, allowed);
 }
 
-static prony_status check_counts(const prony_context *context, const prn_op *op)
+static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, const prn_op *op)
 {
     PRN_TRY(check_count(context, "input", context->input_count, op->min_inputs, op->max_inputs));
     PRN_TRY(check_count(context, "output", context->output_count, op->min_outputs, op->max_outputs));
@@ -93,7 +97,7 @@ static prony_status check_counts(const prony_context *context, const prn_op *op)
     return PRONY_OK;
 }
 
-static prony_status bind_operator(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
@@ -108,7 +112,7 @@ static prony_status bind_operator(prn_binder *b, prn_node_def *node)
     return op->check ? op->check(&context) : PRONY_OK;
 }
 
-static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t count = 0;
@@ -138,7 +142,7 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
 }
 
 /* Operators that know tensors only are kept from anything else here and, for what is open until then, at run time. */
-static prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
         const prony_value *in = node->input_values[i];
@@ -149,6 +153,12 @@ static prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
         PRN_TRY(prn_node_check_kind(&context, node, i));
     }
     return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32_t k)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(context->outputs[k], text));
 }
 
 static prony_status infer_node(prn_binder *b, prn_node_def *node)
@@ -171,8 +181,7 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
             node->dynamic = true;
             out->shape = prn_shape_unknown();
         } else if (prn_value_bytes(out) == SIZE_MAX) {
-            char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(&context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(out, text));
+            return too_large(&context, k);
         }
     }
     return PRONY_OK;
@@ -180,7 +189,7 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
 
 /* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same when
  * its branch is taken after all. */
-static prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
+static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
 {
     bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
     if (!misfit || !b->program->conditional || node->child_count > 0) return status;
@@ -211,7 +220,7 @@ static prony_status name_node(prn_binder *b, const prn_model_node *source, const
     return *out ? PRONY_OK : prn_no_memory(b->error);
 }
 
-static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
+static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
 {
     prn_program *p = b->program;
     prn_node_def *node = prn_program_add_node(p);
@@ -231,7 +240,7 @@ static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_no
 }
 
 /* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
-static prony_status count_unfolded(prn_binder *b)
+static PRN_OWN_FRAME prony_status count_unfolded(prn_binder *b)
 {
     prn_program *p = b->program;
     size_t more = p->pool.bytes - p->counted_bytes;
@@ -267,12 +276,19 @@ static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_n
     return defer_misfit(b, node, status);
 }
 
+static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, const prn_model_node *source)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%.100s_%u", source->op_type, source->file_index);
+    prony_node info = {.name = *source->name ? source->name : name, .op_type = source->op_type, .domain = source->domain};
+    return prn_error_blame(b->error, status, &info);
+}
+
 prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
 {
     prony_status status = bind_node(b, scope, source);
     if (status == PRONY_OK) return PRONY_OK;
-    prony_node info = {.name = source->name, .op_type = source->op_type, .domain = source->domain};
-    return prn_error_blame(b->error, status, &info);
+    return blame(b, status, source);
 }
 
 prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
@@ -349,7 +365,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
     prn_binder binder = {program, options->frame, error};
     prn_names scope = {0};
-    prony_status status = PRONY_OK;
+    prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)
         status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep", graph->name,
                           PRN_BIND_LIMIT_DEPTH);

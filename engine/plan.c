@@ -1,5 +1,6 @@
 /* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+#include "base/stack.h"
 #include "engine/plan.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static uint32_t add_value(prn_plan *plan, uint32_t source)
     return (uint32_t)plan->value_count++;
 }
 
-static prony_status add_values(planner *p)
+static PRN_OWN_FRAME prony_status add_values(planner *p)
 {
     prn_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->program->value_count; i++) {
@@ -149,7 +150,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
 }
 
 /* A node's inputs arrive as their producers made them: that layout is the offer. */
-static prony_status settle_layouts(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     size_t in_count = step->context.input_count, out_count = step->context.output_count;
@@ -179,7 +180,7 @@ static prony_status settle_layouts(planner *p, prn_step *step)
 
 /* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
  * training mode) stays a step, so that its kernel looks at that input. */
-static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
+static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
     *done = false;
@@ -203,7 +204,7 @@ static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 }
 
 /* Subgraphs read captured values as they stand in the model: plain. */
-static prony_status settle_captured(planner *p, const prn_node_def *node)
+static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
 {
     for (uint32_t c = 0; c < node->child_count; c++) {
         for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
@@ -228,7 +229,7 @@ static prony_status plan_children(planner *p, prn_step *step)
     return PRONY_OK;
 }
 
-static prony_status step_cost(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     prony_cost *cost = &step->cost;
@@ -247,6 +248,13 @@ static prony_status step_cost(planner *p, prn_step *step)
     return PRONY_OK;
 }
 
+static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
+                      step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
+}
+
 static prony_status plan_node(planner *p, prn_node_def *node)
 {
     bool done;
@@ -262,11 +270,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     step->context.error = p->error;
     if (!step->dynamic) {
         step->kernel = prn_node_kernel(node, &step->context, false);
-        if (!step->kernel) {
-            char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
-                              step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
-        }
+        if (!step->kernel) return no_kernel(step);
     }
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));
@@ -302,7 +306,7 @@ static prony_status add_fixed_cost(planner *p)
     return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");
 }
 
-static prony_status plan_outputs(planner *p)
+static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
 {
     prn_plan *plan = p->plan;
     plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
@@ -327,7 +331,7 @@ static prony_status check_outputs(planner *p, const prn_step *step)
     return PRONY_OK;
 }
 
-static prony_status prepare_steps(planner *p)
+static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
     for (size_t s = 0; s < plan->step_count; s++) {
@@ -354,7 +358,7 @@ static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
 }
 
 /* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
-static prony_status allot(planner *p)
+static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
@@ -395,7 +399,8 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->outer = outer;
     plan->options = *options;
     planner p = {plan, error};
-    prony_status status = build(&p);
+    prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
+    if (status == PRONY_OK) status = build(&p);
     if (status == PRONY_OK)
         *out = plan;
     else

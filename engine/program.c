@@ -2,6 +2,7 @@
  * as it was, and the caller gives the whole program up. */
 #include "engine/program.h"
 
+#include "base/stack.h"
 #include "engine/host.h"
 #include "engine/plan.h"
 
@@ -362,7 +363,7 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
 }
 
 /* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
-static bool stays_plain(const prn_kernel *kernel, const prony_context *context)
+static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
 {
     const size_t in_count = context->input_count, count = in_count + context->output_count;
     if (!kernel->layouts || !kernel[1].name) return true;
@@ -413,15 +414,18 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     return status;
 }
 
+static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *first = prn_input(context, 0);
+    return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+}
+
 prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
     const prn_kernel *kernel = prn_node_kernel(node, context, true);
     if (chosen) *chosen = kernel;
-    if (!kernel) {
-        char text[PRN_SHAPE_TEXT_BYTES];
-        const prony_value *first = prn_input(context, 0);
-        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
-    }
+    if (!kernel) return no_kernel(context);
     prn_packings once = {0};
     prn_site *outer = context->host_data, site = {0};
     if (outer) site = *outer;
