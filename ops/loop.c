@@ -26,7 +26,7 @@ typedef struct stack {
     bool planned; /* value is the output itself */
 } stack;
 
-static prony_status make_body(const prony_context *context, prn_trip_body *body)
+static PRN_OWN_FRAME prony_status make_body(const prony_context *context, prn_trip_body *body)
 {
     *body = (prn_trip_body){.graph = ((const loop_params *)context->params)->body, .first_in = 2, .first_out = 1};
     PRN_TRY(prn_subgraph_count(context, body->graph, &body->input_count, &body->output_count));

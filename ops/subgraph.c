@@ -115,6 +115,19 @@ prony_status prn_subgraph_count(const prony_context *context, const struct prn_g
     return context->host->subgraph_port(context, graph, true, SIZE_MAX, outputs, &none);
 }
 
+/* *changed: a type did. */
+static PRN_OWN_FRAME prony_status widen_carried(const prony_context *context, const prn_trip_body *body,
+                                                prony_value *inputs, const prony_value *outputs, bool *changed)
+{
+    for (size_t k = 0; k < body->carried_count; k++) {
+        prony_value *type = &inputs[body->first_in + k];
+        const prony_value before = *type;
+        PRN_TRY(prn_type_join(context, type, &outputs[body->first_out + k], "a carried value"));
+        *changed |= !prn_type_equal(&before, type);
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *body, prony_value *inputs,
                             prony_value *outputs)
 {
@@ -126,11 +139,7 @@ prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *b
         again = false;
         status = context->host->subgraph_infer(context, body->graph, pointers, body->input_count, outputs,
                                                body->output_count);
-        for (size_t k = 0; k < body->carried_count && status == PRONY_OK; k++) {
-            prony_value *type = &inputs[body->first_in + k], before = *type;
-            status = prn_type_join(context, type, &outputs[body->first_out + k], "a carried value");
-            again |= !prn_type_equal(&before, type);
-        }
+        if (status == PRONY_OK) status = widen_carried(context, body, inputs, outputs, &again);
     }
     prn_free(pointers);
     return status;
