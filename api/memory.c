@@ -7,7 +7,7 @@ void prony_memory_set_limit(uint64_t bytes)
     prn_budget_limit_process(bytes);
 }
 
-uint64_t prony_memory_held(void)
+uint64_t prony_memory_in_use(void)
 {
     return prn_budget_held(NULL);
 }

@@ -352,6 +352,9 @@ int option_take(options *o, int option, char *argument)
     case OPT_MEMORY_LIMIT:
         o->memory_limit = argument;
         return check_memory_limit(o, "--memory-limit", argument);
+    case OPT_ALL:
+        o->all = true;
+        return 0;
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:

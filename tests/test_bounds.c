@@ -151,7 +151,7 @@ static void test_refusals(void **state)
     static const prony_string word = {"abcdefgh", 8};
     static const float x[1024];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        uint64_t held = prony_memory_held();
+        uint64_t held = prony_memory_in_use();
         model_run r = {.options = PRONY_SESSION_OPTIONS_INIT};
         r.options.memory_limit_bytes = 16 * MIB;
         mr_open(&r, rows[i].build());
@@ -161,9 +161,9 @@ static void test_refusals(void **state)
             mr_set(&r, "x", PRONY_FLOAT32, prony_model_input(r.model, 0)->shape.dim[0] == 4 ? "4" : "1024", x);
         mr_refused(&r, PRONY_LIMIT, rows[i].node);
         assert_non_null(strstr(r.error.message, "memory limit"));
-        assert_true(prony_memory_held() - held < 20 * MIB);
+        assert_true(prony_memory_in_use() - held < 20 * MIB);
         mr_close(&r);
-        assert_true(prony_memory_held() <= held + 65536); /* the thread's team stays */
+        assert_true(prony_memory_in_use() <= held + 65536); /* the thread's team stays */
     }
 }
 
@@ -206,7 +206,7 @@ static void test_whose_limit(void **state)
         if (who == 2) session_options.memory_limit_bytes = low;
         prony_model *model = NULL;
         prony_session *session = NULL;
-        if (who == 3) prony_memory_set_limit(prony_memory_held() + low);
+        if (who == 3) prony_memory_set_limit(prony_memory_in_use() + low);
         prony_status status = prony_model_load_memory(&model, "w", bytes, size, &options, &error);
         if (status == PRONY_OK) status = prony_session_create(&session, model, &session_options, &error);
         if (status == PRONY_OK) status = prony_session_generate_inputs(session, 0, &error);
@@ -229,14 +229,14 @@ static void test_loading_counts(void **state)
     prony_model *model = NULL;
     prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
     options.memory_limit_bytes = 4096;
-    uint64_t held = prony_memory_held();
+    uint64_t held = prony_memory_in_use();
     size_t size;
     model_builder *m = doubled_text();
     const void *bytes = mb_finish(m, &size);
     assert_int_equal(prony_model_load_memory(&model, "small", bytes, size, &options, &error), PRONY_LIMIT);
     assert_non_null(strstr(error.message, "small"));
     assert_non_null(strstr(error.message, "memory limit is 4096"));
-    assert_int_equal(prony_memory_held(), held);
+    assert_int_equal(prony_memory_in_use(), held);
     mb_free(m);
 }
 
