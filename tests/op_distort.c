@@ -48,6 +48,8 @@ static void remake(prony_value *value, prony_dtype dtype, const prony_shape *sha
     value->shape = *shape;
 }
 
+#define HUGE_EXTENT (INT64_C(1) << 45) /* with a few more, of a size that still fits */
+
 static void distort_shape(turn *t, size_t i, prony_value *value)
 {
     prony_shape shape = value->shape;
@@ -63,8 +65,8 @@ static void distort_shape(turn *t, size_t i, prony_value *value)
         if (is_turn(t, "one more in: input, dimension", (long long)i, d)) shape.dim[d]++;
     }
     for (int d = 0; d + 1 < value->shape.rank; d++) { /* no product of the extents may be formed before the zero is met */
-        if (is_turn(t, "huge, then empty: input, dimension", (long long)i, d)) shape.dim[d] = INT64_MAX, shape.dim[d + 1] = 0;
-        if (is_turn(t, "empty, then huge: input, dimension", (long long)i, d)) shape.dim[d] = 0, shape.dim[d + 1] = INT64_MAX;
+        if (is_turn(t, "huge, then empty: input, dimension", (long long)i, d)) shape.dim[d] = HUGE_EXTENT, shape.dim[d + 1] = 0;
+        if (is_turn(t, "empty, then huge: input, dimension", (long long)i, d)) shape.dim[d] = 0, shape.dim[d + 1] = HUGE_EXTENT;
     }
     if (t->done) remake(value, value->dtype, &shape);
 }

@@ -284,6 +284,7 @@ typedef struct deep_run {
     model_builder *builder;
     prony_status status;
     prony_error error;
+    size_t left;
 } deep_run;
 
 static void *load_and_run(void *argument)
@@ -304,23 +305,35 @@ static void *load_and_run(void *argument)
     return NULL;
 }
 
-static prony_status on_small_stack(model_builder *m, size_t bytes, prony_error *error)
+/* With so much of the thread's stack left; 0: as much as there is. */
+static void *load_and_run_deep(void *argument)
+{
+    deep_run *d = argument;
+    volatile char *waste = NULL;
+    if (d->left) {
+        assert_true(prn_stack_left() > d->left && prn_stack_left() < (size_t)64 << 20);
+        waste = __builtin_alloca(prn_stack_left() - d->left);
+        waste[0] = 0;
+    }
+    return load_and_run(d);
+}
+
+static prony_status on_stack(model_builder *m, size_t thread_bytes, size_t left, prony_error *error)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    deep_run d = {.builder = m};
-    void *stack = NULL;
-    assert_int_equal(posix_memalign(&stack, 65536, bytes), 0);
+    deep_run d = {.builder = m, .left = left};
     assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstack(&attributes, stack, bytes), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, load_and_run, &d), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, thread_bytes), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, load_and_run_deep, &d), 0);
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
-    free(stack);
     mb_free(m);
     *error = d.error;
     return d.status;
 }
+
+#define LARGE_STACK ((size_t)8 << 20)
 
 /* Runs at all depths: both branches hold the next level, or one Relu. */
 static void nest_if(model_builder *m, int depth)
@@ -415,8 +428,12 @@ static void test_small_stack(void **state)
     model_builder *(*const build[])(int) = {nested_ifs, nested_loops, nested_calls};
     for (size_t i = 0; i < sizeof build / sizeof *build; i++) {
         for (int depth = 1; depth <= 63; depth += depth < 4 ? 1 : 12) {
-            prony_status status = on_small_stack(build[i](depth), bytes, &error);
+            prony_status status = on_stack(build[i](depth), LARGE_STACK, bytes, &error);
             if (status != PRONY_OK) fail_msg("%zu, %d deep: %s", i, depth, error.message);
+            /* Of a thread's own stack the thread-local variables of every library are taken first. */
+            status = on_stack(build[i](depth), bytes, 0, &error);
+            if (status != PRONY_OK && (depth <= 16 || !strstr(error.message, "stack are left")))
+                fail_msg("%zu, %d deep on a small thread: %s", i, depth, error.message);
         }
     }
 }
@@ -425,12 +442,12 @@ static void test_small_stack(void **state)
 static void test_smaller_stack(void **state)
 {
     (void)state;
-    size_t bytes = PRN_STACK_NEEDED + ((size_t)24 << 10) * STACK_SCALE;
+    size_t bytes = PRN_STACK_NEEDED + ((size_t)32 << 10);
     prony_error error = {0};
-    assert_int_equal(on_small_stack(nested_ifs(60), bytes, &error), PRONY_LIMIT);
+    assert_int_equal(on_stack(nested_ifs(60), LARGE_STACK, bytes, &error), PRONY_LIMIT);
     assert_non_null(strstr(error.message, "stack are left"));
     assert_non_null(strstr(error.message, "(If)"));
-    assert_int_equal(on_small_stack(nested_ifs(2), bytes, &error), PRONY_OK);
+    assert_int_equal(on_stack(nested_ifs(2), LARGE_STACK, bytes, &error), PRONY_OK);
 }
 
 /* ---- growth ---- */
