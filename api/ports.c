@@ -7,14 +7,20 @@
 void prn_dims_free(prn_dims *dims)
 {
     prn_free(dims->items);
+    prn_names_free(&dims->index);
     *dims = (prn_dims){0};
+}
+
+void prn_dims_clear(prn_dims *dims)
+{
+    dims->count = 0;
+    prn_names_free(&dims->index);
 }
 
 const prony_dim *prn_dims_find(const prn_dims *dims, const char *name)
 {
-    for (size_t i = 0; i < dims->count; i++)
-        if (strcmp(dims->items[i].name, name) == 0) return &dims->items[i];
-    return NULL;
+    uint32_t i;
+    return prn_names_get(&dims->index, name, &i) ? &dims->items[i] : NULL;
 }
 
 prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const char *file, const char *input,
@@ -25,7 +31,9 @@ prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s': free dimension '%s' would be %lld here, but is %lld",
                         file, input, name, (long long)value, (long long)old->value);
     if (old) return PRONY_OK;
-    if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1)) return prn_no_memory(error);
+    if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1) ||
+        !prn_names_put(&dims->index, name, (uint32_t)dims->count))
+        return prn_no_memory(error);
     dims->items[dims->count++] = (prony_dim){name, value};
     return PRONY_OK;
 }

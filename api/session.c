@@ -88,9 +88,11 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
     atomic_init(&session->stop.requested, false);
+    session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
-    prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
+    bool made = session->budget && session->inputs;
+    prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
     if (status == PRONY_OK) {
@@ -122,6 +124,7 @@ void prony_session_release(prony_session *session)
     prn_dims_free(&session->dims);
     prn_pool_release(&session->pool);
     prony_model_release(session->model);
+    prn_budget_release(session->budget);
     prn_free(session);
 }
 
@@ -131,11 +134,13 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
                         session->model->file->name);
     session->outer_stop = prn_stop_enter(&session->stop);
+    session->former = prn_budget_enter(session->budget);
     return PRONY_OK;
 }
 
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
+    prn_budget_enter(session->former);
     (void)prn_stop_enter(session->outer_stop);
     if (status == PRONY_CANCELLED) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
@@ -203,7 +208,7 @@ static prony_status adopt_copy(prony_session *session, prn_session_input *input,
 static prony_status collect_dims(prony_session *session, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    session->dims.count = 0;
+    prn_dims_clear(&session->dims);
     for (size_t i = 0; i < session->input_count; i++)
         if (session->inputs[i].set)
             PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
@@ -319,10 +324,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
         cached->inputs[i].items = NULL;
         cached->inputs[i].count = 0;
     }
-    uint64_t limit = session->options.memory_limit_bytes;
-    prn_bind_options bind = {.inputs = cached->inputs,
-                             .input_count = session->input_count,
-                             .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
+    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
     int64_t start = prn_now_ns();
     PRN_TRY(prn_model_unchanged(session->model->file, error));
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
@@ -330,14 +332,8 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
-    /* Bind keeps constants within the limit; the arena gets what they left. */
-    uint64_t left = limit ? limit - cached->program->folded_bytes : 0;
-    if (limit && left == 0)
-        return prn_fail(error, PRONY_LIMIT, "the constants alone take the memory limit of %llu bytes",
-                        (unsigned long long)limit);
     prn_plan_options options = {.threads = session->threads,
                                 .record_memory = session->options.record_memory,
-                                .memory_limit_bytes = left,
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .no_reuse = session->options.no_reuse};
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));

@@ -38,6 +38,8 @@ struct prony_session {
     atomic_flag busy;
     prn_stop stop;               /* prony_session_cancel */
     const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
+    prn_budget *budget; /* inside of the model's */
+    prn_budget *former; /* of the thread that holds `busy`, before it did */
     prn_session_input *inputs;
     size_t input_count;
     prn_dims dims; /* of the inputs now bound */

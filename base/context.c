@@ -11,9 +11,18 @@ void prn_error_name_part(prony_error *error, const prony_node *node, const char 
     if (node->within) prn_error_prefix(error, "%s", node->within);
 }
 
+#include <string.h>
+
 void prn_error_name_node(prony_error *error, const prony_node *node)
 {
     prn_error_name_part(error, node, NULL);
+}
+
+prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node)
+{
+    bool memory = status == PRONY_LIMIT || status == PRONY_OUT_OF_MEMORY;
+    if (memory && error && strncmp(error->message, "node '", 6) != 0) prn_error_name_node(error, node);
+    return status;
 }
 
 prony_status prony_fail(const prony_context *context, prony_status status, const char *format, ...)

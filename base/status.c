@@ -2,6 +2,8 @@
  * lost as a whole, and is always NUL-terminated. */
 #include "base/status.h"
 
+#include "base/budget.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -77,5 +79,9 @@ void prn_error_prefix(prony_error *error, const char *format, ...)
 
 prony_status prn_no_memory(prony_error *error)
 {
-    return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
+    prn_refusal refusal;
+    if (!prn_budget_refused(&refusal)) return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
+    return prn_fail(error, PRONY_LIMIT, "%llu bytes more: %llu are held, the memory limit is %llu",
+                    (unsigned long long)refusal.asked_bytes, (unsigned long long)refusal.held_bytes,
+                    (unsigned long long)refusal.limit_bytes);
 }

@@ -1,4 +1,4 @@
-/* Filling a prony_error. Leaf of the project: needs prony.h alone. */
+/* Filling a prony_error. */
 #ifndef PRN_BASE_STATUS_H
 #define PRN_BASE_STATUS_H
 
@@ -23,8 +23,10 @@ void prn_error_name_part(prony_error *error, const prony_node *node, const char 
 
 /* What a function of the caller's returned: a status outside of the list is PRONY_INTERNAL. */
 prony_status prn_status_known(prony_status status);
+/* The same for a failure that may name no node yet: memory that was refused somewhere below. Returns `status`. */
+prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node);
 
-/* Out of memory, the one message every allocation site shares. */
+/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget refused. */
 prony_status prn_no_memory(prony_error *error);
 
 /* Hands a failing status up. `expression` is evaluated once. */

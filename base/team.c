@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "base/team.h"
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/pause.h"
 #include "base/stop.h"
@@ -41,6 +42,7 @@ typedef struct job {
     int threads;            /* caller included; workers of a lower index may take part */
     prn_team_share *shares; /* NULL: nobody watches */
     int share_count;
+    prn_budget *budget; /* of the caller: what tasks take is booked to it */
 } job;
 
 typedef struct team {
@@ -169,7 +171,9 @@ static void *work(void *argument)
         job *job = atomic_load(&t->job);
         if (self.index + 1 < job->threads) {
             (void)prn_stop_enter(job->stop);
+            prn_budget_enter(job->budget);
             claim_tasks(job, self.index + 1);
+            prn_budget_enter(NULL);
             (void)prn_stop_enter(NULL);
         }
         leave(t);
@@ -324,7 +328,8 @@ void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t
                .runs = t->runs,
                .threads = workers + 1,
                .shares = watched,
-               .share_count = watched ? watched_count : 0};
+               .share_count = watched ? watched_count : 0,
+               .budget = prn_budget_current()};
     share_out(&job, tasks);
     inside_task = true;
     open_gate(t, &job);

@@ -58,6 +58,7 @@ typedef struct options {
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */

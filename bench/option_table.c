@@ -23,6 +23,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"json", required_argument, NULL, OPT_JSON},
                                       {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
                                       {"memory", no_argument, NULL, OPT_MEMORY},
+                                      {"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
                                       {"no-reuse", no_argument, NULL, OPT_NO_REUSE},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
@@ -149,6 +150,8 @@ static const struct {
               "                         graph\n"},
     {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
+                       "                         what is available here less 1/16, at least 64 MiB\n"},
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
@@ -176,6 +179,7 @@ bool command_takes(const command_row *command, int option)
     if (option == OPT_MAX_LOOP_TRIPS) return !no_model && strcmp(command->name, "inspect") != 0;
     if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
+    if (option == OPT_MEMORY_LIMIT) return strchr(command->letters, 'y') != NULL; /* who loads models */
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;

@@ -1,6 +1,7 @@
 /* Bodies that take a node's place in the same program: the branch of an If whose condition is known, and the nodes of a
  * function. A call leaves no layer of its own: its inner nodes are layers named "call/inner", so that costs stay those of
  * what runs. What an inner node refers to of its call's attributes is put in here. */
+#include "base/stack.h"
 #include "engine/binder.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bo
         return PRONY_OK;
     prn_names inner = {.outer = scope};
     size_t first = b->program->node_count;
-    prony_status status = prn_bind_nodes(b, &inner, branch->graph);
+    prony_status status = prn_stack_check(b->error);
+    if (status == PRONY_OK) status = prn_bind_nodes(b, &inner, branch->graph);
     if (status == PRONY_OK)
         status = name_places(b, first, &node->info, name);
     else
@@ -97,7 +99,7 @@ prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, co
     return PRONY_OK;
 }
 
-static prony_status open_frame(prn_binder *b, const prn_model_node *source, const prn_function *function,
+static PRN_OWN_FRAME prony_status open_frame(prn_binder *b, const prn_model_node *source, const prn_function *function,
                                const prn_frame **out)
 {
     prn_pool *pool = &b->program->pool;
@@ -124,7 +126,7 @@ static prony_status open_frame(prn_binder *b, const prn_model_node *source, cons
     return PRONY_OK;
 }
 
-static prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_names *inner, const prn_model_node *source,
+static PRN_OWN_FRAME prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_names *inner, const prn_model_node *source,
                                    const prn_function *function)
 {
     if (source->input_count > function->input_count || source->output_count > function->output_count)
@@ -143,7 +145,7 @@ static prony_status bind_arguments(prn_binder *b, const prn_names *scope, prn_na
 }
 
 /* The caller's names for what the body made. `first` is the first value that the body can have made. */
-static prony_status bind_results(prn_binder *b, prn_names *scope, const prn_names *inner, const prn_model_node *source,
+static PRN_OWN_FRAME prony_status bind_results(prn_binder *b, prn_names *scope, const prn_names *inner, const prn_model_node *source,
                                  const prn_function *function, size_t first)
 {
     for (size_t k = 0; k < source->output_count; k++) {
@@ -161,6 +163,7 @@ static prony_status bind_results(prn_binder *b, prn_names *scope, const prn_name
 prony_status prn_bind_call(prn_binder *b, prn_names *scope, const prn_model_node *source, const prn_function *function)
 {
     const prn_frame *frame = NULL, *outer = b->frame;
+    PRN_TRY(prn_stack_check(b->error));
     PRN_TRY(open_frame(b, source, function, &frame));
     size_t first = b->program->value_count;
     prn_names inner = {0};

@@ -1,5 +1,6 @@
 /* The one call site of every operator: stamp, run, stamp, one event. Static steps touch nothing but their own context;
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
+#include "base/stack.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/stop.h"
@@ -47,7 +48,7 @@ bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
 /* ---- steps that learn shapes or costs while they run ---- */
 
 /* Outputs whose type and shape the plan relied on must come out as planned; the others start as nothing. */
-static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
+static PRN_OWN_FRAME prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_node_check_kind(context, step->node, i));
     for (size_t k = 0; k < context->output_count; k++)
@@ -83,7 +84,7 @@ static bool is_view(const prn_plan *plan, const prn_step *step)
     return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;
 }
 
-static prony_status make_view(const prn_step *step, const prony_context *context)
+static PRN_OWN_FRAME prony_status make_view(const prn_step *step, const prony_context *context)
 {
     prony_value *out = context->outputs[0];
     const prony_value type = *out;
@@ -92,7 +93,7 @@ static prony_status make_view(const prn_step *step, const prony_context *context
     return PRONY_OK;
 }
 
-static prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
+static PRN_OWN_FRAME prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
 {
     for (size_t k = 0; k < context->output_count; k++) {
         prony_value *out = context->outputs[k];
@@ -105,7 +106,7 @@ static prony_status take_outputs(const prn_plan *plan, const prn_step *step, con
     return PRONY_OK;
 }
 
-static prony_status check_made(const prony_context *context)
+static PRN_OWN_FRAME prony_status check_made(const prony_context *context)
 {
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
@@ -174,7 +175,8 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
         status = step->kernel->run(&step->context);
     if (prn_stopped()) status = called_off(step, status, error);
     if (step->dying_count) give_back(plan, step);
-    return status;
+    if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
+    return PRONY_OK;
 }
 
 static uint32_t library_calls(uint64_t all_before, uint64_t own_before)

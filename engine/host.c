@@ -1,5 +1,6 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
  * outer step with buffers of their own in the outer arena. */
+#include "base/stack.h"
 #include "base/stop.h"
 #include "engine/host.h"
 #include "engine/live_value.h"
@@ -161,7 +162,7 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
 /* ---- subgraphs: running ---- */
 
 /* What a subgraph was bound for is what it must get; where nothing was known then, everything goes. */
-static prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
+static PRN_OWN_FRAME prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
                                 const prony_value *given)
 {
     const prn_value_def *def = program->values[program->inputs[i]];
@@ -183,7 +184,7 @@ static const prony_value *captured_value(const prn_plan *outer, uint32_t v)
     return v == PRN_NO_VALUE ? NULL : &outer->values[v]->value;
 }
 
-static prony_status enter_child(const prony_context *context, const prn_site *site, const prn_child *child,
+static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, const prn_site *site, const prn_child *child,
                                 prn_plan *plan, const prony_value *const *inputs, size_t input_count)
 {
     const prn_program *program = child->program;
@@ -217,6 +218,7 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
     if (!plan || child->program->output_count != output_count ||
         child->program->input_count != input_count + child->captured_count)
         return no_child(context);
+    PRN_TRY(prn_stack_check(context->error));
     prn_plan_forget(plan);
     PRN_TRY(enter_child(context, site, child, plan, inputs, input_count));
     prony_status status = prn_plan_run(plan, NULL, context->error);

@@ -19,8 +19,7 @@ static prony_status take(const prn_site *site, uint64_t bytes, uint32_t owner, v
 {
     prony_status status = prn_arena_take(site->plan->arena, bytes, prn_live_owner(site, owner),
                                          prn_live_step(site->plan, site->step->index), out, error);
-    if (status == PRONY_LIMIT) prn_error_name_node(error, &site->step->node->info);
-    return status;
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &site->step->node->info);
 }
 
 prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t owner, prony_error *error)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define PRN_SHARED_BUCKETS 1024
+#define FIRST_BUCKETS 256
 #define HASH_PIECE_BYTES ((size_t)1 << 20)
 #define LOOK_AGAIN_NS 10000000
 
@@ -20,11 +20,14 @@ struct prn_shared_entry {
     size_t bytes;
     void *data;
     uint64_t references;
+    const prn_shared_refs *last; /* who took the last reference, while it is held; NULL: not known */
 };
 
 struct prn_shared {
     pthread_mutex_t lock;
-    prn_shared_entry *bucket[PRN_SHARED_BUCKETS];
+    prn_shared_entry **bucket;
+    size_t bucket_count; /* a power of two, at least as many as there are entries unless memory was short */
+    size_t entry_count;
     uint64_t bytes;
 };
 
@@ -76,9 +79,13 @@ prony_status prn_shared_create(prn_shared **out, prony_error *error)
 {
     prn_shared *shared = prn_calloc(1, sizeof *shared);
     if (!shared) return prn_no_memory(error);
-    if (pthread_mutex_init(&shared->lock, NULL) != 0) {
+    shared->bucket_count = FIRST_BUCKETS;
+    shared->bucket = prn_calloc(FIRST_BUCKETS, sizeof *shared->bucket);
+    if (!shared->bucket || pthread_mutex_init(&shared->lock, NULL) != 0) {
+        prony_status status = prn_no_memory(error);
+        prn_free(shared->bucket);
         prn_free(shared);
-        return prn_no_memory(error);
+        return status;
     }
     *out = shared;
     return PRONY_OK;
@@ -88,6 +95,7 @@ void prn_shared_release(prn_shared *shared)
 {
     if (!shared) return;
     pthread_mutex_destroy(&shared->lock);
+    prn_free(shared->bucket);
     prn_free(shared);
 }
 
@@ -103,33 +111,60 @@ static bool refs_add(prn_shared_refs *refs, prn_shared_entry *entry)
     if (!PRN_GROW(refs->items, refs->capacity, refs->count + 1)) return false;
     refs->items[refs->count++] = entry;
     entry->references++;
+    entry->last = refs;
     return true;
 }
 
 static bool refs_have(const prn_shared_refs *refs, const prn_shared_entry *entry)
 {
+    if (entry->last == refs) return true;
     for (size_t i = 0; i < refs->count; i++)
         if (refs->items[i] == entry) return true;
     return false;
 }
 
+static prn_shared_entry **bucket_of(const prn_shared *shared, uint64_t hash)
+{
+    return &shared->bucket[hash & (shared->bucket_count - 1)];
+}
+
+/* Twice the buckets; where there is no memory for them, look-ups are slower, and that is all. */
+static void grow(prn_shared *shared)
+{
+    prn_shared larger = {.bucket_count = 2 * shared->bucket_count};
+    larger.bucket = prn_calloc(larger.bucket_count, sizeof *larger.bucket);
+    if (!larger.bucket) return;
+    for (size_t i = 0; i < shared->bucket_count; i++) {
+        for (prn_shared_entry *e = shared->bucket[i]; e;) {
+            prn_shared_entry *next = e->next, **head = bucket_of(&larger, e->hash);
+            e->next = *head;
+            *head = e;
+            e = next;
+        }
+    }
+    prn_free(shared->bucket);
+    shared->bucket = larger.bucket;
+    shared->bucket_count = larger.bucket_count;
+}
+
 static prn_shared_entry *find(const prn_shared *shared, uint64_t hash, const void *source, const char *tag)
 {
-    for (prn_shared_entry *e = shared->bucket[hash % PRN_SHARED_BUCKETS]; e; e = e->next)
+    for (prn_shared_entry *e = *bucket_of(shared, hash); e; e = e->next)
         if (e->hash == hash && e->tag && e->source == source && strcmp(e->tag, tag) == 0) return e;
     return NULL;
 }
 
 static prn_shared_entry *find_content(const prn_shared *shared, uint64_t hash, const void *data, size_t bytes)
 {
-    for (prn_shared_entry *e = shared->bucket[hash % PRN_SHARED_BUCKETS]; e; e = e->next)
+    for (prn_shared_entry *e = *bucket_of(shared, hash); e; e = e->next)
         if (e->hash == hash && !e->tag && e->bytes == bytes && memcmp(e->data, data, bytes) == 0) return e;
     return NULL;
 }
 
 static void link_entry(prn_shared *shared, prn_shared_entry *entry)
 {
-    prn_shared_entry **head = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
+    if (++shared->entry_count > shared->bucket_count) grow(shared);
+    prn_shared_entry **head = bucket_of(shared, entry->hash);
     entry->next = *head;
     *head = entry;
     shared->bytes += entry->bytes;
@@ -211,13 +246,15 @@ prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *
 }
 
 /* Under the lock. */
-static void unreference(prn_shared *shared, prn_shared_entry *entry)
+static void unreference(prn_shared *shared, const prn_shared_refs *refs, prn_shared_entry *entry)
 {
+    if (entry->last == refs) entry->last = NULL;
     if (--entry->references > 0) return;
-    prn_shared_entry **link = &shared->bucket[entry->hash % PRN_SHARED_BUCKETS];
+    prn_shared_entry **link = bucket_of(shared, entry->hash);
     while (*link != entry) link = &(*link)->next;
     *link = entry->next;
     shared->bytes -= entry->bytes;
+    shared->entry_count--;
     entry_free(entry);
 }
 
@@ -225,7 +262,7 @@ void prn_shared_drop(prn_shared *shared, prn_shared_refs *refs)
 {
     if (!shared) return;
     pthread_mutex_lock(&shared->lock);
-    for (size_t i = refs->count; i-- > 0;) unreference(shared, refs->items[i]);
+    for (size_t i = refs->count; i-- > 0;) unreference(shared, refs, refs->items[i]);
     pthread_mutex_unlock(&shared->lock);
     prn_free(refs->items);
     *refs = (prn_shared_refs){0};
@@ -241,7 +278,7 @@ void prn_shared_trim(prn_shared *shared, prn_shared_refs *refs,
         if (used(argument, entry->data, entry->bytes))
             refs->items[kept++] = entry;
         else
-            unreference(shared, entry);
+            unreference(shared, refs, entry);
     }
     refs->count = kept;
     pthread_mutex_unlock(&shared->lock);

@@ -74,6 +74,19 @@ PRONY_API const char *prony_version(void);
  * tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
 PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
 
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+/* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no bound.
+ * A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the message names
+ * who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for themselves.
+ * Thread-safe; what is held already stays. */
+PRONY_API void prony_memory_set_limit(uint64_t bytes);
+/* What Prony's own code holds now. Thread-safe. */
+PRONY_API uint64_t prony_memory_in_use(void);
+/* What this process can still get: the least of what the machine has available and of what each control group around the
+ * process leaves, pages of files that can be given up included. 0: not known. */
+PRONY_API uint64_t prony_memory_available(void);
+
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
 /* Element types; the numbers are those of ONNX TensorProto.DataType. */
@@ -292,8 +305,9 @@ typedef struct prony_model_options {
     size_t struct_size;
     prony_registry *registry; /* NULL: built-in operators only */
     bool copy; /* read the files (external data too) into memory instead of mapping them */
+    uint64_t memory_limit_bytes; /* heap of the model and all its sessions together; 0: no bound but the process's */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false}
+#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0}
 
 /* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
  * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
@@ -416,7 +430,8 @@ typedef struct prony_session_options {
     bool no_profile;          /* leave the dispatcher's stamps out */
     bool record_memory;       /* keep the arena's event list and timeline for the report */
     int64_t max_loop_trips;   /* bound on Loop iterations; 0: 2^31 */
-    uint64_t memory_limit_bytes; /* arena and constants together; 0: no bound but the machine's */
+    uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans of
+                                    every shape, arenas with what is sized at run time; 0: no bound but the model's */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0}
 

@@ -214,6 +214,14 @@ static void copy_rows(const plane *p, size_t width, const char *source, char *ta
 
 /* ---- N axes */
 
+/* Nothing to copy: then the other extents may be such that no product of theirs fits. */
+static bool is_empty(const prn_copy *copy)
+{
+    for (int i = 0; i < copy->rank; i++)
+        if (copy->dim[i] == 0) return true;
+    return false;
+}
+
 /* Drops axes of extent 1 and merges neighbours that are one axis in both views. */
 static prn_copy merged(const prn_copy *copy)
 {
@@ -278,12 +286,12 @@ static void copy_items(void *argument, int64_t begin, int64_t end)
 
 void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void *from, void *to)
 {
+    if (is_empty(copy)) return;
     copy_work work = {.outer = merged(copy), .width = width, .from = from, .to = to};
     plane *p = &work.plane;
     int64_t total = (int64_t)width;
     *p = (plane){.rows = 1, .count = 1};
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
-    if (total == 0) return;
     int rank = work.outer.rank;
     if (rank == 1 && work.outer.from[0] == 1 && work.outer.to[0] == 1) {
         prn_copy_bytes(threads, from, to, (size_t)total);
@@ -311,6 +319,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
 static void copy_elements(size_t width, unsigned bits, const prn_copy *copy, const void *from, void *to)
 {
     int64_t total = 1;
+    if (is_empty(copy)) return;
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
     for (int64_t element = 0; element < total; element++) {
         if (element % LOOK_UP_ELEMENTS == 0 && prn_stopped()) return;

@@ -232,7 +232,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     if (!prn_mul_u64(&columns, (uint64_t)(job.channels * job.volume), (uint64_t)tasks) ||
         !prn_add_u64(&all, columns, (uint64_t)weights) || all > SIZE_MAX / 16)
         return prony_fail(context, PRONY_LIMIT, "the samples do not fit in memory");
-    out->scratch_bytes = (size_t)all * sizeof(double);
+    out->scratch_bytes = (size_t)(all ? all : 1) * sizeof(double);
     return PRONY_OK;
 }
 
@@ -245,7 +245,7 @@ static prony_status run(const prony_context *context)
     const int64_t count = prony_shape_numel(&weights->shape);
     prn_convert(context->scratch, PRONY_FLOAT64, weights->data, weights->dtype, count);
     job.weights = context->scratch;
-    job.columns = context->scratch ? (double *)context->scratch + count : NULL;
+    job.columns = (double *)context->scratch + count;
     if (prony_shape_numel(&job.y->shape) > 0) prn_parallel_tasks(context->threads, tasks, make_points, &job);
     return PRONY_OK;
 }

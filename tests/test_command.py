@@ -294,6 +294,29 @@ class Models(CommandTest):
             self.refuse(FAILED, ["huge.onnx"], "run", model, "--shape", "x=%dx%d" % (extent, extent))
             self.refuse(FAILED, ["huge.onnx", "'x'", "too large"], "inspect", model, "--shape", "x=%dx%d" % (extent, extent))
 
+    def test_memory_limit(self):
+        model = self.save("grows.onnx", ob.graph([ob.node("NonZero", ["x"], ["s0"])] +
+                                                 [ob.node("Concat", ["s%d" % i] * 2, ["s%d" % (i + 1)], axis=1) for i in range(24)],
+                                                 [ob.value("x", ob.FLOAT, [8])], [ob.value("s24", ob.INT64, None)]))
+        data = self.write("x.npy", ob.npy("<f4", (8,), struct.pack("<8f", *[1.0] * 8)))
+        refused = ["grows.onnx", "(Concat)", "the memory limit is 33554432"]
+        for name in ("run", "profile", "bench", "metrics"):
+            more = [] if name == "run" else ["-r", "1"]
+            self.refuse(FAILED, refused, name, model, "-x", "1", "-i", "x=" + data, "--memory-limit", "32MiB", *more)
+        self.refuse(FAILED, ["the memory limit is 30000"], "inspect", model, "--memory-limit", "30kB")
+        self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--memory-limit", "none")
+        for wrong in ("", "0", "2 potatoes", "-1", "99999999999999999999GiB"):
+            self.refuse(USAGE, ["--memory-limit"], "run", model, "--memory-limit", wrong)
+        self.refuse(USAGE, ["no use for --memory-limit"], "ops", "--memory-limit", "1GiB")
+        os.environ["PRONY_MEMORY_LIMIT"] = "32MiB"
+        try:
+            self.refuse(FAILED, refused, "run", model, "-x", "1", "-i", "x=" + data)
+            self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--memory-limit", "9GiB")
+            os.environ["PRONY_MEMORY_LIMIT"] = "much"
+            self.refuse(USAGE, ["PRONY_MEMORY_LIMIT"], "run", model)
+        finally:
+            del os.environ["PRONY_MEMORY_LIMIT"]
+
     def one(self, nodes, outputs, inputs=(("x", ["N", 2]),), initializers=(), values=(1.0, -2.0), shape=(1, 2)):
         """Runs a model of float tensors, x given; the outputs' values."""
         model = self.save("one.onnx", ob.graph(nodes, [ob.value(n, ob.FLOAT, d) for n, d in inputs],
