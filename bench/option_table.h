@@ -39,11 +39,18 @@ enum {
     OPT_TOPK,
     OPT_LABELS,
     OPT_DETAILED,
+    OPT_PROCESSES,
+    OPT_BUDGET,
+    OPT_TIMEOUT,
+    OPT_REPEAT,
+    OPT_RESUME,
+    OPT_WEAK,
+    OPT_PLOT,
     OPT_VERSION,
     OPT_UNBUILT
 };
 
-/* Which options a subcommand takes; -x … -h are written as their letters. */
+/* Which options a subcommand takes; without a summary no help names it; -x … -h are written as their letters. */
 typedef struct command_row {
     const char *name, *arguments, *summary;
     int min_arguments, max_arguments;
@@ -55,8 +62,6 @@ extern const struct option long_options[];
 
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
-/* Named in the interface, and not built yet. */
-bool is_later_command(const char *name);
 bool command_takes(const command_row *command, int option);
 /* Of one subcommand, or of all (NULL). */
 void print_help(FILE *to, const command_row *command);
