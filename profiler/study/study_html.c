@@ -217,7 +217,8 @@ prony_status prn_study_write_html(const prony_study *s, const prony_write_option
     prn_out_text(&out, "</title>\n<style>\n");
     prn_out_bytes(&out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
     prn_out_text(&out, "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
-                       "table{width:100%}.scroller{max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
+                       "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;padding:.2rem .5rem}"
+                       ".scroller{height:auto;max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
                        "<h1>Scaling of ");
     prn_out_xml(&out, prn_report_title(s->manifest));
     prn_out_text(&out, "</h1><p id=\"subtitle\">");

@@ -211,8 +211,9 @@ prony_status prn_study_find_limits(prony_study *s, prony_error *error)
         if (at.baseline == PRONY_NO_INDEX || s->configurations[at.baseline].operator_count == 0 || !traced) continue;
         floor_sums f = add_floors(&at, g, s->usable);
         double total = s->results[at.baseline].median_ns, gap = fmax(0, total - f.serial);
-        double least = workers ? fmax(f.path, f.serial / s->usable) : f.chain + gap;
+        double least = (workers ? fmax(f.path, f.serial / s->usable) : f.chain) + gap;
         if (!(total > 0) || !(least > 0)) continue;
+        total = f.serial + gap; /* stamps may make operators longer than the run without them */
         prn_study_limit *limit = &s->limits[s->limit_count++];
         *limit = (prn_study_limit){.group = g, .processors = s->usable, .speedup = fmin(total / least, s->usable)};
         limit->why = why_of(s, &f, total, gap, workers && f.path > f.serial / s->usable);

@@ -44,9 +44,9 @@ static void draw_points(prn_out *out, const prony_study *s, const prn_axis *x, c
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
         const prony_study_result *r = &s->results[i];
-        const char *color = c->beyond ? PRN_SVG_GREY : colors[c->group % COLORS];
+        const char *color = c->beyond || c->again ? PRN_SVG_GREY : colors[c->group % COLORS];
         char label[PRN_STUDY_LABEL_BYTES], tip[200];
-        double at = prn_axis_at(x, prn_study_threads(c)), ends[2];
+        double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : 0), ends[2];
         if (!isfinite(value_of(r, efficiency, -1))) continue;
         for (int end = 0; end < 2; end++) ends[end] = fmin(fmax(value_of(r, efficiency, end), y->low), y->high);
         prn_number_text number;
@@ -157,7 +157,7 @@ static void draw_operators(prn_out *out, const prony_study *s)
 
 static char *tick_seconds(prn_number_text text, double ns)
 {
-    return prn_number_fixed(text, ns * 1e-9, 0);
+    return prn_number_fixed(text, ns * 1e-9, ns < 20e9 ? 1 : 0);
 }
 
 static void draw_timeline(prn_out *out, const prony_study *s)
@@ -172,7 +172,7 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         if (!b->failure && median > 0) reach = fmax(reach, fabs(prn_study_block_median(b) / median - 1) * 1.1);
     }
     prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {-reach, reach, BOTTOM, TOP, false, false};
-    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time", "each process's median, beside its configuration's; red: disturbed");
+    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time", "each process's median, beside its configuration's; red ring: disturbed");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_percent, "slower than its median");
     for (size_t i = 0; i < s->block_count; i++) {
@@ -185,8 +185,9 @@ static void draw_timeline(prn_out *out, const prony_study *s)
             prn_svg_rect(out, at - 3, BOTTOM - 8, 6, 6, PRN_SVG_RED, tip);
             continue;
         }
-        prn_svg_circle(out, at, prn_axis_at(&y, prn_study_block_median(b) / median - 1), 4,
-                       b->disturbed ? PRN_SVG_RED : colors[b->configuration % 3], tip);
+        double up = prn_axis_at(&y, prn_study_block_median(b) / median - 1);
+        if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
+        prn_svg_circle(out, at, up, 4, colors[b->configuration % 3], tip);
     }
     for (size_t i = 0; i < s->configuration_count && i < 14; i++) {
         char label[PRN_STUDY_LABEL_BYTES];

@@ -48,8 +48,8 @@ static void precision(prn_cell *cell, const prony_study_result *r)
 
 static const prn_column result_columns[] = {
     {"threads", false, false, 1, 15},   {"median", true, false, 0, 0},   {"+-", true, false, 0, 0},
-    {"samples/s", true, false, 0, 0},  {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
-    {"efficiency", true, false, 0, 0}, {"serial", true, true, 0, 0},    {"n", true, true, 0, 0}};
+    {"samples/s", true, true, 0, 0},   {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
+    {"eff.", true, false, 0, 0},       {"serial", true, false, 0, 0},    {"n", true, false, 0, 0}};
 
 static void result_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
