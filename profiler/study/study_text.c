@@ -285,13 +285,13 @@ static prony_status put_losses(prn_text *text, const prony_study *s, const prony
 static void put_comparison(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
-    prn_text_line(text);
     prn_text_put(text, PRN_STYLE_TITLE, "Beside the earlier study");
     prn_text_line(text);
     for (size_t i = 0; i < s->manifest_difference_count; i++)
         prn_text_wrap(text, PRN_STYLE_WARN, 2, s->manifest_differences[i]);
     if (s->manifest_difference_count == 0) prn_text_wrap(text, PRN_STYLE_DIM, 2, "same machine, system and build");
     put_table(text, &view, difference_columns, 8, s->difference_count, difference_cell);
+    prn_text_line(text);
 }
 
 prony_status prn_study_write_text(const prony_study *s, const prony_write_options *options, prony_write_fn write, void *user,
@@ -307,11 +307,11 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
                   (unsigned long long)s->seed);
     prn_text_line(text);
     put_quality(text, s);
+    if (s->compared) put_comparison(text, s);
     put_table(text, &view, result_columns, 9, s->configuration_count, result_cell);
     prn_text_line(text);
     put_laws(text, s);
     prony_status status = put_losses(text, s, options, error);
-    if (s->compared) put_comparison(text, s);
     prn_text_line(text);
     prn_text_put(text, PRN_STYLE_TITLE, "How it was measured");
     prn_text_line(text);
