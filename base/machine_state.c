@@ -98,7 +98,7 @@ void prn_machine_state_read(prony_machine_state *out)
     for (size_t i = 0; i < count; i++) {
         out->busy_ns += cores[i].busy * tick;
         out->total_ns += cores[i].total * tick;
-        out->steal_ns += cores[i].steal * tick;
+        out->steal_ns += cores[i].stolen * tick;
     }
     out->frequency_hz = frequency_of_governor(cores, count);
     if (!(out->frequency_hz > 0)) out->frequency_hz = frequency_of_cpuinfo();
