@@ -40,7 +40,8 @@ static prony_status make_manifest(prony_report **out, prony_model *model, const 
     return status;
 }
 
-prony_status prony_study_create(prony_study **out, prony_model *model, const prony_study_options *options, prony_error *error)
+prony_status prony_study_create(prony_study **out, prony_model *model, const prony_study_options *options,
+                                prony_error *error)
 {
     static const prony_study_options defaults = PRONY_STUDY_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_create: an argument is NULL");
@@ -56,7 +57,8 @@ prony_status prony_study_create(prony_study **out, prony_model *model, const pro
     return status;
 }
 
-static prony_status check_model(const prony_study *study, const char *path, const prony_model *model, prony_error *error)
+static prony_status check_model(const prony_study *study, const char *path, const prony_model *model,
+                                prony_error *error)
 {
     char text[65];
     prn_sha256 hash;
@@ -89,7 +91,8 @@ prony_status prony_study_load(prony_study **out, const char *path, const prony_m
 
 prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, prony_model *model, prony_error *error)
 {
-    if (!out || !earlier || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_repeat: an argument is NULL");
+    if (!out || !earlier || !model)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_repeat: an argument is NULL");
     prony_report *manifest = NULL;
     PRN_TRY(make_manifest(&manifest, model, NULL, error));
     manifest->config.seed = earlier->seed;

@@ -1,5 +1,5 @@
-/* Processors are those of the calling thread's affinity mask. Their times are /proc/stat's ticks; frequency is what the governor
- * reports, or /proc/cpuinfo where there is none; throttling is counted by the processor's own events. */
+/* Processors are those of the calling thread's affinity mask. Their times are /proc/stat's ticks; frequency is what the
+ * governor reports, or /proc/cpuinfo where there is none; throttling is counted by the processor's own events. */
 #include "base/machine_state.h"
 
 #include "base/clock.h"
@@ -43,7 +43,8 @@ static double frequency_of_cpuinfo(void)
         const char *value = strchr(line, ':');
         if (!value) continue;
         if (strncmp(line, "processor", 9) == 0) core = strtol(value + 1, NULL, 10);
-        if (strncmp(line, "cpu MHz", 7) != 0 || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(&mask, (int)core)) continue;
+        if (strncmp(line, "cpu MHz", 7) != 0 || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(&mask, (int)core))
+            continue;
         /* The locale's decimal point may be a comma: whole MHz are enough. */
         sum += (double)strtol(value + 1, NULL, 10) * 1e6;
         known++;
@@ -58,7 +59,8 @@ static int64_t throttles(const prn_core_times *cores, size_t count)
     for (size_t i = 0; i < count; i++) {
         char path[96];
         int64_t events;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count", cores[i].core);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count",
+                 cores[i].core);
         if (prn_text_read_int(path, &events)) sum = (sum < 0 ? 0 : sum) + events;
     }
     return sum;

@@ -1,5 +1,5 @@
-/* prony scale MODEL: plans a study or takes one up, measures block by block, and shows what follows. The file of --json is written
- * anew after every block, so that whatever ends the study leaves what it has measured. */
+/* prony scale MODEL: plans a study or takes one up, measures block by block, and shows what follows. The file of --json
+ * is written anew after every block, so that whatever ends the study leaves what it has measured. */
 #include "bench/scale.h"
 #include "bench/judge.h"
 
@@ -132,10 +132,11 @@ static int keep_unfinished(const options *o)
 static int refuse_plan_options(const options *o)
 {
     if (!o->intra_ops.count && !o->inter_ops.count && !o->batches.count && !o->precision_count && !o->runs &&
-        !(o->seconds > 0) && !o->processes && !o->weak && !(o->budget > 0) && o->warmup < 0 && !o->seed && !o->dim_count &&
-        !o->shape_count && !o->input_count && !o->affinity && !o->no_rewrites)
+        !(o->seconds > 0) && !o->processes && !o->weak && !(o->budget > 0) && o->warmup < 0 && !o->seed &&
+        !o->dim_count && !o->shape_count && !o->input_count && !o->affinity && !o->no_rewrites)
         return EXIT_DONE;
-    fail(o, "%s takes the whole plan from the study: no other option says what to measure", o->resume ? "--resume" : "--repeat");
+    fail(o, "%s takes the whole plan from the study: no other option says what to measure",
+         o->resume ? "--resume" : "--repeat");
     return EXIT_USAGE;
 }
 
@@ -151,7 +152,8 @@ static int open_study(const options *o, prony_model *model, const prony_study *e
     if (o->resume) return fail(o, "'%s': there is no study to go on with", o->json);
     int code = keep_unfinished(o);
     if (code != EXIT_DONE) return code;
-    if (earlier) return prony_study_repeat(study, earlier, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    if (earlier)
+        return prony_study_repeat(study, earlier, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     return plan(o, model, study);
 }
 
@@ -204,7 +206,8 @@ static int measure(const options *o, prony_study *study)
 
 /* ---- showing ---- */
 
-static int write_form_to(const options *o, const prony_study *study, prony_format format, const char *chart, const char *file)
+static int write_form_to(const options *o, const prony_study *study, prony_format format, const char *chart,
+                         const char *file)
 {
     prony_error error = {0};
     prony_write_options w = write_options(o);
@@ -267,7 +270,8 @@ int command_scale(const options *o)
     int code = EXIT_DONE;
     if (o->resume && o->repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
     if (o->resume || o->repeat) code = refuse_plan_options(o);
-    if (code == EXIT_DONE && prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE && prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK)
+        code = report_error(o, &error);
     if (code == EXIT_DONE && o->repeat && prony_study_load(&earlier, o->repeat, model, &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = open_study(o, model, earlier, &study);

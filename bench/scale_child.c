@@ -1,5 +1,5 @@
-/* prony worker: one process of a study. Measures the latency in a session without stamps, then where the time goes in one with
- * them, and writes both to stdout for the study that started it. Not for people: no help names it.
+/* prony worker: one process of a study. Measures the latency in a session without stamps, then where the time goes in
+ * one with them, and writes both to stdout for the study that started it. Not for people: no help names it.
  */
 #include "bench/judge.h"
 
@@ -21,7 +21,8 @@ static int measure(const options *o, prony_model *model, bool traced, prony_repo
     p.max_seconds = traced ? (o->seconds > 0 ? o->seconds / 5 : 0) : o->seconds;
     p.trace_threads = traced;
     int code = make_session(o, model, &session, traced);
-    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
+        code = report_error(o, &error);
     prony_session_release(session);
     return code;
 }

@@ -1,5 +1,6 @@
-/* The processes of a study: this program again, with what it measures coming back through a pipe. A process has a group of its
- * own, so that Ctrl-C reaches the study alone, which then ends it; it ends with the study by itself if that is killed.
+/* The processes of a study: this program again, with what it measures coming back through a pipe. A process has a group
+ * of its own, so that Ctrl-C reaches the study alone, which then ends it; it ends with the study by itself if that is
+ * killed.
  */
 #include "bench/scale.h"
 
@@ -125,7 +126,8 @@ static int start(child *c, words *w)
     posix_spawn_file_actions_addclose(&actions, err[1]);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    int code = posix_spawn(&c->pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)w->list, environ);
+    int code =
+        posix_spawn(&c->pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)w->list, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
@@ -216,7 +218,8 @@ static int64_t cpu_of(const struct rusage *usage)
            ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
-static void judge_end(child *c, int status, bool answered, double limit, char text[WORDS + 100], prony_study_process *out)
+static void judge_end(child *c, int status, bool answered, double limit, char text[WORDS + 100],
+                      prony_study_process *out)
 {
     if (!answered)
         snprintf(text, WORDS + 100, "hung: no answer within %.0f s, ended", limit);
@@ -229,7 +232,8 @@ static void judge_end(child *c, int status, bool answered, double limit, char te
     else
         return;
     out->failure = text;
-    out->refused = answered && !WIFSIGNALED(status) && (WEXITSTATUS(status) == EXIT_FAILED || WEXITSTATUS(status) == EXIT_USAGE);
+    out->refused =
+        answered && !WIFSIGNALED(status) && (WEXITSTATUS(status) == EXIT_FAILED || WEXITSTATUS(status) == EXIT_USAGE);
 }
 
 int scale_run_task(const options *o, prony_study *study, const prony_study_task *task, double limit)
@@ -249,7 +253,8 @@ int scale_run_task(const options *o, prony_study *study, const prony_study_task 
     if (!answered) kill(c.pid, SIGKILL);
     close_end(&c.out);
     close_end(&c.err);
-    while (wait4(c.pid, &status, 0, &usage) < 0 && errno == EINTR) {}
+    while (wait4(c.pid, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
     prony_machine_state_read(&process.after);
     process.cpu_ns = cpu_of(&usage);
     process.sample = c.sample ? c.sample : "";

@@ -1,8 +1,9 @@
-/* A scaling study in memory; between study_plan.c (what to measure), study_sample.c (what a process found), study_analyse.c and
- * its parts, and the readers and writers. Owned whole by its pool and, for what grows, by prony_study_release.
+/* A scaling study in memory; between study_plan.c (what to measure), study_sample.c (what a process found),
+ * study_analyse.c and its parts, and the readers and writers. Owned whole by its pool and, for what grows, by
+ * prony_study_release.
  *
- * Invariant: blocks are kept in the order in which they were measured, also those that failed or were disturbed; nothing that
- * was measured is ever taken away.
+ * Invariant: blocks are kept in the order in which they were measured, also those that failed or were disturbed;
+ * nothing that was measured is ever taken away.
  */
 #ifndef PRN_PROFILER_STUDY_H
 #define PRN_PROFILER_STUDY_H
@@ -37,12 +38,12 @@ typedef struct prn_study_configuration {
     int intra_op, inter_op;
     int64_t batch; /* 0: not given */
     const char *precision;
-    size_t group;    /* configurations that share a baseline */
-    bool baseline;   /* serial: 1 thread, 1 worker */
-    bool again;      /* the baseline's second time */
-    bool beyond;     /* of the quota */
+    size_t group;        /* configurations that share a baseline */
+    bool baseline;       /* serial: 1 thread, 1 worker */
+    bool again;          /* the baseline's second time */
+    bool beyond;         /* of the quota */
     const char *refused; /* why it cannot run; NULL: it can */
-    int64_t samples; /* of a run: its batch as the model has it; 0: not known yet */
+    int64_t samples;     /* of a run: its batch as the model has it; 0: not known yet */
     prn_study_operator *operators;
     size_t operator_count;
 } prn_study_configuration;
@@ -59,8 +60,8 @@ typedef struct prn_study_block {
     int64_t warmup_runs;
     bool warmup_detected;
     int64_t involuntary_switches;
-    size_t changes;    /* of level among the samples */
-    double others;     /* share of the processors that other processes took; NaN: not known */
+    size_t changes; /* of level among the samples */
+    double others;  /* share of the processors that other processes took; NaN: not known */
     double steal;
     const char *disturbed; /* why; NULL: it was not, or it failed */
     prn_study_part *parts; /* [operator_count of the configuration]; NULL: none */
@@ -90,7 +91,7 @@ typedef struct prn_study_limit {
 } prn_study_limit;
 
 typedef struct prn_study_quality {
-    const char *verdict; /* "good", "fair", "poor" */
+    const char *verdict;         /* "good", "fair", "poor" */
     double aa_ratio, aa_ci95[2]; /* second baseline over the first; NaN: not measured */
     const char *aa;              /* "same", "different", "cannot tell" */
     size_t disturbed, failed, blocks;
@@ -147,13 +148,14 @@ PRN_MUST_USE prony_status prn_study_plan(prony_study **out, prony_report *manife
 PRN_MUST_USE prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, const prony_study *earlier,
                                                int usable, prony_error *error);
 int prn_study_threads(const prn_study_configuration *c);
-/* Blocks of this configuration that gave samples; undisturbed ones if there are 3 or more of them, else all. `out` may be NULL. */
+/* Blocks of this configuration that gave samples; undisturbed ones if there are 3 or more of them, else all. `out` may
+ * be NULL. */
 size_t prn_study_blocks_of(const prony_study *study, size_t configuration, const prn_study_block **out);
 double prn_study_block_median(const prn_study_block *block);
 /* PRONY_NO_INDEX: the group has none. */
 size_t prn_study_baseline(const prony_study *study, size_t group);
 /* Judges what disturbed a block from its states; study_sample.c. */
-void prn_study_judge_block(const prony_study *study, prn_study_block *block);
+void prn_study_judge_block(prn_study_block *block);
 /* "4 threads", "2 x 2 threads, batch 8, bf16": what sets it apart in this plan. */
 #define PRN_STUDY_LABEL_BYTES 96
 const char *prn_study_label(const prony_study *study, size_t configuration, char text[PRN_STUDY_LABEL_BYTES]);

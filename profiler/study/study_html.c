@@ -1,5 +1,5 @@
-/* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings (study_svg.c),
- * and the JSON study inside it. */
+/* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings
+ * (study_svg.c), and the JSON study inside it. */
 #include "profiler/form_out.h"
 #include "profiler/html_assets.h"
 #include "profiler/number_text.h"
@@ -60,9 +60,10 @@ static void range(prn_out *out, const double pair[2], double scale, int decimals
 
 static void put_results(prn_out *out, const prony_study *s)
 {
-    prn_out_text(out, "<div class=\"panel wide\"><h2>Results</h2><div class=\"scroller\"><table><thead><tr><th>configuration"
-                      "</th><th>processes</th><th>median ms</th><th>95 %</th><th>samples/s</th><th>speed-up</th><th>95 %</th>"
-                      "<th>efficiency</th><th>95 %</th><th>serial fraction</th></tr></thead><tbody>\n");
+    prn_out_text(
+        out, "<div class=\"panel wide\"><h2>Results</h2><div class=\"scroller\"><table><thead><tr><th>configuration"
+             "</th><th>processes</th><th>median ms</th><th>95 %</th><th>samples/s</th><th>speed-up</th><th>95 %</th>"
+             "<th>efficiency</th><th>95 %</th><th>serial fraction</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prony_study_result *r = &s->results[i];
         char label[PRN_STUDY_LABEL_BYTES], name[PRN_STUDY_LABEL_BYTES + 40];
@@ -87,9 +88,11 @@ static void put_results(prn_out *out, const prony_study *s)
 static void put_fits(prn_out *out, const prony_study *s)
 {
     static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
-    prn_out_text(out, "<div class=\"panel wide\"><h2>Laws and limits</h2><div class=\"scroller\"><table><thead><tr><th>law</th>"
-                      "<th>over</th><th>serial or contention</th><th>95 %</th><th>coherency</th><th>peak at</th><th>residual</th>"
-                      "<th></th></tr></thead><tbody>\n");
+    prn_out_text(
+        out,
+        "<div class=\"panel wide\"><h2>Laws and limits</h2><div class=\"scroller\"><table><thead><tr><th>law</th>"
+        "<th>over</th><th>serial or contention</th><th>95 %</th><th>coherency</th><th>peak at</th><th>residual</th>"
+        "<th></th></tr></thead><tbody>\n");
     for (size_t i = 0; i < s->fit_count; i++) {
         const prn_study_fit *f = &s->fits[i];
         const double none[2] = {NAN, NAN};
@@ -123,9 +126,10 @@ static void put_fits(prn_out *out, const prony_study *s)
 
 static void put_losses(prn_out *out, const prony_study *s)
 {
-    prn_out_text(out, "<div class=\"panel wide\"><h2>Operators, by time lost against an even share</h2><div class=\"scroller\">"
-                      "<table><thead><tr><th>configuration</th><th>operator</th><th>type</th><th>kernel</th><th>1 thread us</th>"
-                      "<th>now us</th><th>lost us</th><th>efficiency</th><th>because</th></tr></thead><tbody>\n");
+    prn_out_text(
+        out, "<div class=\"panel wide\"><h2>Operators, by time lost against an even share</h2><div class=\"scroller\">"
+             "<table><thead><tr><th>configuration</th><th>operator</th><th>type</th><th>kernel</th><th>1 thread us</th>"
+             "<th>now us</th><th>lost us</th><th>efficiency</th><th>because</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < s->loss_count; i++) {
         const prn_study_loss *l = &s->losses[i];
         const prn_study_operator *o = &s->configurations[l->configuration].operators[l->operator];
@@ -154,8 +158,10 @@ static void put_comparison(prn_out *out, const prony_study *s)
         prn_out_xml(out, s->manifest_differences[i]);
         prn_out_text(out, "</li>");
     }
-    prn_out_text(out, "</ul><div class=\"scroller\"><table><thead><tr><th>configuration</th><th>then ms</th><th>now ms</th><th>ratio"
-                      "</th><th>95 %</th><th>p</th><th>is</th><th></th></tr></thead><tbody>\n");
+    prn_out_text(
+        out,
+        "</ul><div class=\"scroller\"><table><thead><tr><th>configuration</th><th>then ms</th><th>now ms</th><th>ratio"
+        "</th><th>95 %</th><th>p</th><th>is</th><th></th></tr></thead><tbody>\n");
     for (size_t i = 0; i < s->difference_count; i++) {
         const prn_study_difference *d = &s->differences[i];
         char label[PRN_STUDY_LABEL_BYTES];
@@ -180,7 +186,9 @@ static void put_quality(prn_out *out, const prony_study *s)
     prn_out_text(out, "<section class=\"panel\"><h2>Data quality: ");
     prn_out_xml(out, q->verdict);
     prn_out_text(out, "</h2><p>");
-    if (isfinite(q->aa_ratio)) prn_out_format(out, "The baseline measured twice: %s, ratio %s. ", q->aa, prn_number_fixed(text, q->aa_ratio, 4));
+    if (isfinite(q->aa_ratio))
+        prn_out_format(out, "The baseline measured twice: %s, ratio %s. ", q->aa,
+                       prn_number_fixed(text, q->aa_ratio, 4));
     prn_out_format(out, "%zu of %zu blocks were disturbed, %zu failed.</p><ul>", q->disturbed, q->blocks, q->failed);
     for (size_t i = 0; i < q->note_count; i++) {
         prn_out_text(out, "<li>");
@@ -202,24 +210,29 @@ static prony_status put_charts(prn_out *out, const prony_study *s, prony_error *
     return PRONY_OK;
 }
 
-prony_status prn_study_write_html(const prony_study *s, const prony_write_options *options, prony_write_fn write, void *user,
-                                  prony_error *error)
+prony_status prn_study_write_html(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
 {
     prn_out out;
     prn_pool pool = {0};
     prn_out_begin(&out, write, user, error);
-    prn_out_text(&out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                       "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
-                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-                       "<title>Scaling of ");
+    prn_out_text(
+        &out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        "<title>Scaling of ");
     prn_out_xml(&out, prn_report_title(s->manifest));
     prn_out_text(&out, "</title>\n<style>\n");
     prn_out_bytes(&out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
-    prn_out_text(&out, "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
-                       "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;padding:.2rem .5rem}"
-                       ".scroller{height:auto;max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
-                       "<h1>Scaling of ");
+    prn_out_text(
+        &out,
+        "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
+        "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;padding:.2rem "
+        ".5rem}"
+        ".scroller{height:auto;max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
+        "<h1>Scaling of ");
     prn_out_xml(&out, prn_report_title(s->manifest));
     prn_out_text(&out, "</h1><p id=\"subtitle\">");
     prn_out_xml(&out, s->manifest->system.machine.cpu_model);

@@ -15,7 +15,8 @@ void prn_study_json_times(prn_json *j, const char *key, const int64_t *times, si
 
 void prn_study_json_part(prn_json *j, const char *key, const prn_study_part *part)
 {
-    const int64_t values[] = {part->time_ns, part->tasks, part->members, part->busy_ns, part->longest_ns, part->wake_ns};
+    const int64_t values[] = {part->time_ns, part->tasks,      part->members,
+                              part->busy_ns, part->longest_ns, part->wake_ns};
     prn_study_json_times(j, key, values, sizeof values / sizeof values[0]);
 }
 
@@ -256,8 +257,8 @@ static void write_comparison(prn_json *j, const prony_study *s)
     write_strings(j, "manifest_differences", s->manifest_differences, s->manifest_difference_count);
 }
 
-prony_status prn_study_write_json(const prony_study *s, const prony_write_options *options, prony_write_fn write, void *user,
-                                  prony_error *error)
+prony_status prn_study_write_json(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
 {
     (void)options;
     prn_pool pool = {0};
@@ -291,21 +292,22 @@ prony_status prn_study_write_json(const prony_study *s, const prony_write_option
 
 /* ---- CSV ---- */
 
-prony_status prn_study_write_csv(const prony_study *s, const prony_write_options *options, prony_write_fn write, void *user,
-                                 prony_error *error)
+prony_status prn_study_write_csv(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                 void *user, prony_error *error)
 {
     (void)options;
     prn_out out;
     prn_out_begin(&out, write, user, error);
-    prn_out_text(&out, "block,configuration,intra_op_threads,inter_op_threads,batch,precision,baseline,again,beyond_quota,"
-                       "process,disturbed,run,latency_ns\n");
+    prn_out_text(&out,
+                 "block,configuration,intra_op_threads,inter_op_threads,batch,precision,baseline,again,beyond_quota,"
+                 "process,disturbed,run,latency_ns\n");
     for (size_t i = 0; i < s->block_count; i++) {
         const prn_study_block *b = &s->blocks[i];
         const prn_study_configuration *c = &s->configurations[b->configuration];
         for (size_t k = 0; k < b->sample_count; k++) {
             prn_out_format(&out, "%zu,%zu,%d,%d,%lld,%s,%d,%d,%d,%d,%s,%zu,%lld\n", i, b->configuration, c->intra_op,
-                           c->inter_op, (long long)c->samples, c->precision, c->baseline, c->again, c->beyond, b->process,
-                           b->disturbed ? b->disturbed : "", k, (long long)b->samples_ns[k]);
+                           c->inter_op, (long long)c->samples, c->precision, c->baseline, c->again, c->beyond,
+                           b->process, b->disturbed ? b->disturbed : "", k, (long long)b->samples_ns[k]);
         }
     }
     return prn_out_end(&out);

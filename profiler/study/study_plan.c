@@ -1,8 +1,9 @@
 /* What a study measures: configurations, the order of its blocks, and what comes next.
  *
- * Every round holds each configuration once, in an order drawn anew, so that what changes on the machine meets all of them. When
- * the plan is done, configurations whose blocks were disturbed are measured again, one block in PRN_STUDY_REPEATS at most. With a
- * budget, the time of a block follows from what is left of it; where that would be too little, later rounds are dropped.
+ * Every round holds each configuration once, in an order drawn anew, so that what changes on the machine meets all of
+ * them. When the plan is done, configurations whose blocks were disturbed are measured again, one block in
+ * PRN_STUDY_REPEATS at most. With a budget, the time of a block follows from what is left of it; where that would be
+ * too little, later rounds are dropped.
  */
 #include "profiler/study/study.h"
 
@@ -31,7 +32,8 @@ size_t prn_study_groups(const prony_study *s)
 size_t prn_study_baseline(const prony_study *s, size_t group)
 {
     for (size_t i = 0; i < s->configuration_count; i++)
-        if (s->configurations[i].group == group && s->configurations[i].baseline && !s->configurations[i].again) return i;
+        if (s->configurations[i].group == group && s->configurations[i].baseline && !s->configurations[i].again)
+            return i;
     return PRONY_NO_INDEX;
 }
 
@@ -45,13 +47,14 @@ static prony_status add(prony_study *s, prn_study_configuration c, prony_error *
             return PRONY_OK;
     }
     if (s->configuration_count == PRN_STUDY_MOST_CONFIGURATIONS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study may have %d configurations", PRN_STUDY_MOST_CONFIGURATIONS);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study may have %d configurations",
+                        PRN_STUDY_MOST_CONFIGURATIONS);
     s->configurations[s->configuration_count++] = c;
     return PRONY_OK;
 }
 
-static prony_status add_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base, int64_t intra,
-                                int64_t inter, prony_error *error)
+static prony_status add_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                                int64_t intra, int64_t inter, prony_error *error)
 {
     if (intra == 0) intra = s->usable / (inter > 0 ? inter : 1) > 0 ? s->usable / inter : 1;
     if (intra < 1 || inter < 1 || intra > 1024 || inter > 1024)
@@ -75,7 +78,8 @@ static prony_status add_default_threads(prony_study *s, const prony_study_option
     return add_threads(s, o, base, 0, inter, error);
 }
 
-static prony_status add_group(prony_study *s, const prony_study_options *o, prn_study_configuration base, prony_error *error)
+static prony_status add_group(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                              prony_error *error)
 {
     static const int64_t one = 1;
     const int64_t *workers = o->inter_op_count ? o->inter_op : &one;
@@ -83,7 +87,8 @@ static prony_status add_group(prony_study *s, const prony_study_options *o, prn_
     PRN_TRY(add_threads(s, o, base, 1, 1, error));
     for (size_t y = 0; y < count; y++) {
         if (workers[y] < 1)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study needs numbers of workers, not what a plan would choose");
+            return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                            "a study needs numbers of workers, not what a plan would choose");
         if (o->intra_op_count == 0) PRN_TRY(add_default_threads(s, o, base, workers[y], error));
         for (size_t x = 0; x < o->intra_op_count; x++)
             PRN_TRY(add_threads(s, o, base, o->intra_op[x], workers[y], error));
@@ -145,7 +150,8 @@ static prony_status fill(prony_study *s, const prony_study_options *o, prony_err
 {
     if (o->processes < 0 || o->processes > PRN_STUDY_MOST_PROCESSES || o->runs < 0 || !(o->seconds >= 0) ||
         !(o->budget_seconds >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "study options: a number is negative, or there are more than %d processes",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "study options: a number is negative, or there are more than %d processes",
                         PRN_STUDY_MOST_PROCESSES);
     s->seed = o->seed;
     s->weak = o->weak;
@@ -286,8 +292,8 @@ static bool next_again(const prony_study *s, size_t planned, size_t *configurati
     return most > 0;
 }
 
-/* Where the plan stands: the first of its blocks that is neither measured nor refused. Blocks of a refused configuration are
- * passed over, so the place is found by counting each configuration's own. */
+/* Where the plan stands: the first of its blocks that is neither measured nor refused. Blocks of a refused
+ * configuration are passed over, so the place is found by counting each configuration's own. */
 static bool next_planned(const prony_study *s, size_t planned, size_t *configuration, int *process)
 {
     uint32_t seen[PRN_STUDY_MOST_CONFIGURATIONS] = {0}, done[PRN_STUDY_MOST_CONFIGURATIONS] = {0};
@@ -368,7 +374,8 @@ const char *prn_study_label(const prony_study *s, size_t configuration, char tex
     }
     int used = c->inter_op > 1 ? snprintf(text, PRN_STUDY_LABEL_BYTES, "%d x %d", c->inter_op, c->intra_op)
                                : snprintf(text, PRN_STUDY_LABEL_BYTES, "%d", c->intra_op);
-    used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, " thread%s", prn_study_threads(c) == 1 ? "" : "s");
+    used +=
+        snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, " thread%s", prn_study_threads(c) == 1 ? "" : "s");
     if (batches)
         used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", batch %lld", (long long)c->batch);
     if (precisions) used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", %.16s", c->precision);

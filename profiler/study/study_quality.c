@@ -102,25 +102,31 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
         beyond += s->configurations[i].beyond;
     }
     bool poor = strcmp(q->aa, "different") == 0 || few || q->disturbed * 2 > q->blocks || q->widest > 0.1;
-    bool fair = poor || strcmp(q->aa, "same") != 0 || q->disturbed * 10 > q->blocks || q->failed || q->widest > 0.03 || unsteady;
+    bool fair = poor || strcmp(q->aa, "same") != 0 || q->disturbed * 10 > q->blocks || q->failed || q->widest > 0.03 ||
+                unsteady;
     q->verdict = poor ? "poor" : fair ? "fair" : "good";
-    if (few) note(s, notes, "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
-                  s->configuration_count);
+    if (few)
+        note(s, notes, "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
+             s->configuration_count);
     if (q->disturbed)
-        note(s, notes, "%zu of %zu blocks were disturbed; others took %.0f %% of the processors in the mean", q->disturbed,
-             q->blocks, 100 * others);
+        note(s, notes, "%zu of %zu blocks were disturbed; others took %.0f %% of the processors in the mean",
+             q->disturbed, q->blocks, 100 * others);
     if (q->failed) note(s, notes, "%zu processes failed; what they said is in the file", q->failed);
     if (unsteady) note(s, notes, "%zu processes were not seen to reach a steady state", unsteady);
     if (beyond)
-        note(s, notes, "%zu configurations have more threads than the %d processors that can be used here (marked !); the laws "
-                       "are fitted without them", beyond, s->usable);
+        note(s, notes,
+             "%zu configurations have more threads than the %d processors that can be used here (marked !); the laws "
+             "are fitted without them",
+             beyond, s->usable);
     for (size_t i = 0; i < s->configuration_count; i++) {
         char label[PRN_STUDY_LABEL_BYTES];
         if (s->configurations[i].refused)
             note(s, notes, "%s cannot run: %.200s", prn_study_label(s, i, label), s->configurations[i].refused);
     }
     if (!s->manifest->has_roof)
-        note(s, notes, "the roofs of this machine are not known (`prony machine`): no reason is a bandwidth, and the limit leaves it out");
+        note(s, notes,
+             "the roofs of this machine are not known (`prony machine`): no reason is a bandwidth, and the limit "
+             "leaves it out");
     return PRONY_OK;
 }
 
@@ -159,7 +165,8 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
     differ(s, out, "governor", m->governor, n->governor);
     differ(s, out, "system", m->os_release, n->os_release);
     differ(s, out, "libraries", a->libraries, b->libraries);
-    differ(s, out, "Prony", a->prony_version ? a->prony_version : PRONY_VERSION, b->prony_version ? b->prony_version : PRONY_VERSION);
+    differ(s, out, "Prony", a->prony_version ? a->prony_version : PRONY_VERSION,
+           b->prony_version ? b->prony_version : PRONY_VERSION);
     differ(s, out, "commit", a->git_commit, b->git_commit);
     differ(s, out, "compiler", a->compiler, b->compiler);
     differ(s, out, "compiler flags", a->compiler_flags, b->compiler_flags);
@@ -174,13 +181,19 @@ static size_t disturbed_of(const prony_study *s, size_t configuration)
     return count;
 }
 
-static prony_status compare_configuration(prony_study *s, const prony_study *earlier, size_t i, double noise, prony_error *error)
+static prony_status compare_configuration(prony_study *s, const prony_study *earlier, size_t i, double noise,
+                                          prony_error *error)
 {
     prn_study_difference *d = &s->differences[s->difference_count++];
     prn_processes first, second;
     prn_process_test test;
-    *d = (prn_study_difference){.configuration = i, .earlier_ns = NAN, .ratio = NAN, .interval = {NAN, NAN}, .p = NAN,
-                                .verdict = "cannot tell", .why = "not measured in both"};
+    *d = (prn_study_difference){.configuration = i,
+                                .earlier_ns = NAN,
+                                .ratio = NAN,
+                                .interval = {NAN, NAN},
+                                .p = NAN,
+                                .verdict = "cannot tell",
+                                .why = "not measured in both"};
     PRN_TRY(medians_of(s, earlier, i, &first, error));
     PRN_TRY(medians_of(s, s, i, &second, error));
     if (first.count == 0 || second.count == 0) return PRONY_OK;
@@ -211,8 +224,9 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
     if (!s || !earlier || !s->analysed)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_compare: an argument is NULL, or not analysed");
     if (s->configuration_count != earlier->configuration_count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the studies have %zu and %zu configurations: their plans differ",
-                        s->configuration_count, earlier->configuration_count);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "the studies have %zu and %zu configurations: their plans differ", s->configuration_count,
+                        earlier->configuration_count);
     s->difference_count = s->manifest_difference_count = 0;
     s->differences = prn_pool_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->differences);
     if (!s->differences) return prn_no_memory(error);
@@ -220,7 +234,8 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
     /* What the machine makes of the same thing twice is no difference between two studies either. */
     double noise = NOISE;
     if (!isnan(s->quality.aa_ratio)) noise = fmax(noise, fabs(s->quality.aa_ratio - 1));
-    if (earlier->analysed && !isnan(earlier->quality.aa_ratio)) noise = fmax(noise, fabs(earlier->quality.aa_ratio - 1));
+    if (earlier->analysed && !isnan(earlier->quality.aa_ratio))
+        noise = fmax(noise, fabs(earlier->quality.aa_ratio - 1));
     for (size_t i = 0; i < s->configuration_count; i++) PRN_TRY(compare_configuration(s, earlier, i, noise, error));
     if (different) *different = 0;
     for (size_t i = 0; i < s->difference_count && different; i++)
@@ -240,7 +255,8 @@ const char *prn_study_statement(const prony_study *s, prn_pool *pool)
         snprintf(length, sizeof length, "%lld runs", (long long)s->runs);
     else
         snprintf(length, sizeof length, "%.3g s of runs", s->seconds);
-    if (s->budget_seconds > 0) snprintf(length, sizeof length, "runs within a budget of %.0f s for the study", s->budget_seconds);
+    if (s->budget_seconds > 0)
+        snprintf(length, sizeof length, "runs within a budget of %.0f s for the study", s->budget_seconds);
     if (s->warmup_runs < 0)
         snprintf(warm, sizeof warm, "after detected warm-up");
     else
@@ -248,15 +264,19 @@ const char *prn_study_statement(const prony_study *s, prn_pool *pool)
     if (m->quota_cpus > 0) snprintf(quota, sizeof quota, ", a quota of %.3g", m->quota_cpus);
     return prn_pool_printf(
         pool,
-        "Measured with Prony %s (%s; %s) on %s, %d logical processors, %d usable%s, %s %s, governor %s. Model %s, SHA-256 %.64s. "
-        "%zu configurations in %d fresh processes each, in a random interleaved order (seed %llu), %s %s. %s scaling; the baseline "
-        "is one thread without a pool or queue, measured twice (ratio %.4g). Medians over processes with 95 %% percentile "
+        "Measured with Prony %s (%s; %s) on %s, %d logical processors, %d usable%s, %s %s, governor %s. Model %s, "
+        "SHA-256 %.64s. "
+        "%zu configurations in %d fresh processes each, in a random interleaved order (seed %llu), %s %s. %s scaling; "
+        "the baseline "
+        "is one thread without a pool or queue, measured twice (ratio %.4g). Medians over processes with 95 %% "
+        "percentile "
         "bootstrap intervals that draw processes anew, widened for their number (Hesterberg 2015). Data quality: %s "
         "(%zu of %zu blocks disturbed). Repeat with: prony scale MODEL --repeat STUDY.json",
         system->prony_version ? system->prony_version : PRONY_VERSION,
-        system->git_commit && *system->git_commit ? system->git_commit : "no commit known", system->libraries, m->cpu_model,
-        m->cpu_count, s->usable, quota, m->os, m->os_release, *m->governor ? m->governor : "not readable",
+        system->git_commit && *system->git_commit ? system->git_commit : "no commit known", system->libraries,
+        m->cpu_model, m->cpu_count, s->usable, quota, m->os, m->os_release, *m->governor ? m->governor : "not readable",
         prn_report_title(s->manifest), s->manifest->model.sha256 ? s->manifest->model.sha256 : "not known",
         s->configuration_count, s->processes, (unsigned long long)s->seed, length, warm, s->weak ? "Weak" : "Strong",
-        s->quality.aa_ratio, s->quality.verdict ? s->quality.verdict : "not judged", s->quality.disturbed, s->quality.blocks);
+        s->quality.aa_ratio, s->quality.verdict ? s->quality.verdict : "not judged", s->quality.disturbed,
+        s->quality.blocks);
 }

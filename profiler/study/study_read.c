@@ -1,5 +1,5 @@
-/* A study read back from its JSON. Only what was measured and planned is read: what follows from it is computed anew. Nothing in
- * the file is trusted: indices and numbers are checked before they are used.
+/* A study read back from its JSON. Only what was measured and planned is read: what follows from it is computed anew.
+ * Nothing in the file is trusted: indices and numbers are checked before they are used.
  */
 #include "profiler/report_read.h"
 #include "profiler/study/study_io.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void prn_study_read_times(prn_json_reader *j, const prn_json_value *object, const char *key, int64_t **out, size_t *count)
+void prn_study_read_times(prn_json_reader *j, const prn_json_value *object, const char *key, int64_t **out,
+                          size_t *count)
 {
     const prn_json_value *array = prn_json_get_array(j, object, key, true, count);
     int64_t *times = prn_json_room(j, *count, sizeof *times);
@@ -27,7 +28,8 @@ void prn_study_take_part(prn_json_reader *j, const prn_json_value *array, prn_st
     size_t i = 0;
     for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++)
         if (i < 6) (void)prn_json_element_i64(j, e, "operators", fields[i]);
-    if (i != 6 && j->status == PRONY_OK) prn_json_bad(j, "operators", "6 figures of an operator are expected, not %zu", i);
+    if (i != 6 && j->status == PRONY_OK)
+        prn_json_bad(j, "operators", "6 figures of an operator are expected, not %zu", i);
 }
 
 void prn_study_read_part(prn_json_reader *j, const prn_json_value *object, const char *key, prn_study_part *out)
@@ -73,10 +75,10 @@ static void read_configuration(prn_json_reader *j, const prn_json_value *object,
     prn_json_get_string(j, object, "refused", false, &c->refused);
     c->group = (size_t)group;
     if (j->status != PRONY_OK) return;
-    if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 || c->samples < 0 ||
-        group >= PRN_STUDY_MOST_CONFIGURATIONS)
-        prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op, c->intra_op,
-                     (long long)c->batch);
+    if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 ||
+        c->samples < 0 || group >= PRN_STUDY_MOST_CONFIGURATIONS)
+        prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op,
+                     c->intra_op, (long long)c->batch);
     size_t count = 0, i = 0;
     const prn_json_value *array = prn_json_get_array(j, object, "operators", false, &count);
     c->operators = array ? prn_json_room(j, count, sizeof *c->operators) : NULL;
@@ -131,11 +133,12 @@ static void read_plan(prn_json_reader *j, const prn_json_value *root, prony_stud
     const prn_json_value *array = prn_json_get_array(j, plan, "configurations", true, &count);
     if (j->status == PRONY_OK && (count == 0 || count > PRN_STUDY_MOST_CONFIGURATIONS))
         prn_json_bad(j, "configurations", "%zu of them; 1 to %d are possible", count, PRN_STUDY_MOST_CONFIGURATIONS);
-    if (j->status == PRONY_OK && (s->processes < 1 || s->processes > PRN_STUDY_MOST_PROCESSES || s->usable < 1 || s->runs < 0 ||
-                                  !(s->seconds > 0) || !(s->budget_seconds >= 0)))
+    if (j->status == PRONY_OK && (s->processes < 1 || s->processes > PRN_STUDY_MOST_PROCESSES || s->usable < 1 ||
+                                  s->runs < 0 || !(s->seconds > 0) || !(s->budget_seconds >= 0)))
         prn_json_bad(j, "processes", "a number of the plan is out of range");
     s->configurations = j->status == PRONY_OK ? prn_json_room(j, count, sizeof *s->configurations) : NULL;
-    for (const prn_json_value *e = prn_json_first(array); s->configurations && e && j->status == PRONY_OK; e = prn_json_next(e)) {
+    for (const prn_json_value *e = prn_json_first(array); s->configurations && e && j->status == PRONY_OK;
+         e = prn_json_next(e)) {
         if (!prn_json_element_is_object(j, e, "configurations")) return;
         snprintf(j->where, sizeof j->where, "plan.configurations[%zu]", s->configuration_count);
         read_configuration(j, e, &s->configurations[s->configuration_count++]);
@@ -171,7 +174,8 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
         return;
     }
     b->parts = prn_json_room(j, count, sizeof *b->parts);
-    for (const prn_json_value *e = prn_json_first(array); b->parts && e && j->status == PRONY_OK; e = prn_json_next(e), i++)
+    for (const prn_json_value *e = prn_json_first(array); b->parts && e && j->status == PRONY_OK;
+         e = prn_json_next(e), i++)
         prn_study_take_part(j, e, &b->parts[i]);
 }
 
@@ -197,7 +201,7 @@ static void read_block(prn_json_reader *j, const prn_json_value *object, const p
     if (j->status == PRONY_OK && !b->failure && b->sample_count == 0)
         prn_json_bad(j, "samples_ns", "a block without samples says why it failed");
     if (j->status == PRONY_OK) read_parts(j, object, s, b);
-    if (j->status == PRONY_OK) prn_study_judge_block(s, b);
+    if (j->status == PRONY_OK) prn_study_judge_block(b);
 }
 
 static void read_blocks(prn_json_reader *j, const prn_json_value *root, prony_study *s)
@@ -231,7 +235,8 @@ prony_status prn_study_read(prony_study **out, const char *file, const char *tex
     prn_json_reader j = {.pool = &s->pool, .file = file, .error = error};
     read_schema(&j, root);
     const prn_json_value *manifest = prn_json_get_object(&j, root, "manifest", true);
-    prn_report_reader reader = {.json = {.pool = &s->manifest->pool, .file = file, .error = error}, .report = s->manifest};
+    prn_report_reader reader = {.json = {.pool = &s->manifest->pool, .file = file, .error = error},
+                                .report = s->manifest};
     if (manifest && j.status == PRONY_OK) {
         prn_read_manifest(&reader, manifest);
         j.status = reader.json.status;

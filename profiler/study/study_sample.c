@@ -1,5 +1,5 @@
-/* What one process measured: written as JSON by the process, read and kept as a block by the study, which then judges whether
- * the machine was disturbed meanwhile.
+/* What one process measured: written as JSON by the process, read and kept as a block by the study, which then judges
+ * whether the machine was disturbed meanwhile.
  */
 #include "profiler/study/study_io.h"
 
@@ -73,7 +73,8 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
                                       void *user, prony_error *error)
 {
     if (!latency || !write || !latency->measured)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_sample_write: an argument is NULL, or nothing was measured");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_study_sample_write: an argument is NULL, or nothing was measured");
     size_t count = operators ? operators->operator_count : 0;
     bool *on_path = prn_calloc(count + 1, sizeof *on_path);
     prn_json *j = prn_calloc(1, sizeof *j);
@@ -99,7 +100,8 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
 
 /* ---- read by the study ---- */
 
-static void read_operators(prn_json_reader *j, const prn_json_value *root, prn_study_configuration *c, prn_study_block *b)
+static void read_operators(prn_json_reader *j, const prn_json_value *root, prn_study_configuration *c,
+                           prn_study_block *b)
 {
     size_t count = 0, i = 0;
     const prn_json_value *array = prn_json_get_array(j, root, "operators", false, &count);
@@ -136,7 +138,8 @@ static prony_status read_sample(prony_study *s, prn_study_block *b, const prony_
     prn_study_read_times(&j, root, "samples_ns", &b->samples_ns, &b->sample_count);
     read_operators(&j, root, c, b);
     prn_json_document_release(root);
-    if (j.status == PRONY_OK && b->sample_count == 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "the process measured nothing");
+    if (j.status == PRONY_OK && b->sample_count == 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the process measured nothing");
     if (j.status == PRONY_OK) c->samples = batch > 0 ? batch : 1;
     return j.status;
 }
@@ -159,9 +162,8 @@ double prn_study_block_median(const prn_study_block *b)
     return median;
 }
 
-void prn_study_judge_block(const prony_study *s, prn_study_block *b)
+void prn_study_judge_block(prn_study_block *b)
 {
-    (void)s;
     b->others = b->steal = NAN;
     b->disturbed = NULL;
     double total = (double)(b->after.total_ns - b->before.total_ns);
@@ -172,7 +174,8 @@ void prn_study_judge_block(const prony_study *s, prn_study_block *b)
     }
     if (b->failure) return;
     size_t at[8];
-    if (prn_change_points(at, 8, &b->changes, b->samples_ns, b->sample_count, CHANGE_LEAST, NULL) != PRONY_OK) b->changes = 0;
+    if (prn_change_points(at, 8, &b->changes, b->samples_ns, b->sample_count, CHANGE_LEAST, NULL) != PRONY_OK)
+        b->changes = 0;
     if (b->others > DISTURBED_OTHERS)
         b->disturbed = "other processes";
     else if (b->steal > DISTURBED_STEAL)
@@ -188,7 +191,8 @@ prony_status prony_study_add(prony_study *s, const prony_study_task *task, const
 {
     if (!s || !task || !process || (!process->sample && !process->failure) ||
         task->configuration >= s->configuration_count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_add: an argument is NULL, or no task of this study");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_study_add: an argument is NULL, or no task of this study");
     if (!PRN_GROW(s->blocks, s->block_capacity, s->block_count + 1)) return prn_no_memory(error);
     prn_study_block *b = &s->blocks[s->block_count];
     *b = (prn_study_block){.configuration = task->configuration,
@@ -206,7 +210,7 @@ prony_status prony_study_add(prony_study *s, const prony_study_task *task, const
     }
     if (failure && !(b->failure = prn_pool_strndup(&s->pool, failure, strlen(failure)))) return prn_no_memory(error);
     if (failure && process->refused) s->configurations[task->configuration].refused = b->failure;
-    prn_study_judge_block(s, b);
+    prn_study_judge_block(b);
     s->block_count++;
     s->analysed = false;
     return PRONY_OK;

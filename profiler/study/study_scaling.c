@@ -1,8 +1,8 @@
-/* Where the time goes that threads do not save: each operator at each number of threads beside the serial baseline, with the
- * measured reason, and what no number of this machine's processors gets beyond.
+/* Where the time goes that threads do not save: each operator at each number of threads beside the serial baseline,
+ * with the measured reason, and what no number of this machine's processors gets beyond.
  *
- * An operator's times are medians over the processes. Reasons are looked at in the order of what explains most surely: work that
- * is not cut at all cannot be shared, whatever else happens.
+ * An operator's times are medians over the processes. Reasons are looked at in the order of what explains most surely:
+ * work that is not cut at all cannot be shared, whatever else happens.
  */
 #include "profiler/study/study.h"
 
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR_ROOF 0.8     /* of the bandwidth roof */
-#define EXPLAINS 0.5      /* part of the loss that makes a reason */
+#define NEAR_ROOF 0.8 /* of the bandwidth roof */
+#define EXPLAINS 0.5  /* part of the loss that makes a reason */
 #define SLOWER_CLOCK 0.95
 #define OTHERS_LEAST 0.05
 
@@ -22,7 +22,7 @@ static double figure_of(const prony_study *s, size_t configuration, size_t opera
 {
     size_t count = prn_study_blocks_of(s, configuration, blocks), known = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!blocks[i]->parts || operator >= s->configurations[configuration].operator_count) continue;
+        if (!blocks[i]->parts || operator>= s->configurations[configuration].operator_count) continue;
         int64_t value;
         memcpy(&value, (const char *)&blocks[i]->parts[operator] + offset, sizeof value);
         room[known++] = (double)value;
@@ -70,8 +70,10 @@ static const char *reason_of(const scene *at, size_t o, const prn_study_loss *lo
     prony_study *s = at->s;
     size_t c = at->configuration;
     int threads = s->configurations[c].intra_op;
-    double tasks = FIGURE(s, c, o, tasks, at->room, at->blocks), members = FIGURE(s, c, o, members, at->room, at->blocks);
-    double busy = FIGURE(s, c, o, busy_ns, at->room, at->blocks), longest = FIGURE(s, c, o, longest_ns, at->room, at->blocks);
+    double tasks = FIGURE(s, c, o, tasks, at->room, at->blocks),
+           members = FIGURE(s, c, o, members, at->room, at->blocks);
+    double busy = FIGURE(s, c, o, busy_ns, at->room, at->blocks),
+           longest = FIGURE(s, c, o, longest_ns, at->room, at->blocks);
     double wake = FIGURE(s, c, o, wake_ns, at->room, at->blocks);
     bool compute = true;
     double roof = roof_of(s, &s->configurations[c].operators[o], threads, &compute);
@@ -87,7 +89,8 @@ static const char *reason_of(const scene *at, size_t o, const prn_study_loss *lo
     if (clock > 0 && clock < SLOWER_CLOCK * clock_before) return "frequency";
     if (members < threads) return others > OTHERS_LEAST ? "other processes" : "wake-up";
     if (wake > EXPLAINS * loss->lost_ns) return "wake-up";
-    if (longest - busy / threads > EXPLAINS * loss->lost_ns) return others > OTHERS_LEAST ? "other processes" : "imbalance";
+    if (longest - busy / threads > EXPLAINS * loss->lost_ns)
+        return others > OTHERS_LEAST ? "other processes" : "imbalance";
     if (others > OTHERS_LEAST) return "other processes";
     if (busy > loss->serial_ns * 1.05) return "shared caches or memory";
     return "overhead of sharing";
@@ -115,7 +118,7 @@ prony_status prn_study_find_losses(prony_study *s, prony_error *error)
         if (c->baseline || at.baseline == PRONY_NO_INDEX) continue;
         if (s->configurations[at.baseline].operator_count != c->operator_count) continue;
         for (size_t o = 0; o < c->operator_count; o++) {
-            prn_study_loss loss = {.configuration = at.configuration, .operator = o};
+            prn_study_loss loss = {.configuration = at.configuration, .operator= o };
             loss.time_ns = FIGURE(s, at.configuration, o, time_ns, at.room, at.blocks);
             loss.serial_ns = FIGURE(s, at.baseline, o, time_ns, at.room, at.blocks);
             if (loss.time_ns < 0 || loss.serial_ns < 0) continue;

@@ -1,5 +1,5 @@
-/* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is lost. Reads
- * the study only. */
+/* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
+ * lost. Reads the study only. */
 #include "profiler/number_text.h"
 #include "profiler/study/study.h"
 #include "profiler/text_cell.h"
@@ -47,9 +47,9 @@ static void precision(prn_cell *cell, const prony_study_result *r)
 }
 
 static const prn_column result_columns[] = {
-    {"threads", false, false, 1, 15},   {"median", true, false, 0, 0},   {"+-", true, false, 0, 0},
-    {"samples/s", true, true, 0, 0},   {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
-    {"eff.", true, false, 0, 0},       {"serial", true, false, 0, 0},    {"n", true, false, 0, 0}};
+    {"threads", false, false, 1, 15}, {"median", true, false, 0, 0},   {"+-", true, false, 0, 0},
+    {"samples/s", true, true, 0, 0},  {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
+    {"eff.", true, false, 0, 0},      {"serial", true, false, 0, 0},   {"n", true, false, 0, 0}};
 
 static void result_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
@@ -136,9 +136,9 @@ static void loss_cell(const void *user, size_t row, int column, prn_cell *cell)
 }
 
 static const prn_column difference_columns[] = {{"threads", false, false, 1, 15}, {"then", true, false, 0, 0},
-                                                {"now", true, false, 0, 0},      {"ratio", true, false, 0, 0},
-                                                {"95 %", true, false, 0, 0},     {"p", true, false, 0, 0},
-                                                {"is", false, false, 0, 0},      {"", false, true, 1, 8}};
+                                                {"now", true, false, 0, 0},       {"ratio", true, false, 0, 0},
+                                                {"95 %", true, false, 0, 0},      {"p", true, false, 0, 0},
+                                                {"is", false, false, 0, 0},       {"", false, true, 1, 8}};
 
 static void difference_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
@@ -155,7 +155,8 @@ static void difference_cell(const void *user, size_t row, int column, prn_cell *
         if (isfinite(d->earlier_ns)) prn_cell_time(cell, (int64_t)d->earlier_ns);
         return;
     case 2:
-        if (s->results[d->configuration].processes) prn_cell_time(cell, (int64_t)s->results[d->configuration].median_ns);
+        if (s->results[d->configuration].processes)
+            prn_cell_time(cell, (int64_t)s->results[d->configuration].median_ns);
         return;
     case 3:
         fixed(cell, d->ratio, 3);
@@ -199,7 +200,8 @@ static void put_quality(prn_text *text, const prony_study *s)
                       prn_number_fixed(number, q->aa_ratio, 3));
     prn_text_line(text);
     if (q->widest > 0) {
-        snprintf(line, sizeof line, "medians are known to +-%s %% or better", prn_number_fixed(number, 100 * q->widest, 1));
+        snprintf(line, sizeof line, "medians are known to +-%s %% or better",
+                 prn_number_fixed(number, 100 * q->widest, 1));
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
     for (size_t i = 0; i < q->note_count; i++) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, q->notes[i]);
@@ -224,7 +226,8 @@ static void put_fit(prn_text *text, const prony_study *s, const prn_study_fit *f
                             prn_number_fixed(d, 100 * fit->rms, 2));
         if (f->law == PRN_LAW_USL)
             snprintf(line + used, sizeof line - (size_t)used, ", coherency %s %%, peak at %s threads",
-                     prn_number_fixed(a, 100 * fit->beta, 3), isfinite(fit->peak) ? prn_number_fixed(b, fit->peak, 1) : "no number of");
+                     prn_number_fixed(a, 100 * fit->beta, 3),
+                     isfinite(fit->peak) ? prn_number_fixed(b, fit->peak, 1) : "no number of");
     }
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
 }
@@ -240,13 +243,15 @@ static void put_laws(prn_text *text, const prony_study *s)
     for (size_t i = 0; i < s->limit_count; i++) {
         char where[PRN_STUDY_LABEL_BYTES] = "";
         if (prn_study_groups(s) > 1) prn_study_label(s, prn_study_baseline(s, s->limits[i].group), where);
-        snprintf(line, sizeof line, "%s%sThis model cannot go beyond %s on %d processors of this machine: %.300s", where,
-                 *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors, s->limits[i].why);
+        snprintf(line, sizeof line, "%s%sThis model cannot go beyond %s on %d processors of this machine: %.300s",
+                 where, *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors,
+                 s->limits[i].why);
         prn_text_wrap(text, PRN_STYLE_BOLD, 2, line);
     }
 }
 
-/* The configuration whose losses are shown: of those that this machine can serve, the one with the most threads inside operators. */
+/* The configuration whose losses are shown: of those that this machine can serve, the one with the most threads inside
+ * operators. */
 static size_t shown_configuration(const prony_study *s)
 {
     size_t best = PRONY_NO_INDEX;
@@ -258,7 +263,8 @@ static size_t shown_configuration(const prony_study *s)
     return best;
 }
 
-static prony_status put_losses(prn_text *text, const prony_study *s, const prony_write_options *options, prony_error *error)
+static prony_status put_losses(prn_text *text, const prony_study *s, const prony_write_options *options,
+                               prony_error *error)
 {
     size_t shown = shown_configuration(s), count = 0, most = options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
     char label[PRN_STUDY_LABEL_BYTES];
@@ -275,7 +281,8 @@ static prony_status put_losses(prn_text *text, const prony_study *s, const prony
     study_view view = {s, losses};
     prn_text_line(text);
     prn_text_putf(text, PRN_STYLE_TITLE, "Operators on %s", prn_study_label(s, shown, label));
-    prn_text_putf(text, PRN_STYLE_DIM, ", %s lost against an even share", prn_number_time(number, (int64_t)lost, 3, " "));
+    prn_text_putf(text, PRN_STYLE_DIM, ", %s lost against an even share",
+                  prn_number_time(number, (int64_t)lost, 3, " "));
     prn_text_line(text);
     put_table(text, &view, loss_columns, 7, count, loss_cell);
     prn_free(losses);
@@ -294,8 +301,8 @@ static void put_comparison(prn_text *text, const prony_study *s)
     prn_text_line(text);
 }
 
-prony_status prn_study_write_text(const prony_study *s, const prony_write_options *options, prony_write_fn write, void *user,
-                                  prony_error *error)
+prony_status prn_study_write_text(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
 {
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
@@ -303,8 +310,8 @@ prony_status prn_study_write_text(const prony_study *s, const prony_write_option
     prn_pool pool = {0};
     prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
     prn_text_putf(text, PRN_STYLE_TITLE, "%s", prn_report_title(s->manifest));
-    prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong", s->block_count,
-                  (unsigned long long)s->seed);
+    prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong",
+                  s->block_count, (unsigned long long)s->seed);
     prn_text_line(text);
     put_quality(text, s);
     if (s->compared) put_comparison(text, s);
