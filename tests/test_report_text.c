@@ -133,7 +133,7 @@ static void test_what_is_said(void **state)
                                         "579.2 KiB",
                                         "70 runs after 12 of warm-up (detected); stopped: median known to 1 %",
                                         "median                      4.805 ms",
-                                        "4.799 - 4.811 ms",
+                                        "4.797 - 4.813 ms",
                                         "ms ?",
                                         "208.1 samples/s",
                                         "146.6 GFLOP/s",

@@ -174,7 +174,7 @@ static floor_sums add_floors(const scene *at, size_t group, int processors)
     return f;
 }
 
-static const char *why_of(prony_study *s, const floor_sums *f, double total, double gap, bool workers)
+static const char *why_of(prony_study *s, const floor_sums *f, bool workers)
 {
     char text[240] = "";
     size_t used = 0;
@@ -183,13 +183,12 @@ static const char *why_of(prony_study *s, const floor_sums *f, double total, dou
         const char *words;
     } causes[] = {{f->uncut, "is in operators that one thread runs alone"},
                   {f->roof, "is bound by the roof of memory or arithmetic of all processors"},
-                  {f->few, "is in operators cut into fewer pieces than there are processors"},
-                  {gap, "is spent between operators"}};
+                  {f->few, "is in operators cut into fewer pieces than there are processors"}};
     if (workers) return prn_pool_printf(&s->results_pool, "the longest chain of operators takes that long");
-    for (size_t i = 0; i < 4; i++) {
-        if (causes[i].lost < 0.005 * total) continue;
+    for (size_t i = 0; i < 3; i++) {
+        if (causes[i].lost < 0.005 * f->serial) continue;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.0f %% of the serial time %s", used ? "; " : "",
-                                 100 * causes[i].lost / total, causes[i].words);
+                                 100 * causes[i].lost / f->serial, causes[i].words);
         if (used >= sizeof text) break;
     }
     return prn_pool_printf(&s->results_pool, "%s", *text ? text : "nothing but the number of processors bounds it");
@@ -213,13 +212,11 @@ prony_status prn_study_find_limits(prony_study *s, prony_error *error)
         }
         if (at.baseline == PRONY_NO_INDEX || s->configurations[at.baseline].operator_count == 0 || !traced) continue;
         floor_sums f = add_floors(&at, g, s->usable);
-        double total = s->results[at.baseline].median_ns, gap = fmax(0, total - f.serial);
-        double least = (workers ? fmax(f.path, f.serial / s->usable) : f.chain) + gap;
-        if (!(total > 0) || !(least > 0)) continue;
-        total = f.serial + gap; /* stamps may make operators longer than the run without them */
+        double least = workers ? fmax(f.path, f.serial / s->usable) : f.chain;
+        if (!(least > 0)) continue;
         prn_study_limit *limit = &s->limits[s->limit_count++];
-        *limit = (prn_study_limit){.group = g, .processors = s->usable, .speedup = fmin(total / least, s->usable)};
-        limit->why = why_of(s, &f, total, gap, workers && f.path > f.serial / s->usable);
+        *limit = (prn_study_limit){.group = g, .processors = s->usable, .speedup = fmin(f.serial / least, s->usable)};
+        limit->why = why_of(s, &f, workers && f.path > f.serial / s->usable);
         if (!limit->why) return prn_no_memory(error);
     }
     return PRONY_OK;
