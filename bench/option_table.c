@@ -86,6 +86,7 @@ static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,      OPT_WEAK, OP
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
+#define HIDDEN_COMMAND "worker"
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
@@ -102,7 +103,7 @@ static const command_row commands[] = {
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
-    {"worker", "MODEL", NULL, 1, 1, "xybiSrtwp", worker_options},
+    {HIDDEN_COMMAND, "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 /* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
@@ -151,7 +152,7 @@ static const struct {
     {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
     {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
     {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
-    {OPT_REPEAT, "      --repeat STUDY     the same plan here, and what differs; status 3 if any does\n"},
+    {OPT_REPEAT, "      --repeat STUDY     the same plan here; status 3 if a result differs\n"},
     {OPT_TIMEOUT, "      --timeout S        when a process that does not answer is ended\n"},
     {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"
                "                         operators=F, timeline=F\n"},
@@ -191,7 +192,7 @@ void print_help(FILE *to, const command_row *command)
     } else {
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
         for (const command_row *c = commands; c->name; c++)
-            if (c->summary) fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
+            if (strcmp(c->name, HIDDEN_COMMAND) != 0) fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)

@@ -51,7 +51,7 @@ enum {
     OPT_UNBUILT
 };
 
-/* Which options a subcommand takes; without a summary no help names it; -x … -h are written as their letters. */
+/* Which options a subcommand takes; -x … -h are written as their letters. */
 typedef struct command_row {
     const char *name, *arguments, *summary;
     int min_arguments, max_arguments;

@@ -122,9 +122,11 @@ static void widen(double interval[2], const double *values, size_t count, double
     for (size_t i = 0; i < count; i++) mean += values[i] / (double)count;
     for (size_t i = 0; i < count; i++) square += (values[i] - mean) * (values[i] - mean);
     double deviation = sqrt(square / (double)count * pieces / (pieces - 1));
-    double half = deviation * prn_student_bound(1 - confidence, pieces - 1);
-    interval[0] = fmax(0, fmin(interval[0], middle - half));
-    interval[1] = fmax(interval[1], middle + half);
+    if (!(middle > 0)) return;
+    /* Times are positive: by the logarithm, and within what a number holds. */
+    double half = exp(fmin(50, deviation * prn_student_bound(1 - confidence, pieces - 1) / middle));
+    interval[0] = fmin(interval[0], middle / half);
+    interval[1] = fmax(interval[1], middle * half);
 }
 
 /* Times above a quantile come in clusters; what lies less than a block apart is one. */
