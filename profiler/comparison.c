@@ -17,16 +17,20 @@
 #include <string.h>
 
 #define DEFAULT_NOISE 0.01
+#define LOAD_DIFFERENCE 0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
 
 const char *prony_verdict_name(prony_verdict verdict)
 {
-    static const char *const names[] = {"none", "same", "better", "worse"};
+    static const char *const names[] = {"none", "same", "better", "worse", "cannot tell"};
     return (size_t)verdict < sizeof names / sizeof names[0] ? names[verdict] : "none";
 }
 
 const char *prn_verdict_mark(prony_verdict verdict)
 {
-    return verdict == PRONY_VERDICT_NONE ? "" : verdict == PRONY_VERDICT_SAME ? "~" : prony_verdict_name(verdict);
+    return verdict == PRONY_VERDICT_NONE     ? ""
+           : verdict == PRONY_VERDICT_SAME   ? "~"
+           : verdict == PRONY_VERDICT_UNSURE ? "?"
+                                             : prony_verdict_name(verdict);
 }
 
 const char *prony_evidence_name(prony_evidence evidence)
@@ -118,6 +122,11 @@ prony_verdict prn_verdict_of(prony_direction direction, double low, double high,
     return up == (direction == PRONY_LARGER_IS_BETTER) ? PRONY_VERDICT_BETTER : PRONY_VERDICT_WORSE;
 }
 
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict)
+{
+    return c->loads_differ && (verdict == PRONY_VERDICT_BETTER || verdict == PRONY_VERDICT_WORSE) ? PRONY_VERDICT_UNSURE : verdict;
+}
+
 /* Fractions by their difference: twice next to nothing is nothing. */
 static double exact_change(const prony_compare_metric *row)
 {
@@ -166,6 +175,7 @@ static prony_status judge_samples(const prn_comparing *c, const struct judged *b
     if (by->evidence == PRONY_EVIDENCE_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
     row->verdict = prn_verdict_of(row->first.metric->direction, row->ratio_ci95[0], row->ratio_ci95[1], c->noise);
     if (row->verdict != PRONY_VERDICT_NONE && row->p >= PRN_COMPARE_ALPHA) row->verdict = PRONY_VERDICT_SAME;
+    row->verdict = prn_verdict_withheld(c, row->verdict);
     return PRONY_OK;
 }
 
@@ -220,6 +230,20 @@ static prony_status compare_metrics(prn_comparing *c)
 
 /* ---- the whole ---- */
 
+static double known_share(double share)
+{
+    return share > 0 ? share : 0;
+}
+
+bool prn_loads_differ(const prony_report *a, const prony_report *b)
+{
+    const prn_disturbance *x = &a->disturbance, *y = &b->disturbance;
+    if (!a->has_disturbance || !b->has_disturbance) return false;
+    if (x->verdict != PRN_LOAD_BUSY && y->verdict != PRN_LOAD_BUSY) return false;
+    return x->verdict != y->verdict || fabs(known_share(x->others) - known_share(y->others)) > LOAD_DIFFERENCE ||
+           fabs(known_share(x->waited) - known_share(y->waited)) > LOAD_DIFFERENCE;
+}
+
 static prony_status fill_side(prn_comparing *c, int side, const char *name)
 {
     const prony_report *r = c->report[side];
@@ -249,6 +273,7 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     if (c->sampled)
         PRN_TRY(prn_series_intervals(c->intervals, 0.95, a->samples_ns, a->latency.count, b->samples_ns,
                                      b->latency.count, c->error));
+    c->loads_differ = !options->ignore_load && prn_loads_differ(a, b);
     PRN_TRY(prn_compare_notes(c));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(prn_compare_parts(c, false));
@@ -294,29 +319,29 @@ void prony_comparison_release(prony_comparison *comparison)
 
 const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->metric_count;
-    return comparison->metrics;
+    if (count) *count = comparison ? comparison->metric_count : 0;
+    return comparison ? comparison->metrics : NULL;
 }
 
 const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->layer_count;
-    return comparison->layers;
+    if (count) *count = comparison ? comparison->layer_count : 0;
+    return comparison ? comparison->layers : NULL;
 }
 
 const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->type_count;
-    return comparison->types;
+    if (count) *count = comparison ? comparison->type_count : 0;
+    return comparison ? comparison->types : NULL;
 }
 
 const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->note_count;
-    return comparison->notes;
+    if (count) *count = comparison ? comparison->note_count : 0;
+    return comparison ? comparison->notes : NULL;
 }
 
 size_t prony_comparison_regressions(const prony_comparison *comparison)
 {
-    return comparison->regressions;
+    return comparison ? comparison->regressions : 0;
 }

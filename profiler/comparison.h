@@ -41,8 +41,14 @@ typedef struct prn_comparing {
     bool sampled;     /* both have latencies: `intervals` are set */
     double intervals[PRN_STATISTIC_COUNT][2];
     double memory[2]; /* of the runs of each: prn_series_memory */
+    bool loads_differ; /* times tell nothing of the models */
     prony_error *error;
 } prn_comparing;
+
+/* Whether others took a different part of the machine in the two. */
+bool prn_loads_differ(const prony_report *a, const prony_report *b);
+/* What becomes of a verdict on times. */
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict);
 
 /* `low` and `high` are the ends of what the ratio may be. */
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);

@@ -128,6 +128,15 @@ static int64_t median_of(const int64_t *samples, size_t count, int64_t *room)
     return room[count / 2];
 }
 
+bool prony_report_disturbance(prony_disturbance *out, const prony_report *report)
+{
+    if (!out || !report || !report->has_disturbance) return false;
+    const prn_disturbance *d = &report->disturbance;
+    *out = (prony_disturbance){d->others, d->steal, d->waited, d->involuntary_switches, (prony_load)d->verdict, ""};
+    (void)prn_disturbance_text(d, out->text, sizeof out->text);
+    return true;
+}
+
 prony_status prony_report_steady_state(prony_steady_state *out, const prony_report *report, prony_error *error)
 {
     if (!out || !report)
@@ -151,11 +160,13 @@ prony_status prony_report_steady_state(prony_steady_state *out, const prony_repo
     s.p = prn_trend_p(points, count);
     if (report->latency.median_ns > 0) s.drift = (double)(last - first) / (double)report->latency.median_ns;
     s.steady = !(s.p < 0.05 && fabs(s.drift) > 0.01);
+    s.unsure = s.steady && fabs(s.drift) > 0.02;
     *out = s;
     return PRONY_OK;
 }
 
 size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns, size_t capacity)
 {
+    if (!report) return 0;
     return prn_report_layer_samples(report, layer, samples_ns, samples_ns ? capacity : 0);
 }

@@ -21,7 +21,7 @@ PRN_MUST_USE prony_status prn_stats_compute(prony_time_stats *out, const int64_t
 void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t interval[2]);
 double prn_median(double *values, size_t count); /* sorts them; 0 of none */
 
-/* ---- random_numbers.c ---- */
+/* ---- draws.c ---- */
 
 /* splitmix64 */
 uint64_t prn_random_next(uint64_t *state);
