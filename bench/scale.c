@@ -1,5 +1,6 @@
 /* prony scale MODEL: plans a study or takes one up, measures block by block, and shows what follows. The file of --json
  * is written anew after every block, so that whatever ends the study leaves what it has measured. */
+#include "bench/interrupt.h"
 #include "bench/scale.h"
 #include "bench/judge.h"
 
@@ -193,12 +194,11 @@ static int measure(const options *o, prony_study *study)
     prony_study_task task;
     bool warned = false;
     int code = EXIT_DONE;
-    scale_catch_signals();
-    while (code == EXIT_DONE && !scale_interrupted() && prony_study_next(study, &task)) {
+    while (code == EXIT_DONE && !interrupted() && prony_study_next(study, &task)) {
         say_progress(o, study);
         double limit = o->timeout > 0 ? o->timeout : LIMIT_LEAST + LIMIT_FACTOR * task.seconds;
         code = scale_run_task(o, study, &task, limit);
-        if (code == EXIT_DONE && !scale_interrupted()) (void)save(o, study, &warned);
+        if (code == EXIT_DONE && !interrupted()) (void)save(o, study, &warned);
     }
     clear_progress();
     return code;
@@ -253,7 +253,7 @@ static int finish(const options *o, prony_study *study, prony_study *earlier)
     int code = show(o, study);
     fflush(stdout);
     if (code == EXIT_DONE) code = say_refusals(o, study);
-    if (scale_interrupted()) {
+    if (interrupted()) {
         prony_study_task task;
         if (prony_study_next(study, &task))
             return fail(o, "interrupted after %zu of %zu blocks%s", done.done, done.planned,

@@ -5,9 +5,6 @@
 
 #include "bench/command.h"
 
-/* Ctrl-C and SIGTERM from now on end the study after what was measured is kept. */
-void scale_catch_signals(void);
-bool scale_interrupted(void);
 /* Runs one task in a process of its own and adds what came of it to the study. EXIT_DONE also where the process failed,
  * which is kept; nothing is added after an interruption. `seconds_limit`: when a process that does not answer is ended.
  */

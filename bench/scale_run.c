@@ -2,6 +2,7 @@
  * of its own, so that Ctrl-C reaches the study alone, which then ends it; it ends with the study by itself if that is
  * killed.
  */
+#include "bench/interrupt.h"
 #include "bench/scale.h"
 
 #include <errno.h>
@@ -19,28 +20,6 @@
 extern char **environ;
 
 enum { MOST_ARGUMENTS = 512, POLL_MS = 100, SAMPLE_MOST = 256 << 20, WORDS = 900 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-void scale_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-}
-
-bool scale_interrupted(void)
-{
-    return interrupted;
-}
 
 /* ---- what a process is told ---- */
 
@@ -194,7 +173,7 @@ static bool listen_to(child *c, double limit)
     double end = now() + limit;
     while (c->out >= 0 || c->err >= 0) {
         struct pollfd fds[2] = {{c->out, POLLIN, 0}, {c->err, POLLIN, 0}};
-        if (interrupted || now() > end) return false;
+        if (interrupted() || now() > end) return false;
         if (poll(fds, 2, POLL_MS) <= 0) continue;
         if (fds[0].revents) read_sample(c);
         if (fds[1].revents) read_words(c);
@@ -261,7 +240,7 @@ int scale_run_task(const options *o, prony_study *study, const prony_study_task 
     process.sample_bytes = c.size;
     judge_end(&c, status, answered, limit, text, &process);
     code = EXIT_DONE;
-    if (!interrupted && prony_study_add(study, task, &process, &error) != PRONY_OK) code = report_error(o, &error);
+    if (!interrupted() && prony_study_add(study, task, &process, &error) != PRONY_OK) code = report_error(o, &error);
     free(c.sample);
     return code;
 }

@@ -236,7 +236,7 @@ class Trouble(ScaleTest):
             kept = self.load(path)
             self.assertGreaterEqual(len(kept["blocks"]), 2)
             if number == signal.SIGINT:
-                self.assertEqual(process.returncode, FAILED)
+                self.assertEqual(process.returncode, 128 + number)
                 self.assertIn(b"--resume", err)
             self.refuse(FAILED, ["unfinished", "--resume"], "scale", self.digits, "-x", "1", "--json", path)
             self.assertIn(run("scale", self.digits, "--resume", "--json", path, "-q")[0], (DONE,))
