@@ -39,7 +39,7 @@ typedef struct options {
     int64_t runs, warmup; /* runs 0, warmup -1: decided by the measurement */
     double seconds;       /* 0: default */
     const char *precision;
-    int_list batches, intra_ops, inter_ops; /* of bench: what -b, -x and -y list; a single one stands above too */
+    int_list batches, intra_ops, inter_ops; /* of bench and scale: what -b, -x and -y list; a single one stands above too */
     const char **precisions;
     size_t precision_count;
     unsigned levels;
@@ -58,6 +58,11 @@ typedef struct options {
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *preprocess_list; /* as it was given */
+    int64_t processes;   /* of scale: of each configuration; 0: default */
+    double budget, timeout; /* of scale, seconds; 0: none, default */
+    const char *repeat;  /* of scale: an earlier study */
+    bool weak, resume;   /* of scale */
     const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     const char *time_limit; /* as given; NULL: none */
@@ -135,5 +140,8 @@ int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
 int command_metrics(const options *o);
+int command_scale(const options *o);
+/* A process that `scale` starts. */
+int command_worker(const options *o);
 
 #endif

@@ -43,6 +43,13 @@ enum {
     OPT_TOPK,
     OPT_LABELS,
     OPT_DETAILED,
+    OPT_PROCESSES,
+    OPT_BUDGET,
+    OPT_TIMEOUT,
+    OPT_REPEAT,
+    OPT_RESUME,
+    OPT_WEAK,
+    OPT_PLOT,
     OPT_TIME_LIMIT,
     OPT_MAX_LOOP_TRIPS,
     OPT_COPY_MODEL,
@@ -62,8 +69,6 @@ extern const struct option long_options[];
 
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
-/* Named in the interface, and not built yet. */
-bool is_later_command(const char *name);
 bool command_takes(const command_row *command, int option);
 /* Of one subcommand, or of all (NULL). */
 void print_help(FILE *to, const command_row *command);

@@ -19,7 +19,6 @@ static int choose_command(options *o, const char *name, const command_row **out)
         o->command = (*out)->name;
         return 0;
     }
-    if (is_later_command(name)) return usage(o, "'%s' is not built in this version", name);
     return usage(o, "there is no command '%s'", name);
 }
 
