@@ -70,6 +70,7 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->shape_count;
     s.batch = o->batch;
     s.no_rewrites = o->no_rewrites;
+    s.no_help = o->no_help;
     s.record_memory = o->memory || forms_need_events(o);
     return s;
 }

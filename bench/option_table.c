@@ -23,6 +23,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
                                       {"memory", no_argument, NULL, OPT_MEMORY},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                      {"no-help", no_argument, NULL, OPT_NO_HELP},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
                                       {"quiet", no_argument, NULL, 'q'},
                                       {"no-color", no_argument, NULL, OPT_NO_COLOR},
@@ -54,23 +55,23 @@ static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH
                                     OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
-                                  OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, 0};
+                                  OPT_NO_REWRITES, OPT_NO_HELP, OPT_TOPK, OPT_LABELS, 0};
 static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                    OPT_LEVEL,      OPT_TOP,    OPT_SORT,      OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
-                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
+                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_NO_HELP, OPT_LATEX, OPT_TRACE,
                                    OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
-    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
+    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_NO_HELP, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
     OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
 static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
+                                    OPT_JSON,      OPT_NO_REWRITES, OPT_NO_HELP, OPT_COUNT, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
-                                      OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
-static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
+                                      OPT_NO_REWRITES, OPT_NO_HELP, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP,
                                       OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
-static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
-static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
+static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP, OPT_THRESHOLD, 0};
+static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
@@ -101,7 +102,9 @@ static const struct {
 } option_help[] = {
     {'x', "  -x, --intra-op N       threads inside operators (default auto); bench: also\n"
           "                         lists in -x, -y, -b, -p: 1,2,4-8 (all combinations)\n"},
-    {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
+    {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\n"
+          "                         threads (default 1), or auto: what the model gains from\n"},
+    {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\n"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension\n"},

@@ -31,6 +31,7 @@ enum {
     OPT_NO_COLOR,
     OPT_NO_PROGRESS,
     OPT_NO_REWRITES,
+    OPT_NO_HELP,
     OPT_FRESH,
     OPT_THRESHOLD,
     OPT_NOISE,

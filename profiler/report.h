@@ -19,6 +19,7 @@ typedef struct prn_report_model {
 
 typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
+    const char *inter_op_reason; /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
     const char *affinity; /* "" : mask left alone */
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
@@ -51,10 +52,17 @@ typedef struct prn_report_phases {
     int64_t load_ns, bind_ns, rewrite_ns, plan_ns, first_run_ns;
 } prn_report_phases;
 
+/* What a worker of several did of a run, on average: the rest is waiting, or helping with the others' operators. */
+typedef struct prn_worker_row {
+    int64_t busy_ns, wait_ns; /* in operators of its own; outside of them */
+} prn_worker_row;
+
 typedef struct prn_report_cpu {
     double utilisation; /* CPU time of the measured runs over their wall time and threads, 0..1 */
     int64_t user_ns, system_ns, voluntary_switches, involuntary_switches;
     uint64_t read_bytes, written_bytes, read_calls, write_calls;
+    const prn_worker_row *workers; /* by number; none of one worker */
+    size_t worker_count;
 } prn_report_cpu;
 
 typedef prony_module_row prn_module_row;
