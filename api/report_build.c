@@ -88,6 +88,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->precision = "fp32";
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
+    config->reuse = !options->no_reuse;
     return config->affinity && config->inter_op_reason ? PRONY_OK : prn_no_memory(error);
 }
 

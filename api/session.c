@@ -362,7 +362,8 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
                                 .no_help = session->options.no_help,
                                 .record_memory = session->options.record_memory,
                                 .memory_limit_bytes = left,
-                                .max_loop_trips = session->options.max_loop_trips};
+                                .max_loop_trips = session->options.max_loop_trips,
+                                .no_reuse = session->options.no_reuse};
     if (workers < 0 || workers > 1) find_rates(&options.rates);
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     PRN_TRY(staff(session, cached->plan, error));

@@ -57,7 +57,7 @@ typedef struct options {
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
-    bool memory, quiet, no_color, no_progress, no_rewrites, no_help, fresh, detailed;
+    bool memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */

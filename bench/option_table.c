@@ -24,6 +24,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"memory", no_argument, NULL, OPT_MEMORY},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
                                       {"no-help", no_argument, NULL, OPT_NO_HELP},
+                                      {"no-reuse", no_argument, NULL, OPT_NO_REUSE},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
                                       {"quiet", no_argument, NULL, 'q'},
                                       {"no-color", no_argument, NULL, OPT_NO_COLOR},
@@ -54,25 +55,38 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
 static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT,
                                     OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
-static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
-                                  OPT_NO_REWRITES, OPT_NO_HELP, OPT_TOPK, OPT_LABELS, 0};
-static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                   OPT_LEVEL,      OPT_TOP,    OPT_SORT,      OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
-                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_NO_HELP, OPT_LATEX, OPT_TRACE,
-                                   OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
-static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
-    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_NO_HELP, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
-    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
-static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_NO_HELP, OPT_COUNT, 0};
-static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
-                                      OPT_NO_REWRITES, OPT_NO_HELP, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
-static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP,
-                                      OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
-static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP, OPT_THRESHOLD, 0};
-static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_HELP, 0};
-static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
+static const int run_options[] = {
+    OPT_AFFINITY, OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_NO_REUSE,
+    OPT_NO_HELP,  OPT_TOPK, OPT_LABELS, 0};
+static const int eval_options[] = {
+    OPT_PREPROCESS, OPT_LABELS,  OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM,    OPT_SHAPE, OPT_LEVEL, OPT_TOP,
+    OPT_SORT,       OPT_FILTER,  OPT_COUNT,     OPT_DEPTH,    OPT_JSON,   OPT_CSV,   OPT_HTML,  OPT_NO_REWRITES,
+    OPT_NO_REUSE,   OPT_NO_HELP, OPT_LATEX,     OPT_TRACE,    OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
+static const int profile_options_list[] = {OPT_THRESHOLD, OPT_AFFINITY,
+                                           OPT_DIM,       OPT_SHAPE,
+                                           OPT_LEVEL,     OPT_TOP,
+                                           OPT_SORT,      OPT_FILTER,
+                                           OPT_JSON,      OPT_OUTPUT_DIR,
+                                           OPT_MEMORY,    OPT_NO_REWRITES,
+                                           OPT_NO_REUSE,  OPT_NO_HELP,
+                                           OPT_COUNT,     OPT_DEPTH,
+                                           OPT_CSV,       OPT_HTML,
+                                           OPT_LATEX,     OPT_TRACE,
+                                           OPT_FOLDED,    OPT_DOT,
+                                           OPT_SVG,       OPT_TOPK,
+                                           OPT_LABELS,    0};
+static const int bench_options[] = {OPT_THRESHOLD,   OPT_AFFINITY, OPT_DIM,     OPT_SHAPE, OPT_JSON,
+                                    OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_COUNT, 0};
+static const int compare_options[] = {OPT_AFFINITY, OPT_DIM,     OPT_SHAPE, OPT_TOP,     OPT_JSON,  OPT_NO_REWRITES,
+                                      OPT_NO_REUSE, OPT_NO_HELP, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+static const int metrics_options[] = {
+    OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP,
+    OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
+static const int check_options[] = {OPT_AFFINITY, OPT_DIM,     OPT_SHAPE,     OPT_JSON, OPT_NO_REWRITES,
+                                    OPT_NO_REUSE, OPT_NO_HELP, OPT_THRESHOLD, 0};
+static const int recommend_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE,   OPT_JSON,
+                                        OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
+static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
@@ -148,6 +162,8 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
+                   "                         in place; for doubts about the memory plan\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"

@@ -32,6 +32,7 @@ enum {
     OPT_NO_PROGRESS,
     OPT_NO_REWRITES,
     OPT_NO_HELP,
+    OPT_NO_REUSE,
     OPT_FRESH,
     OPT_THRESHOLD,
     OPT_NOISE,

@@ -380,6 +380,9 @@ int option_take(options *o, int option, char *argument)
     case OPT_NO_REWRITES:
         o->no_rewrites = true;
         return 0;
+    case OPT_NO_REUSE:
+        o->no_reuse = true;
+        return 0;
     case OPT_FRESH:
         o->fresh = true;
         return 0;

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/shape.h"
+#include "engine/dead_bytes.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -54,7 +55,7 @@ struct prn_arena {
     uint64_t free_bytes;
     size_t live_count;
     prn_arena_figures figures;
-    bool record;
+    bool record, fill_dead;
     prn_arena_event *events;
     size_t event_count, event_capacity;
     bool shared_out; /* among threads, which `turn` keeps apart */
@@ -118,6 +119,11 @@ void prn_arena_lock(prn_arena *arena)
 void prn_arena_unlock(prn_arena *arena)
 {
     if (arena->shared_out) pthread_mutex_unlock(&arena->turn);
+}
+
+void prn_arena_fill_dead(prn_arena *arena)
+{
+    arena->fill_dead = true;
 }
 
 uint8_t *prn_arena_base(prn_arena *arena)
@@ -219,6 +225,7 @@ static void cut(prn_arena *arena, block *b, uint64_t need)
 {
     if (b->bytes - need < sizeof(block) + ALIGNMENT) return;
     block *rest = (block *)((uint8_t *)b + need);
+    if (arena->fill_dead) prn_bytes_wake(rest, sizeof *rest);
     *rest = (block){.bytes = b->bytes - need, .offset = b->offset + need, .before = b, .after = b->after};
     if (b->after) b->after->before = rest;
     b->after = rest;
@@ -267,6 +274,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     f->given_bytes += b->bytes;
     note_fragmentation(arena);
     record_event(arena, b, false, step);
+    if (arena->fill_dead) prn_bytes_wake(b + 1, (size_t)bytes);
     *out = b + 1;
     return PRONY_OK;
 }
@@ -284,6 +292,7 @@ static block *merge(block *left)
 static void give_block(prn_arena *arena, block *b, uint32_t step)
 {
     record_event(arena, b, true, step);
+    if (arena->fill_dead) prn_bytes_bury(b + 1, (size_t)(b->bytes - sizeof *b));
     b->live = 0;
     mark_start(arena, b, false);
     arena->live_count--;

@@ -47,6 +47,8 @@ void prn_arena_release(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
 void prn_arena_lock(prn_arena *arena);
 void prn_arena_unlock(prn_arena *arena);
+/* Tests: dead bytes of the dynamic region hold a pattern, see engine/dead_bytes.h. Before the first prn_arena_take. */
+void prn_arena_fill_dead(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,

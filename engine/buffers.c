@@ -7,7 +7,7 @@
  *   in place  an output takes over the bytes of an input that dies with the step
  *
  * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to the
- * last use of all values in it.
+ * last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all run long.
  */
 #include "engine/buffer_order.h"
 #include "engine/plan.h"
@@ -196,6 +196,34 @@ static prony_status find_lives(prn_plan *plan, root_life *life)
     return PRONY_OK;
 }
 
+/* Bit `input` of the kernel's mask; inputs past its end are never taken over. */
+static bool may_overwrite(const prn_kernel *kernel, size_t input)
+{
+    return input < 32 && (kernel->inplace >> input & 1);
+}
+
+/* Whether the value has as many elements as the output, element for element: a layout that pads channels makes one
+ * channel, broadcast, as large as sixteen. */
+static bool goes_along(const prony_value *value, const prony_value *out)
+{
+    return value->layout == PRN_PLAIN || prn_shape_equal(&value->shape, &out->shape);
+}
+
+/* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be one
+ * that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast) would be
+ * read again after it was overwritten. */
+static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root)
+{
+    for (size_t j = 0; j < step->context.input_count; j++) {
+        if (step->inputs[j] == PRN_NO_VALUE || prn_plan_root(plan, step->inputs[j], NULL) != root) continue;
+        const prn_plan_value *input = plan->values[step->inputs[j]];
+        if (!may_overwrite(step->kernel, j) || input->bytes != plan->values[root]->bytes ||
+            !goes_along(&input->value, step->output_values[0]))
+            return false;
+    }
+    return true;
+}
+
 /* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several workers;
  * NULL: steps run one after another. */
 static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
@@ -205,19 +233,15 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
         if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
         uint32_t out = step->outputs[0];
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
-        for (size_t i = 0; i < step->context.input_count && i < 32; i++) {
-            if (!(step->kernel->inplace >> i & 1) || step->inputs[i] == PRN_NO_VALUE) continue;
+        for (size_t i = 0; i < step->context.input_count; i++) {
+            if (!may_overwrite(step->kernel, i) || step->inputs[i] == PRN_NO_VALUE) continue;
             uint64_t offset;
             uint32_t root = prn_plan_root(plan, step->inputs[i], &offset);
             const prn_plan_value *from = plan->values[root];
             if (!in_arena(from) || root == out || offset != 0 || life[root].last != s ||
-                from->bytes != plan->values[out]->bytes)
+                from->bytes != plan->values[out]->bytes || !may_lie_in(plan, step, root))
                 continue;
-            bool again = false;
-            for (size_t j = 0; j < step->context.input_count; j++)
-                again |= j != i && step->inputs[j] != PRN_NO_VALUE && !(step->kernel->inplace >> j & 1) &&
-                         prn_plan_root(plan, step->inputs[j], NULL) == root;
-            if (again || (uses && !prn_uses_allow(uses, root, out, s))) continue;
+            if (uses && !prn_uses_allow(uses, root, out, s)) continue;
             if (uses) prn_uses_merge(uses, root, out);
             /* `out` is a root itself, perhaps of a join: everything in it moves along. */
             plan->values[out]->alias = root;
@@ -232,6 +256,10 @@ static prony_status add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, u
                                prn_arena_tag tag, uint32_t *out)
 {
     size_t i = plan->buffer_count++;
+    if (plan->options.no_reuse) {
+        first = 0;
+        last = (uint32_t)plan->step_count;
+    }
     plan->buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
     plan->buffer_owner[i] = owner;
     plan->buffer_tag[i] = (uint8_t)tag;
@@ -280,7 +308,7 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
         if (!value->dynamic || value->defined == PRN_NO_STEP) continue;
-        if (value->last_use >= plan->step_count) {
+        if (value->last_use >= plan->step_count || plan->options.no_reuse) {
             plan->kept[plan->kept_count++] = v;
             continue;
         }
@@ -292,7 +320,7 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
 
 static prony_status plan_one_worker(prn_plan *plan, root_life *life, prony_error *error)
 {
-    reuse_in_place(plan, life, NULL);
+    if (!plan->options.no_reuse) reuse_in_place(plan, life, NULL);
     PRN_TRY(make_buffers(plan, life, error));
     return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ALIGNMENT,
                            &plan->figures, error);
@@ -301,6 +329,7 @@ static prony_status plan_one_worker(prn_plan *plan, root_life *life, prony_error
 static prony_status plan_workers(prn_plan *plan, root_life *life, prony_error *error)
 {
     prn_uses uses;
+    if (plan->options.no_reuse) return plan_one_worker(plan, life, error);
     PRN_TRY(prn_uses_find(&uses, plan, error));
     reuse_in_place(plan, life, &uses);
     prony_status status = make_buffers(plan, life, error);
@@ -362,7 +391,7 @@ static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *er
 
 prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 {
-    share_ranges(plan);
+    if (!plan->options.no_reuse) share_ranges(plan);
     PRN_TRY(prn_plan_choose_workers(plan, close_ranks, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);

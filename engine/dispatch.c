@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/team.h"
+#include "engine/dead_bytes.h"
 #include "engine/live_value.h"
 #include "engine/schedule.h"
 
@@ -72,10 +73,11 @@ static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_
     return PRONY_OK;
 }
 
-/* A view of a value in the dynamic region holds the same block. */
+/* A view of a value in the dynamic region holds the same block, which nobody writes to any more. */
 static bool is_view(const prn_plan *plan, const prn_step *step)
 {
-    if (!(step->node->binding.op->flags & PRN_OP_VIEW)) return false;
+    unsigned flags = step->node->binding.op->flags;
+    if (!(flags & PRN_OP_VIEW) || (plan->options.no_reuse && !(flags & PRN_OP_OPEN))) return false;
     for (size_t k = 1; k < step->context.output_count; k++)
         if (step->context.outputs[k]) return false;
     return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;
@@ -214,6 +216,17 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
     return status;
 }
 
+static prony_status run_filled(prn_plan *plan, prony_error *error)
+{
+    prn_dead_begin(plan);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_dead_wake(plan, s);
+        PRN_TRY(run_step(plan, s, error));
+        prn_dead_bury(plan, s);
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     prony_status status = PRONY_OK;
@@ -221,6 +234,8 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
     if (plan->schedule)
         status = prn_schedule_run(plan->schedule, trace, error);
+    else if (plan->options.fill_dead)
+        status = run_filled(plan, error);
     else if (trace)
         status = run_traced(plan, trace, error);
     else

@@ -95,6 +95,12 @@ static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t off
     plan->values[value]->defined = plan->values[of]->defined;
 }
 
+/* Whether another value may be this one's bytes: a constant's always, since they are nobody's buffer. */
+static bool may_share(const prn_plan *plan, uint32_t value)
+{
+    return !plan->options.no_reuse || plan->values[value]->constant;
+}
+
 /* ---- layouts ---- */
 
 static prony_status reorder_node(planner *p, uint32_t source, prn_node_def **out)
@@ -130,7 +136,8 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
     to->variant = plan->values[from->source]->variant;
     plan->values[from->source]->variant = id;
     *out = id;
-    if (prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
+    if (may_share(plan, value) &&
+        prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
         to->value.data = from->value.data;
         to->constant = from->constant;
         make_alias(plan, id, value, 0);
@@ -177,6 +184,39 @@ static prony_status settle_layouts(planner *p, prn_step *step)
 
 /* ---- nodes ---- */
 
+static prony_status step_cost(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    prony_cost *cost = &step->cost;
+    for (uint32_t l = 0; l < step->node->layer_count; l++)
+        if (!prn_cost_add(cost, &plan->program->layers[step->node->layers[l]].cost))
+            return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
+    if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
+    /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
+    prony_cost border;
+    prony_context context = step->context;
+    prn_node_def bare = {.binding = {.cost = prn_cost_none}};
+    context.error = p->error;
+    PRN_TRY(prn_node_cost(&bare, &context, &border));
+    cost->bytes_read = border.bytes_read;
+    cost->bytes_written = border.bytes_written;
+    return PRONY_OK;
+}
+
+/* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
+static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
+{
+    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    if (!step) return prn_no_memory(p->error);
+    step->inputs[0] = from;
+    step->input_values[0] = &p->plan->values[from]->value;
+    step->kernel = prn_node_kernel(node, &step->context, false);
+    if (!step->kernel)
+        return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
+    PRN_TRY(append_step(p, step));
+    return step_cost(p, step);
+}
+
 /* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
  * training mode) stays a step, so that its kernel looks at that input. */
 static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
@@ -194,11 +234,12 @@ static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
         to->value.layout = plan->values[from]->value.layout;
     else
         PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
+    *done = true;
     to->bytes = plan->values[from]->bytes;
+    if (!may_share(plan, from)) return copy_view(p, node, from);
     to->constant = plan->values[from]->constant;
     to->value.data = plan->values[from]->value.data;
     make_alias(plan, node->outputs[0], from, 0);
-    *done = true;
     return PRONY_OK;
 }
 
@@ -222,30 +263,12 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (!step->children) return prn_no_memory(p->error);
     prn_plan_options options = plan->options; /* whatever runs the step runs what is in it, one after another */
     options.workers = 1;
+    options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
         if (child->program)
             PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &options, p->error));
     }
-    return PRONY_OK;
-}
-
-static prony_status step_cost(planner *p, prn_step *step)
-{
-    prn_plan *plan = p->plan;
-    prony_cost *cost = &step->cost;
-    for (uint32_t l = 0; l < step->node->layer_count; l++)
-        if (!prn_cost_add(cost, &plan->program->layers[step->node->layers[l]].cost))
-            return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
-    if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
-    /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
-    prony_cost border;
-    prony_context context = step->context;
-    prn_node_def bare = {.binding = {.cost = prn_cost_none}};
-    context.error = p->error;
-    PRN_TRY(prn_node_cost(&bare, &context, &border));
-    cost->bytes_read = border.bytes_read;
-    cost->bytes_written = border.bytes_written;
     return PRONY_OK;
 }
 
@@ -356,6 +379,7 @@ static prony_status allot(planner *p)
     if (status == PRONY_OK && !plan->outer)
         status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
                                   plan->options.record_memory, p->error);
+    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
     if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
     if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;

@@ -206,6 +206,7 @@ prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *er
     const prn_crew_work work = {take, over, s};
     s->trace = trace;
     prn_schedule_begin(s);
+    s->held[0] = ready_take(s, NONE); /* nobody else can begin a chain */
     if (s->crew)
         prn_crew_run(s->crew, &work);
     else

@@ -417,6 +417,7 @@ typedef struct prony_session_options {
     size_t shape_count;
     int64_t batch;            /* > 0: first dimension of every input; refused where the model fixes it to another value */
     bool no_rewrites;         /* run the model's own nodes unfused */
+    bool no_reuse;            /* every value in memory of its own for the whole run: no views, nothing in place */
     bool no_profile;          /* leave the dispatcher's stamps out */
     bool record_memory;       /* keep the arena's event list and timeline for the report */
     int64_t max_loop_trips;   /* bound on Loop iterations; 0: 2^31 */
@@ -426,7 +427,7 @@ typedef struct prony_session_options {
                                  and free; the session keeps them, the pool may be released before */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0, 0, false, 0}
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0}
 
 /* Checks that every operator can run (all that cannot are listed in one message) and the options; plans nothing yet. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,

@@ -449,12 +449,13 @@ typedef struct job {
     const float *thick; /* the input before thinning */
 } job;
 
-/* Where the residuals are: one that lies in the output is moved to scratch before the output is written. */
+/* Where the residuals are: one that lies in the output is moved to scratch before anything is written there, which the
+ * first residual may be: so that comes last. */
 static void place_residuals(const prony_context *context, job *job)
 {
     const conv_state *state = job->state;
     const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+    for (size_t i = post_ops ? post_ops->count : 0; i-- > 0;) {
         if (post_ops->op[i].kind != PRN_POST_ADD) continue;
         const char *data = context->inputs[post_ops->op[i].input]->data;
         if (prn_dnnl_summed_in_place(post_ops, i)) {

@@ -32,7 +32,7 @@ static prn_changed what_changed(const prony_report *r, const prony_report *v)
 {
     bool batch = r->config.batch != v->config.batch, threads = r->config.intra_op_threads != v->config.intra_op_threads;
     bool rewrites = r->config.rewrites != v->config.rewrites;
-    if (batch + threads + rewrites != 1) return PRN_CHANGED_OTHER;
+    if (batch + threads + rewrites != 1 || r->config.reuse != v->config.reuse) return PRN_CHANGED_OTHER;
     return batch ? PRN_CHANGED_BATCH : threads ? PRN_CHANGED_THREADS : PRN_CHANGED_REWRITES;
 }
 

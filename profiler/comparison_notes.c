@@ -82,6 +82,7 @@ static void note_configs(note_list *list, const prn_report_config *a, const prn_
               b->affinity && *b->affinity ? b->affinity : "none");
     note_text(list, "precision", a->precision, b->precision);
     note_text(list, "rewriting", a->rewrites ? "on" : "off", b->rewrites ? "on" : "off");
+    note_text(list, "reuse of memory", a->reuse ? "on" : "off", b->reuse ? "on" : "off");
     if (a->count_preset && b->count_preset) note_text(list, "counting preset", a->count_preset, b->count_preset);
 }
 

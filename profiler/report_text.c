@@ -142,6 +142,7 @@ static void describe_run(phrase *p, const prony_report *r)
     if (c->inter_op_reason && *c->inter_op_reason) phrase_add(p, "%.160s", c->inter_op_reason);
     if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
     if (!c->rewrites) phrase_add(p, "no rewrites");
+    if (!c->reuse) phrase_add(p, "no reuse of memory");
     if (c->seed_known) phrase_add(p, "inputs from seed %" PRIu64, c->seed);
 }
 

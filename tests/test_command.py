@@ -257,11 +257,12 @@ class Models(CommandTest):
                                                [ob.value(o, ob.FLOAT, None) for o in outputs], initializers))
         data = self.write("x.npy", ob.npy("<f4", shape, struct.pack("<%df" % len(values), *values)))
         results = []
-        for more in ([], ["--no-rewrites"]):
+        for more in ([], ["--no-rewrites"], ["--no-reuse"]):
             self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--output-dir", self.path("out"), *more)
             files = [ob.read_npy(self.path("out/output_%d.npy" % k)) for k in range(len(outputs))]
             results.append([list(struct.unpack("<%df" % (len(d) // 4), d)) for _, _, d in files])
         self.assertEqual(results[0], results[1])
+        self.assertEqual(results[0], results[2])
         self.succeed("profile", model, "-x", "1", "-q", "-r", "2", "-i", "x=" + data)
         self.succeed("inspect", model, "-q")
         return results[0]
