@@ -1,7 +1,7 @@
 /* prony_session_*: options, inputs, plans, runs. */
 #include "api/machine_peaks.h"
 #include "api/monitor.h"
-#include "api/pool.h"
+#include "api/thread_pool.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"

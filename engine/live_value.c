@@ -100,7 +100,8 @@ static void drop(prn_arena *arena, prony_value *value, uint32_t step)
 
 void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
 {
-    prn_arena_lock(arena);
+    bool holds = value->data || value->items; /* a subgraph that never ran knows no arena */
+    if (holds) prn_arena_lock(arena);
     drop(arena, value, step);
-    prn_arena_unlock(arena);
+    if (holds) prn_arena_unlock(arena);
 }

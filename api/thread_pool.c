@@ -1,5 +1,5 @@
 /* prony_pool_*: threads that several sessions share. */
-#include "api/pool.h"
+#include "api/thread_pool.h"
 #include "base/alloc.h"
 #include "base/machine.h"
 

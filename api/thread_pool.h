@@ -1,6 +1,6 @@
 /* A pool in memory: its threads. Sessions keep those, not the pool. */
-#ifndef PRN_API_POOL_H
-#define PRN_API_POOL_H
+#ifndef PRN_API_THREAD_POOL_H
+#define PRN_API_THREAD_POOL_H
 
 #include "base/team.h"
 
