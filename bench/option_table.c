@@ -53,26 +53,28 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
                                       {NULL, 0, NULL, 0}};
 
-static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT, OPT_ALL,
-                                    OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
-                                    OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
-static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
-                                  OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_TOPK, OPT_LABELS, 0};
-static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                   OPT_LEVEL,      OPT_TOP,    OPT_ALL,       OPT_SORT,        OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
-                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_LATEX, OPT_TRACE,
-                                   OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
+static const int shape_options[] = {OPT_DIM,   OPT_SHAPE,  OPT_LEVEL,  OPT_DEPTH, OPT_TOP, OPT_SORT,
+                                    OPT_ALL,   OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV, OPT_HTML,
+                                    OPT_LATEX, OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG, 0};
+static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE, OPT_JSON,   OPT_OUTPUT_DIR,
+                                  OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_TOPK,  OPT_LABELS, 0};
+static const int eval_options[] = {
+    OPT_PREPROCESS,  OPT_LABELS,   OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM,    OPT_SHAPE, OPT_LEVEL, OPT_TOP,
+    OPT_ALL,         OPT_SORT,     OPT_FILTER,    OPT_COUNT,    OPT_DEPTH,  OPT_JSON,  OPT_CSV,   OPT_HTML,
+    OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_LATEX,     OPT_TRACE,    OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_ALL, OPT_SORT, OPT_FILTER,
-    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
-    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
-static const int bench_options[] = {OPT_ALL, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_COUNT, 0};
-static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
-                                      OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
-static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP,
-                                      OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
-static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_THRESHOLD, 0};
+    OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM,  OPT_SHAPE,      OPT_LEVEL,  OPT_TOP,         OPT_ALL,
+    OPT_SORT,      OPT_FILTER,   OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP,
+    OPT_COUNT,     OPT_DEPTH,    OPT_CSV,  OPT_HTML,       OPT_LATEX,  OPT_TRACE,       OPT_FOLDED,
+    OPT_DOT,       OPT_SVG,      OPT_TOPK, OPT_LABELS,     0};
+static const int bench_options[] = {OPT_ALL,  OPT_THRESHOLD,   OPT_AFFINITY, OPT_DIM,   OPT_SHAPE,
+                                    OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_COUNT, 0};
+static const int compare_options[] = {OPT_AFFINITY, OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON, OPT_NO_REWRITES,
+                                      OPT_NO_REUSE, OPT_NO_HELP, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
+static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,     OPT_SHAPE,    OPT_JSON,  OPT_NO_REWRITES,
+                                      OPT_NO_REUSE, OPT_NO_HELP, OPT_METRICS, OPT_DETAILED, OPT_COUNT, 0};
+static const int check_options[] = {OPT_AFFINITY,    OPT_DIM,      OPT_SHAPE,     OPT_JSON,
+                                    OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, OPT_THRESHOLD, 0};
 static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};

@@ -103,7 +103,8 @@ static prony_status staff(prn_plan *plan, const graph_way *way, prony_error *err
     return status;
 }
 
-static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_program **program, prn_plan **plan, graph_outputs *out)
+static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_program **program, prn_plan **plan,
+                                 graph_outputs *out)
 {
     prony_value *types = must(calloc(m->input_count + 1, sizeof *types));
     for (size_t i = 0; i < m->input_count; i++) {
@@ -162,12 +163,18 @@ static bool same_types(const graph_outputs *a, const graph_outputs *b, char *tex
 static double element(const prony_value *value, size_t i)
 {
     switch (value->dtype) {
-    case PRONY_FLOAT32: return (double)((const float *)value->data)[i];
-    case PRONY_FLOAT64: return ((const double *)value->data)[i];
-    case PRONY_INT64: return (double)((const int64_t *)value->data)[i];
-    case PRONY_INT32: return ((const int32_t *)value->data)[i];
-    case PRONY_INT8: return ((const int8_t *)value->data)[i];
-    default: return ((const uint8_t *)value->data)[i];
+    case PRONY_FLOAT32:
+        return (double)((const float *)value->data)[i];
+    case PRONY_FLOAT64:
+        return ((const double *)value->data)[i];
+    case PRONY_INT64:
+        return (double)((const int64_t *)value->data)[i];
+    case PRONY_INT32:
+        return ((const int32_t *)value->data)[i];
+    case PRONY_INT8:
+        return ((const int8_t *)value->data)[i];
+    default:
+        return ((const uint8_t *)value->data)[i];
     }
 }
 
@@ -178,7 +185,8 @@ bool graph_same(const graph_outputs *a, const graph_outputs *b, char *text, size
         size_t bytes = prn_value_bytes(&a->values[k]), width = prony_dtype_bytes(a->values[k].dtype, 1), at = 0;
         if (!bytes || memcmp(a->values[k].data, b->values[k].data, bytes) == 0) continue;
         while (memcmp((char *)a->values[k].data + at * width, (char *)b->values[k].data + at * width, width) == 0) at++;
-        snprintf(text, size, "output %zu element %zu is %.9g and %.9g", k, at, element(&a->values[k], at), element(&b->values[k], at));
+        snprintf(text, size, "output %zu element %zu is %.9g and %.9g", k, at, element(&a->values[k], at),
+                 element(&b->values[k], at));
         return false;
     }
     return true;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_BLOCKS 256
+#define MOST_TERMS 1024
 #define MOST_ELEMENTS (1 << 18) /* of what a doubtful row makes */
 
 /* One row under test. `in` and `out` are what context points to; their data comes and goes with each kernel run. */
@@ -27,6 +28,7 @@ typedef struct bench {
     prn_post_ops post_ops;
     bool exact;
     bool doubtful, refused; /* a row that nobody vouches for; it was refused */
+    bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than allowed */
     prony_value expected[OP_CASE_MAX_VALUES]; /* the reference's outputs, plain */
     void *packed[MAX_BLOCKS];
     size_t packed_count;
@@ -327,7 +329,7 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
         memcpy(b->out, shapes, sizeof shapes);
         prony_status status = run_once(b, kernel, threads, inplace);
         if (status != PRONY_OK) {
-            b->refused = !b->expected[0].data;
+            b->refused = !b->expected[0].data && status != PRONY_INTERNAL;
             ok = complain(b, "%s", b->error.message);
         } else if (!have_first) {
             ok = check_outputs(b) && check_places(b, kernel, b->out);
@@ -351,7 +353,9 @@ static bool run_in_layouts(bench *b, const prn_kernel *kernel, const prn_layout 
     for (size_t k = 0; k < b->context.output_count; k++) b->out[k].layout = (uint8_t)out[k];
     prn_prepared prepared = {0};
     snprintf(b->at, sizeof b->at, "kernel %s, %s, prepare", kernel->name, layouts);
-    bool ok = prepare(b, kernel, &prepared) == PRONY_OK || complain(b, "%s", b->error.message);
+    prony_status status = prepare(b, kernel, &prepared);
+    bool ok = status == PRONY_OK || complain(b, "%s", b->error.message);
+    if (!ok) b->refused = !b->expected[0].data && status != PRONY_INTERNAL;
     if (ok) {
         b->context.state = prepared.state;
         b->context.scratch_bytes = prepared.scratch_bytes;
@@ -442,6 +446,7 @@ static bool check_cost(bench *b)
     snprintf(b->at, sizeof b->at, "cost");
     if (b->op->cost(&b->context, &cost) != PRONY_OK) return complain(b, "%s", b->error.message);
     b->exact = cost.flops == 0;
+    b->deep = cost.macs > MOST_TERMS * (uint64_t)(prony_shape_numel(&b->out[0].shape) > 0 ? prony_shape_numel(&b->out[0].shape) : 1);
     if (cost.madds < cost.macs)
         return complain(b, "%llu madds but %llu macs", (unsigned long long)cost.madds, (unsigned long long)cost.macs);
     if (cost.special > cost.flops) return complain(b, "more special operations than flops");
@@ -517,7 +522,7 @@ static bool run_row(bench *b)
         return complain(b, "too large");
     }
     if (!check_cost(b) || !run_kernels(b)) return false;
-    bool chains = (b->op->flags & PRN_OP_POST_OPS) && b->out[0].dtype == PRONY_FLOAT32 && b->out[0].shape.rank >= 0;
+    bool chains = (b->op->flags & PRN_OP_POST_OPS) && !(b->doubtful && b->deep) && b->out[0].dtype == PRONY_FLOAT32 && b->out[0].shape.rank >= 0;
     b->exact = false;
     for (size_t chain = 0; chains && attach_post_ops(b, chain); chain++) {
         if (!run_kernels(b)) return false;

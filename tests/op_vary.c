@@ -13,7 +13,8 @@ typedef struct varier {
     uint64_t state;
     int64_t from[MOST_EXTENTS], to[MOST_EXTENTS];
     size_t extents;
-    int rank; /* of the first input */
+    int rank;  /* of the first input */
+    bool loop; /* what goes round and round makes more of every rounding */
     char *out;
     size_t used;
     bool fits;
@@ -51,9 +52,12 @@ static int64_t other_extent(varier *v, int64_t from)
 {
     static const int64_t usual[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64};
     int64_t to = from;
-    if (chance(v, 20)) to = from + below(v, 5) - 2;
-    else if (chance(v, 40)) to = usual[below(v, 17)];
-    else if (chance(v, 3)) to = 0;
+    if (chance(v, 20))
+        to = from + below(v, 5) - 2;
+    else if (chance(v, 40))
+        to = usual[below(v, v->loop ? 8 : 17)];
+    else if (chance(v, 3))
+        to = 0;
     return to < 0 ? from : to;
 }
 
@@ -95,8 +99,10 @@ static void vary_inputs(varier *v, const char *text)
         while (data && *end && strchr(text, '}') && end < strchr(text, '}')) end += 1 + strcspn(end + 1, " ");
         if (*text == '!' && !data && chance(v, 15)) text++;
         while (text < end) {
-            if (*text == '[') vary_dims(v, &text, !data);
-            else put(v, text++, 1);
+            if (*text == '[')
+                vary_dims(v, &text, !data);
+            else
+                put(v, text++, 1);
         }
         if (*text == ' ') put(v, text++, 1);
     }
@@ -106,9 +112,25 @@ static int64_t vary_number(varier *v, const char *name, size_t length, int64_t n
 {
     static const char *const small[] = {"strides", "dilations", "pads", "output_padding"};
     static const char *const extents[] = {"kernel_shape", "group", "hidden_size"};
-    static const char *const flags[] = {"keepdims", "ceil_mode",   "count_include_pad", "transA",  "transB",     "exclusive", "reverse", "largest",
-                                        "sorted",   "align_corners", "antialias",       "upper",   "noop_with_empty_axes",  "select_last_index",
-                                        "is_causal", "interleaved", "center_point_box",  "across_channels", "fmod"};
+    static const char *const flags[] = {"keepdims",
+                                        "ceil_mode",
+                                        "count_include_pad",
+                                        "transA",
+                                        "transB",
+                                        "exclusive",
+                                        "reverse",
+                                        "largest",
+                                        "sorted",
+                                        "align_corners",
+                                        "antialias",
+                                        "upper",
+                                        "noop_with_empty_axes",
+                                        "select_last_index",
+                                        "is_causal",
+                                        "interleaved",
+                                        "center_point_box",
+                                        "across_channels",
+                                        "fmod"};
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         if (strlen(extents[i]) == length && strncmp(name, extents[i], length) == 0) return extent(v, number);
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
@@ -150,6 +172,7 @@ bool op_vary(op_varied *out, const op_case_list *list, size_t row, uint64_t seed
 {
     const op_case *from = &list->items[row];
     varier v = {.state = seed * UINT64_C(0x9e3779b97f4a7c15) + row, .rank = -1, .fits = true};
+    v.loop = strstr(from->file, "recurrent") != NULL;
     if (from->refused) return false;
     below(&v, 2);
     const char *attributes = from->attributes;

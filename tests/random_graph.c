@@ -28,7 +28,8 @@ int *rg_copy_ids(random_graph *g, const int *ids, size_t count)
     return copy;
 }
 
-rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *in, size_t in_count, const char *attributes)
+rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *in, size_t in_count,
+                     const char *attributes)
 {
     if (to->node_count == to->node_capacity) {
         size_t capacity = 2 * to->node_capacity + 8;
@@ -80,14 +81,29 @@ static uint64_t mix(uint64_t x)
 static void put(void *data, prony_dtype dtype, int64_t i, double x)
 {
     switch (dtype) {
-    case PRONY_FLOAT32: ((float *)data)[i] = (float)x; break;
-    case PRONY_FLOAT64: ((double *)data)[i] = x; break;
-    case PRONY_INT64: ((int64_t *)data)[i] = (int64_t)x; break;
-    case PRONY_INT32: ((int32_t *)data)[i] = (int32_t)x; break;
-    case PRONY_INT8: ((int8_t *)data)[i] = (int8_t)x; break;
-    case PRONY_UINT8: ((uint8_t *)data)[i] = (uint8_t)x; break;
-    case PRONY_BOOL: ((uint8_t *)data)[i] = x >= 1; break;
-    default: abort();
+    case PRONY_FLOAT32:
+        ((float *)data)[i] = (float)x;
+        break;
+    case PRONY_FLOAT64:
+        ((double *)data)[i] = x;
+        break;
+    case PRONY_INT64:
+        ((int64_t *)data)[i] = (int64_t)x;
+        break;
+    case PRONY_INT32:
+        ((int32_t *)data)[i] = (int32_t)x;
+        break;
+    case PRONY_INT8:
+        ((int8_t *)data)[i] = (int8_t)x;
+        break;
+    case PRONY_UINT8:
+        ((uint8_t *)data)[i] = (uint8_t)x;
+        break;
+    case PRONY_BOOL:
+        ((uint8_t *)data)[i] = x >= 1;
+        break;
+    default:
+        abort();
     }
 }
 
@@ -101,7 +117,10 @@ static void fill(const random_graph *g, int id, int64_t batch, void *data)
     for (int64_t i = 0; i < count; i++) {
         double part = (double)(mix(g->seed * 1000003 + (uint64_t)id * 7919 + (uint64_t)i) >> 11) / 9007199254740992.0;
         double width = value->high - value->low + (whole ? 1 : 0), x = value->low + part * width;
-        put(data, value->dtype, i, value->ints ? (double)value->ints[i] : whole ? (double)(int64_t)(x + 1000) - 1000 : x);
+        put(data, value->dtype, i,
+            value->ints ? (double)value->ints[i]
+            : whole     ? (double)(int64_t)(x + 1000) - 1000
+                        : x);
     }
 }
 
@@ -220,8 +239,7 @@ static void print_graph(const random_graph *g, const rg_graph *graph, int indent
             print_graph(g, node->body[b], indent + 4, to);
         }
     }
-    for (size_t k = 0; k < graph->output_count; k++)
-        fprintf(to, "%*soutput v%d\n", indent, "", graph->outputs[k]);
+    for (size_t k = 0; k < graph->output_count; k++) fprintf(to, "%*soutput v%d\n", indent, "", graph->outputs[k]);
 }
 
 static bool mentions(const rg_graph *graph, int id)

@@ -1,5 +1,6 @@
-/* Models made from a number: model N of random_graph_make is the same everywhere, for ever more or less (until the maker
- * changes). They are there for tests that run one model in two ways and compare: with and without reuse of memory, say.
+/* Models made from a number: model N of random_graph_make is the same everywhere, for ever more or less (until the
+ * maker changes). They are there for tests that run one model in two ways and compare: with and without reuse of
+ * memory, say.
  *
  *     random_graph *g = random_graph_make(seed, 0);
  *     model_builder *m = random_graph_build(g);     // mb_finish(m, &size), mb_free(m)
@@ -7,8 +8,8 @@
  *     random_graph_print(g, stdout);
  *     random_graph_free(g);
  *
- * A graph is kept as plain lists, so that a failing one can be made smaller: random_graph_reduce drops outputs, nodes and
- * operands for as long as the caller's predicate still finds the failure.
+ * A graph is kept as plain lists, so that a failing one can be made smaller: random_graph_reduce drops outputs, nodes
+ * and operands for as long as the caller's predicate still finds the failure.
  */
 #ifndef PRN_TESTS_RANDOM_GRAPH_H
 #define PRN_TESTS_RANDOM_GRAPH_H
@@ -22,7 +23,8 @@ enum { RG_MOST_RESULTS = 4, RG_MOST_BODIES = 2 };
 
 typedef struct rg_graph rg_graph;
 
-/* Dims that only a run knows are -1. Contents of inputs and constants are `ints` where given, else random in low..high. */
+/* Dims that only a run knows are -1. Contents of inputs and constants are `ints` where given, else random in low..high.
+ */
 typedef struct rg_value {
     prony_dtype dtype;
     prony_shape shape;
@@ -82,7 +84,8 @@ void random_graph_reduce(random_graph *g, bool (*fails)(const random_graph *g, v
 
 int rg_add_value(random_graph *g, rg_value value);
 /* Operands are copied; results are those of `node`. */
-rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *in, size_t in_count, const char *attributes);
+rg_node *rg_add_node(random_graph *g, rg_graph *to, const char *op, const int *in, size_t in_count,
+                     const char *attributes);
 int *rg_copy_ids(random_graph *g, const int *ids, size_t count);
 bool rg_known(const rg_value *value);
 

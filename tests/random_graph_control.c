@@ -68,7 +68,8 @@ static int condition(rg_maker *k)
     if (x < 0) return -1;
     x = rg_tame(k, x);
     x = rg_node1(k, "ReduceMax", &x, 1, PRONY_FLOAT32, &scalar, 16, "keepdims=0");
-    return rg_node1(k, "Less", (int[]){x, rg_constant(k, PRONY_FLOAT32, &scalar, -1, 1)}, 2, PRONY_BOOL, &scalar, 1, "%s", "");
+    return rg_node1(k, "Less", (int[]){x, rg_constant(k, PRONY_FLOAT32, &scalar, -1, 1)}, 2, PRONY_BOOL, &scalar, 1,
+                    "%s", "");
 }
 
 static int pick_carried(rg_maker *k)
@@ -108,7 +109,8 @@ static void make_loop(rg_maker *k)
     const rg_value value = *rg_of(k, x);
     int trips = rg_int_scalar(k, rg_below(k, 4));
     rg_graph *body = enter(k, &outer);
-    int in[3] = {body_input(k, PRONY_INT64, &scalar), body_input(k, PRONY_BOOL, &scalar), body_input(k, value.dtype, &value.shape)};
+    int in[3] = {body_input(k, PRONY_INT64, &scalar), body_input(k, PRONY_BOOL, &scalar),
+                 body_input(k, value.dtype, &value.shape)};
     body->inputs = rg_copy_ids(k->g, in, 3);
     body->input_count = 3;
     int out[3] = {rg_same(k, "Identity", &in[1], 1, in[1], "%s", ""), work(k, in[2])};
@@ -167,13 +169,15 @@ static int open_one(rg_maker *k)
         row.dim[0] = -1;
         int axis[1] = {rg_constant(k, PRONY_FLOAT32, &scalar, 0, 0.2)};
         b = rg_node1(k, "Greater", (int[]){x, axis[0]}, 2, PRONY_BOOL, &whole, 1, "%s", "");
-        if (value.shape.rank == 1) return rg_node1(k, "Compress", (int[]){x, b}, 2, PRONY_FLOAT32, &row, value.most, "axis=0");
+        if (value.shape.rank == 1)
+            return rg_node1(k, "Compress", (int[]){x, b}, 2, PRONY_FLOAT32, &row, value.most, "axis=0");
         prony_shape flat = {1, {prony_shape_numel(&whole)}};
         int64_t all = -1;
         b = rg_node1(k, "Reshape", (int[]){b, rg_ints(k, &all, 1)}, 2, PRONY_BOOL, &flat, 1, "%s", "");
         return rg_node1(k, "Compress", (int[]){x, b}, 2, PRONY_FLOAT32, &list, value.most, "%s", "");
     }
-    default: return rg_node1(k, "Unique", &x, 1, PRONY_FLOAT32, &list, value.most, "sorted=%d", rg_chance(k, 50));
+    default:
+        return rg_node1(k, "Unique", &x, 1, PRONY_FLOAT32, &list, value.most, "sorted=%d", rg_chance(k, 50));
     }
 }
 
@@ -188,9 +192,15 @@ static void make_open(rg_maker *k)
         int64_t axis = shape.rank - 1, all = -1, one = 1, none = 0, many = INT64_C(1) << 40;
         shape.dim[axis] = -1;
         switch (rg_below(k, 7)) {
-        case 0: x = rg_same(k, "Neg", &x, 1, x, "%s", ""); break;
-        case 1: x = rg_same(k, "Add", (int[]){x, x}, 2, x, "%s", ""); break;
-        case 2: x = rg_node1(k, "Concat", (int[]){x, x, x}, 3, value.dtype, &shape, value.most, "axis=%d", (int)axis); break;
+        case 0:
+            x = rg_same(k, "Neg", &x, 1, x, "%s", "");
+            break;
+        case 1:
+            x = rg_same(k, "Add", (int[]){x, x}, 2, x, "%s", "");
+            break;
+        case 2:
+            x = rg_node1(k, "Concat", (int[]){x, x, x}, 3, value.dtype, &shape, value.most, "axis=%d", (int)axis);
+            break;
         case 3:
             shape = (prony_shape){1, {-1}};
             x = rg_node1(k, "Reshape", (int[]){x, rg_ints(k, &all, 1)}, 2, value.dtype, &shape, value.most, "%s", "");
@@ -200,8 +210,12 @@ static void make_open(rg_maker *k)
             x = rg_node1(k, "Slice", in, 4, value.dtype, &shape, value.most, "%s", "");
             break;
         }
-        case 5: x = rg_same(k, "Identity", &x, 1, x, "%s", ""); break;
-        default: x = rg_node1(k, "Cast", &x, 1, PRONY_FLOAT32, &shape, value.most, "to=1"); break;
+        case 5:
+            x = rg_same(k, "Identity", &x, 1, x, "%s", "");
+            break;
+        default:
+            x = rg_node1(k, "Cast", &x, 1, PRONY_FLOAT32, &shape, value.most, "to=1");
+            break;
         }
         k->g->values[x].most = 2 * value.most;
     }

@@ -1,4 +1,5 @@
-/* Recipes of what has layouts of its own (convolutions, pools) and of products, and the patterns that rewrites look for. */
+/* Recipes of what has layouts of its own (convolutions, pools) and of products, and the patterns that rewrites look
+ * for. */
 #include "tests/random_graph_maker.h"
 
 #include "base/shape.h"
@@ -41,8 +42,10 @@ static int conv(rg_maker *k, int x, int64_t to, bool same)
     prony_shape shape = value.shape, w = {value.shape.rank, {0}};
     int spatial = shape.rank - 2;
     if (to < 0) to = channels[rg_below(k, 10)];
-    if (rg_chance(k, 20) && to == from) group = from;
-    else if (rg_chance(k, 15) && from % 2 == 0 && to % 2 == 0) group = 2;
+    if (rg_chance(k, 20) && to == from)
+        group = from;
+    else if (rg_chance(k, 15) && from % 2 == 0 && to % 2 == 0)
+        group = 2;
     bool point = rg_chance(k, 35);
     double terms = (double)(from / group);
     for (int d = 0; d < spatial; d++) {
@@ -61,8 +64,8 @@ static int conv(rg_maker *k, int x, int64_t to, bool same)
     list(padding, sizeof padding, pads, 2 * spatial);
     prony_shape bias = {1, {to}};
     int in[3] = {x, weights(k, &w, terms), rg_constant(k, PRONY_FLOAT32, &bias, -0.5, 0.5)};
-    return rg_node1(k, "Conv", in, rg_chance(k, 70) ? 3 : 2, PRONY_FLOAT32, &shape, 16, "group=%lld strides=[%s] pads=[%s]",
-                    (long long)group, strides, padding);
+    return rg_node1(k, "Conv", in, rg_chance(k, 70) ? 3 : 2, PRONY_FLOAT32, &shape, 16,
+                    "group=%lld strides=[%s] pads=[%s]", (long long)group, strides, padding);
 }
 
 static int activation(rg_maker *k, int x)
@@ -85,7 +88,8 @@ static int batch_norm(rg_maker *k, int x)
 {
     prony_shape c = {1, {rg_of(k, x)->shape.dim[1]}};
     int in[5] = {x};
-    for (int i = 1; i < 5; i++) in[i] = rg_constant(k, PRONY_FLOAT32, &c, i == 1 || i == 4 ? 0.5 : -0.5, i == 1 || i == 4 ? 1.5 : 0.5);
+    for (int i = 1; i < 5; i++)
+        in[i] = rg_constant(k, PRONY_FLOAT32, &c, i == 1 || i == 4 ? 0.5 : -0.5, i == 1 || i == 4 ? 1.5 : 0.5);
     return rg_same(k, "BatchNormalization", in, 5, x, "%s", "epsilon=0.001");
 }
 
@@ -130,6 +134,30 @@ static void make_excite(rg_maker *k)
     s = conv(k, s, value.shape.dim[1], true);
     s = rg_same(k, "Sigmoid", &s, 1, s, "%s", "");
     rg_same(k, "Mul", (int[]){x, s}, 2, x, "%s", "");
+}
+
+/* A map of one channel that is broadcast over others of the same image. */
+static void make_map(rg_maker *k)
+{
+    static const int64_t channels[] = {8, 16, 16, 17, 32};
+    int x = pick_image(k);
+    if (x < 0) return;
+    int map = conv(k, x, 1, true);
+    if (rg_chance(k, 40)) map = activation(k, map);
+    k->visible_count--; /* dies with the sum, mostly */
+    int wide = conv(k, rg_chance(k, 50) ? map : x, channels[rg_below(k, 5)], true), in[3] = {map, wide, -1};
+    size_t count = 2;
+    if (rg_chance(k, 50)) {
+        prony_shape row = {1, {rg_of(k, x)->shape.dim[rg_rank(k, x) - 1]}};
+        in[2] = in[1];
+        in[1] = rg_constant(k, PRONY_FLOAT32, &row, -1, 1);
+        count = 3;
+    } else if (rg_chance(k, 40)) {
+        in[0] = wide, in[1] = map;
+    }
+    int y = rg_same(k, count == 3 ? "Sum" : rg_chance(k, 50) ? "Mul" : "Add", in, count, wide, "%s", "");
+    k->g->values[y].most = 64;
+    if (rg_chance(k, 70)) conv(k, rg_tame(k, y), -1, true);
 }
 
 /* Branches of one value, joined over channels; some branches are joined again. */
@@ -182,7 +210,8 @@ static void make_resize(rg_maker *k)
         return;
     } else {
         int in[4] = {x, -1, -1, rg_ints(k, shape.dim, 4)};
-        rg_node1(k, "Resize", in, 4, PRONY_FLOAT32, &shape, value.most, "mode='%s'%s", rg_chance(k, 50) ? "nearest" : "linear",
+        rg_node1(k, "Resize", in, 4, PRONY_FLOAT32, &shape, value.most, "mode='%s'%s",
+                 rg_chance(k, 50) ? "nearest" : "linear",
                  rg_chance(k, 50) ? "" : " coordinate_transformation_mode='asymmetric'");
     }
 }
@@ -205,7 +234,8 @@ static void make_depth(rg_maker *k)
     prony_shape shape = value.shape;
     if (shape.dim[1] % 4 == 0) {
         shape.dim[1] /= 4, shape.dim[2] *= 2, shape.dim[3] *= 2;
-        rg_node1(k, "DepthToSpace", &x, 1, PRONY_FLOAT32, &shape, value.most, "blocksize=2 mode='%s'", rg_chance(k, 50) ? "CRD" : "DCR");
+        rg_node1(k, "DepthToSpace", &x, 1, PRONY_FLOAT32, &shape, value.most, "blocksize=2 mode='%s'",
+                 rg_chance(k, 50) ? "CRD" : "DCR");
     } else if (shape.dim[2] % 2 == 0 && shape.dim[3] % 2 == 0) {
         shape.dim[1] *= 4, shape.dim[2] /= 2, shape.dim[3] /= 2;
         rg_node1(k, "SpaceToDepth", &x, 1, PRONY_FLOAT32, &shape, value.most, "blocksize=2");
@@ -239,14 +269,16 @@ static void make_gemm(rg_maker *k)
     const rg_value value = *rg_of(k, x);
     int64_t columns = 1 + rg_below(k, 20);
     bool turned = rg_chance(k, 50);
-    prony_shape w = {2, {value.shape.dim[1], columns}}, shape = {2, {value.shape.dim[0], columns}}, bias = {1, {columns}};
+    prony_shape w = {2, {value.shape.dim[1], columns}}, shape = {2, {value.shape.dim[0], columns}},
+                bias = {1, {columns}};
     if (turned) w = (prony_shape){2, {columns, value.shape.dim[1]}};
     int in[3] = {x, weights(k, &w, (double)value.shape.dim[1]), rg_constant(k, PRONY_FLOAT32, &bias, -1, 1)};
     int y = rg_node1(k, "Gemm", in, rg_chance(k, 70) ? 3 : 2, PRONY_FLOAT32, &shape, 16, "transB=%d", turned);
     if (rg_chance(k, 50)) activation(k, y);
 }
 
-/* Both operands computed: x times its own transpose, as attention has it, perhaps with softmax and the values after it. */
+/* Both operands computed: x times its own transpose, as attention has it, perhaps with softmax and the values after it.
+ */
 static void make_attention(rg_maker *k)
 {
     int x = rg_pick(k, RG_F32, 2, 4);
@@ -262,7 +294,8 @@ static void make_attention(rg_maker *k)
     turned.dim[rank - 1] = rows;
     scores.dim[rank - 1] = rows;
     static const char *const perms[] = {"1,0", "0,2,1", "0,1,3,2"};
-    int q = rg_chance(k, 40) ? rg_tame(k, rg_pick_like(k, x)) : x, v = rg_chance(k, 40) ? rg_tame(k, rg_pick_like(k, x)) : x;
+    int q = rg_chance(k, 40) ? rg_tame(k, rg_pick_like(k, x)) : x,
+        v = rg_chance(k, 40) ? rg_tame(k, rg_pick_like(k, x)) : x;
     int t = rg_node1(k, "Transpose", &x, 1, PRONY_FLOAT32, &turned, value.most, "perm=[%s]", perms[rank - 2]);
     int s = rg_node1(k, "MatMul", (int[]){q, t}, 2, PRONY_FLOAT32, &scores, 256, "%s", "");
     s = rg_same(k, "Mul", (int[]){s, rg_constant(k, PRONY_FLOAT32, &scalar, 0.1, 0.3)}, 2, s, "%s", "");
@@ -278,7 +311,8 @@ static void make_written_out(rg_maker *k)
     if (x < 0 || rg_elements(k, x) == 0) return;
     x = rg_tame(k, x);
     if (rg_chance(k, 50)) {
-        int e = rg_same(k, "Div", (int[]){x, rg_constant(k, PRONY_FLOAT32, &scalar, 1.4142135, 1.4142135)}, 2, x, "%s", "");
+        int e =
+            rg_same(k, "Div", (int[]){x, rg_constant(k, PRONY_FLOAT32, &scalar, 1.4142135, 1.4142135)}, 2, x, "%s", "");
         e = rg_same(k, "Erf", &e, 1, x, "%s", "");
         e = rg_same(k, "Add", (int[]){e, rg_constant(k, PRONY_FLOAT32, &scalar, 1, 1)}, 2, x, "%s", "");
         e = rg_same(k, "Mul", (int[]){x, e}, 2, x, "%s", "");
@@ -298,9 +332,10 @@ static void make_written_out(rg_maker *k)
     k->g->values[y].most = 8;
 }
 
-const rg_recipe rg_image_recipes[] = {
-    {make_conv, 8, EVERYWHERE},          {make_residual, 6, EVERYWHERE}, {make_excite, 2, EVERYWHERE},
-    {make_inception, 4, EVERYWHERE},     {make_pool, 3, EVERYWHERE},     {make_resize, 2, EVERYWHERE},
-    {make_instance_norm, 2, EVERYWHERE}, {make_depth, 1, EVERYWHERE},    {make_matmul, 4, EVERYWHERE},
-    {make_gemm, 3, EVERYWHERE},          {make_attention, 2, EVERYWHERE}, {make_written_out, 3, EVERYWHERE},
-    {NULL, 0, 0}};
+const rg_recipe rg_image_recipes[] = {{make_conv, 8, EVERYWHERE},        {make_residual, 6, EVERYWHERE},
+                                      {make_excite, 2, EVERYWHERE},      {make_map, 3, EVERYWHERE},
+                                      {make_inception, 4, EVERYWHERE},   {make_pool, 3, EVERYWHERE},
+                                      {make_resize, 2, EVERYWHERE},      {make_instance_norm, 2, EVERYWHERE},
+                                      {make_depth, 1, EVERYWHERE},       {make_matmul, 4, EVERYWHERE},
+                                      {make_gemm, 3, EVERYWHERE},        {make_attention, 2, EVERYWHERE},
+                                      {make_written_out, 3, EVERYWHERE}, {NULL, 0, 0}};

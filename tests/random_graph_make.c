@@ -46,14 +46,20 @@ void rg_show(rg_maker *k, int id)
 static unsigned type_bit(prony_dtype dtype)
 {
     switch (dtype) {
-    case PRONY_FLOAT32: return RG_F32 | RG_FLOATS;
-    case PRONY_FLOAT64: return RG_FLOATS;
+    case PRONY_FLOAT32:
+        return RG_F32 | RG_FLOATS;
+    case PRONY_FLOAT64:
+        return RG_FLOATS;
     case PRONY_INT64:
-    case PRONY_INT32: return RG_WHOLE;
-    case PRONY_BOOL: return RG_BOOLS;
+    case PRONY_INT32:
+        return RG_WHOLE;
+    case PRONY_BOOL:
+        return RG_BOOLS;
     case PRONY_INT8:
-    case PRONY_UINT8: return RG_BYTES;
-    default: return 0;
+    case PRONY_UINT8:
+        return RG_BYTES;
+    default:
+        return 0;
     }
 }
 
@@ -88,7 +94,8 @@ int rg_pick_like(rg_maker *k, int like)
 int rg_constant(rg_maker *k, prony_dtype dtype, const prony_shape *shape, double low, double high)
 {
     double most = high > -low ? high : -low;
-    return rg_add_value(k->g, (rg_value){.dtype = dtype, .shape = *shape, .constant = true, .low = low, .high = high, .most = most});
+    return rg_add_value(
+        k->g, (rg_value){.dtype = dtype, .shape = *shape, .constant = true, .low = low, .high = high, .most = most});
 }
 
 static int ints_of(rg_maker *k, const int64_t *ints, size_t count, int rank)
@@ -96,7 +103,8 @@ static int ints_of(rg_maker *k, const int64_t *ints, size_t count, int rank)
     int64_t *copy = prn_pool_alloc(&k->g->pool, count + 1, sizeof *copy);
     if (!copy) abort();
     if (count) memcpy(copy, ints, count * sizeof *copy);
-    return rg_add_value(k->g, (rg_value){.dtype = PRONY_INT64, .shape = {rank, {(int64_t)count}}, .constant = true, .ints = copy});
+    return rg_add_value(
+        k->g, (rg_value){.dtype = PRONY_INT64, .shape = {rank, {(int64_t)count}}, .constant = true, .ints = copy});
 }
 
 int rg_ints(rg_maker *k, const int64_t *ints, size_t count)
@@ -216,14 +224,16 @@ static void add_inputs(rg_maker *k)
     for (size_t i = 0; i < count; i++) {
         prony_shape shape = i && rg_chance(k, 40) ? rg_of(k, ids[rg_below(k, (int64_t)i)])->shape : random_shape(k);
         bool other = i > 0 && !(k->kinds & (RG_SMOOTH | RG_BATCHED)) && rg_chance(k, 30);
-        rg_value value = {.dtype = other ? others[rg_below(k, 6)] : PRONY_FLOAT32, .input = true, .low = -1, .high = 1, .most = 1};
+        rg_value value = {
+            .dtype = other ? others[rg_below(k, 6)] : PRONY_FLOAT32, .input = true, .low = -1, .high = 1, .most = 1};
         if (k->kinds & RG_BATCHED) {
             if (shape.rank < 2) shape = (prony_shape){2 + (int)rg_below(k, 3), {1, 4, 5, 6}};
             for (int d = 1; d < shape.rank; d++) shape.dim[d] += shape.dim[d] == 0;
             shape.dim[0] = batch;
         }
         if (value.dtype == PRONY_BOOL || value.dtype == PRONY_UINT8) value.low = 0;
-        if (value.dtype == PRONY_INT64 || value.dtype == PRONY_INT32 || value.dtype == PRONY_INT8) value.low = -4, value.high = 4;
+        if (value.dtype == PRONY_INT64 || value.dtype == PRONY_INT32 || value.dtype == PRONY_INT8)
+            value.low = -4, value.high = 4;
         value.shape = shape;
         ids[i] = rg_add_value(g, value);
         rg_show(k, ids[i]);

@@ -27,12 +27,12 @@ static int unary(rg_maker *k, int x)
     static const struct {
         const char *op, *attributes;
         double most; /* 0: as the input's */
-    } smooth[] = {{"Relu", "", 0},       {"Neg", "", 0},       {"Abs", "", 0},
-                  {"Sigmoid", "", 1},    {"Tanh", "", 1},      {"LeakyRelu", "alpha=0.2", 0},
-                  {"Elu", "", 0},        {"Softsign", "", 1},  {"HardSigmoid", "", 1},
-                  {"HardSwish", "", 0},  {"Erf", "", 1},       {"Sin", "", 1},
-                  {"Cos", "", 1},        {"Identity", "", 0},  {"Dropout", "", 0},
-                  {"Identity", "", 0},   {"Selu", "", 0},      {"Atan", "", 2}};
+    } smooth[] = {{"Relu", "", 0},      {"Neg", "", 0},      {"Abs", "", 0},
+                  {"Sigmoid", "", 1},   {"Tanh", "", 1},     {"LeakyRelu", "alpha=0.2", 0},
+                  {"Elu", "", 0},       {"Softsign", "", 1}, {"HardSigmoid", "", 1},
+                  {"HardSwish", "", 0}, {"Erf", "", 1},      {"Sin", "", 1},
+                  {"Cos", "", 1},       {"Identity", "", 0}, {"Dropout", "", 0},
+                  {"Identity", "", 0},  {"Selu", "", 0},     {"Atan", "", 2}};
     static const char *const steps[] = {"Floor", "Ceil", "Round", "Sign"};
     x = rg_tame(k, x);
     const rg_value value = *rg_of(k, x);
@@ -61,7 +61,8 @@ static int partner(rg_maker *k, int x)
         for (int attempt = 0; attempt < 10; attempt++) {
             prony_shape shape;
             int other = k->visible[rg_below(k, (int64_t)k->visible_count)];
-            if (rg_of(k, other)->dtype == value.dtype && rg_broadcast(k, x, other, &shape) && prn_shape_equal(&shape, &value.shape))
+            if (rg_of(k, other)->dtype == value.dtype && rg_broadcast(k, x, other, &shape) &&
+                prn_shape_equal(&shape, &value.shape))
                 return rg_tame(k, other);
         }
     }
@@ -120,18 +121,24 @@ static void make_outer(rg_maker *k)
     }
 }
 
+/* Some read a fresh value, which nobody else does, several times: first and far behind, or anywhere. */
 static void make_wide(rg_maker *k)
 {
     static const char *const ops[] = {"Sum", "Mean", "Max", "Min"};
     static const int64_t most[] = {4, 8, 34, 40, 66, 70};
-    int x = rg_pick(k, RG_F32, 0, 5), in[RG_MOST_OPERANDS], repeated;
+    int x = rg_pick(k, RG_F32, 0, 5), in[RG_MOST_OPERANDS];
     if (x < 0) return;
-    repeated = x = rg_tame(k, x);
-    size_t count = 1 + (size_t)rg_below(k, most[rg_below(k, 6)]);
-    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, 30) ? repeated : partner(k, x);
-    in[rg_below(k, (int64_t)count)] = x;
-    if (rg_chance(k, 60)) in[rg_below(k, count > 1 ? 2 : 1)] = x;
-    if (rg_chance(k, 60)) in[count - 1] = x;
+    x = rg_tame(k, x);
+    bool fresh = rg_chance(k, 50);
+    if (fresh) {
+        x = rg_same(k, "Neg", &x, 1, x, "%s", "");
+        k->visible_count--;
+    }
+    int64_t limit = most[rg_below(k, 6)], repeated = rg_chance(k, 50) ? 30 : 0;
+    size_t count = 1 + (size_t)(rg_chance(k, 50) ? limit - 1 - rg_below(k, 3) : rg_below(k, limit));
+    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, (int)repeated) ? x : partner(k, x);
+    in[repeated ? rg_below(k, (int64_t)count) : rg_below(k, count > 1 ? 2 : 1)] = x;
+    if (rg_chance(k, 70)) in[count - 1] = x;
     size_t op = (size_t)rg_below(k, 4);
     int y = rg_same(k, ops[op], in, count, x, "%s", "");
     k->g->values[y].most = op == 0 ? 16.0 * (double)count : 16;
@@ -140,7 +147,8 @@ static void make_wide(rg_maker *k)
 static void make_chain(rg_maker *k)
 {
     int x = rg_pick(k, RG_ALL, 0, 5);
-    for (int64_t turns = x < 0 ? 0 : 2 + rg_below(k, 6); turns > 0; turns--) x = rg_chance(k, 60) ? unary(k, x) : binary(k, x);
+    for (int64_t turns = x < 0 ? 0 : 2 + rg_below(k, 6); turns > 0; turns--)
+        x = rg_chance(k, 60) ? unary(k, x) : binary(k, x);
 }
 
 /* ---- views ---- */
@@ -154,7 +162,8 @@ static int reshape(rg_maker *k, int x, const prony_shape *to)
     if (k->kinds & RG_BATCHED && to->rank) dims[0] = 0;
     int in[2] = {x, rg_ints(k, dims, (size_t)to->rank)};
     bool empty = prony_shape_numel(&value.shape) == 0;
-    return rg_node1(k, "Reshape", in, 2, value.dtype, to, value.most, "%s", empty && !(k->kinds & RG_BATCHED) ? "allowzero=1" : "");
+    return rg_node1(k, "Reshape", in, 2, value.dtype, to, value.most, "%s",
+                    empty && !(k->kinds & RG_BATCHED) ? "allowzero=1" : "");
 }
 
 /* Other dims with as many elements. */
@@ -191,7 +200,9 @@ static void make_view(rg_maker *k)
     case 0:
         if (value.shape.rank < 1 || (k->kinds & RG_BATCHED)) break;
         axis = rg_below(k, value.shape.rank + 1);
-        to = (prony_shape){2, {prn_shape_count(&value.shape, 0, (int)axis), prn_shape_count(&value.shape, (int)axis, value.shape.rank)}};
+        to = (prony_shape){
+            2,
+            {prn_shape_count(&value.shape, 0, (int)axis), prn_shape_count(&value.shape, (int)axis, value.shape.rank)}};
         rg_node1(k, "Flatten", &x, 1, value.dtype, &to, value.most, "axis=%d", (int)axis);
         return;
     case 1:
@@ -207,7 +218,8 @@ static void make_view(rg_maker *k)
         to.rank--;
         rg_node1(k, "Squeeze", (int[]){x, rg_ints(k, &axis, 1)}, 2, value.dtype, &to, value.most, "%s", "");
         return;
-    default: break;
+    default:
+        break;
     }
     to = rg_chance(k, 15) ? value.shape : regroup(k, &value.shape);
     reshape(k, x, &to);
@@ -286,7 +298,8 @@ static void make_join(rg_maker *k)
             int other = k->visible[rg_below(k, (int64_t)k->visible_count)];
             if (fits_along(k, x, other, axis)) next = other;
         }
-        if (!(k->kinds & RG_BATCHED) && rg_chance(k, 8)) next = rg_constant(k, rg_of(k, x)->dtype, &rg_of(k, x)->shape, 0, 1);
+        if (!(k->kinds & RG_BATCHED) && rg_chance(k, 8))
+            next = rg_constant(k, rg_of(k, x)->dtype, &rg_of(k, x)->shape, 0, 1);
         in[count++] = next;
         elements += rg_elements(k, next);
     }
@@ -313,7 +326,8 @@ static size_t split(rg_maker *k, int x, int64_t axis, int out[RG_MOST_RESULTS])
     for (size_t i = 0; i < count; i++) {
         prony_shape shape = value.shape;
         shape.dim[axis] = sizes[i];
-        out[i] = node->out[i] = rg_add_value(k->g, (rg_value){.dtype = value.dtype, .shape = shape, .most = value.most});
+        out[i] = node->out[i] =
+            rg_add_value(k->g, (rg_value){.dtype = value.dtype, .shape = shape, .most = value.most});
         rg_show(k, out[i]);
     }
     node->out_count = count;
@@ -358,7 +372,8 @@ static void make_slice(rg_maker *k)
     int x = rg_pick(k, RG_ALL, 1, 5);
     int64_t axis = x < 0 ? -1 : pick_axis(k, x);
     if (axis < 0) return;
-    int64_t extent = rg_of(k, x)->shape.dim[axis], from = rg_below(k, extent + 1), to = from + rg_below(k, extent - from + 1);
+    int64_t extent = rg_of(k, x)->shape.dim[axis], from = rg_below(k, extent + 1),
+            to = from + rg_below(k, extent - from + 1);
     if (rg_chance(k, 40)) from = 0;
     slice(k, x, axis, from, to, rg_chance(k, 75) ? 1 : 2);
 }
@@ -375,7 +390,8 @@ static void make_pad(rg_maker *k)
         pads[shape.rank + d] = rg_below(k, 3);
         shape.dim[d] += pads[d] + pads[shape.rank + d];
     }
-    rg_node1(k, "Pad", (int[]){x, rg_ints(k, pads, 2 * (size_t)shape.rank)}, 2, value.dtype, &shape, value.most, "%s", "");
+    rg_node1(k, "Pad", (int[]){x, rg_ints(k, pads, 2 * (size_t)shape.rank)}, 2, value.dtype, &shape, value.most, "%s",
+             "");
 }
 
 static void make_expand(rg_maker *k)
@@ -405,7 +421,58 @@ static void make_gather(rg_maker *k)
     shape.dim[axis] = 1 + rg_below(k, 7);
     for (int64_t i = 0; i < shape.dim[axis]; i++) indices[i] = rg_below(k, value.shape.dim[axis]);
     int in[2] = {x, rg_ints(k, indices, (size_t)shape.dim[axis])};
-    if (rg_elements(k, x) < RG_MOST_ELEMENTS / 8) rg_node1(k, "Gather", in, 2, value.dtype, &shape, value.most, "axis=%d", (int)axis);
+    if (rg_elements(k, x) < RG_MOST_ELEMENTS / 8)
+        rg_node1(k, "Gather", in, 2, value.dtype, &shape, value.most, "axis=%d", (int)axis);
+}
+
+/* Takes what was made since `mark` out of sight: nobody else will read it, so it dies early. */
+static void hide(rg_maker *k, size_t mark)
+{
+    k->visible_count = mark;
+}
+
+/* A view or part of `x`, perhaps of the same bytes, that broadcasts to it. */
+static int derive(rg_maker *k, int x)
+{
+    int64_t axis = pick_axis(k, x), extent = axis < 0 ? 0 : rg_of(k, x)->shape.dim[axis], from;
+    if (rg_chance(k, 25) || extent == 0) return x;
+    switch (rg_below(k, 4)) {
+    case 0:
+        return rg_same(k, "Identity", &x, 1, x, "%s", "");
+    case 1:
+        return slice(k, x, axis, 0, 1, 1);
+    case 2:
+        from = rg_below(k, extent);
+        return slice(k, x, axis, from, from + 1, 1);
+    default:
+        return slice(k, x, axis, 0, extent, 1);
+    }
+}
+
+/* Several readers of one short-lived buffer in one node. */
+static void make_overlap(rg_maker *k)
+{
+    static const char *const ops[] = {"Add", "Sub", "Max", "Sum", "Min"};
+    int x = rg_pick(k, RG_FLOATS, 1, 5);
+    if (x < 0) return;
+    size_t mark = k->visible_count;
+    x = unary(k, x);
+    int in[4] = {derive(k, x), derive(k, x), derive(k, x), partner(k, x)};
+    size_t op = (size_t)rg_below(k, 5), count = op == 3 || op == 2 ? 2 + (size_t)rg_below(k, 3) : 2;
+    if (rg_chance(k, 40)) in[1] = in[3];
+    if (rg_chance(k, 70)) in[rg_below(k, 2)] = rg_chance(k, 50) ? x : in[3];
+    prony_shape shape = rg_of(k, in[0])->shape, both;
+    int large = in[0];
+    for (size_t i = 1; i < count; i++) {
+        if (!rg_broadcast(k, large, in[i], &both)) return;
+        if (prn_shape_equal(&both, &rg_of(k, in[i])->shape))
+            large = in[i];
+        else if (!prn_shape_equal(&both, &rg_of(k, large)->shape))
+            return;
+        shape = both;
+    }
+    hide(k, mark);
+    rg_node1(k, ops[op], in, count, rg_of(k, large)->dtype, &shape, 64, "%s", "");
 }
 
 /* ---- reductions ---- */
@@ -426,9 +493,11 @@ static void make_reduce(rg_maker *k)
         shape.rank--;
     }
     if (rg_chance(k, 30))
-        rg_node1(k, "ReduceSum", (int[]){x, rg_ints(k, &axis, 1)}, 2, value.dtype, &shape, 64 * value.most, "keepdims=%d", keep);
+        rg_node1(k, "ReduceSum", (int[]){x, rg_ints(k, &axis, 1)}, 2, value.dtype, &shape, 64 * value.most,
+                 "keepdims=%d", keep);
     else
-        rg_node1(k, ops[rg_below(k, 4)], &x, 1, value.dtype, &shape, 8 * value.most, "axes=[%d] keepdims=%d", (int)axis, keep);
+        rg_node1(k, ops[rg_below(k, 4)], &x, 1, value.dtype, &shape, 8 * value.most, "axes=[%d] keepdims=%d", (int)axis,
+                 keep);
 }
 
 static void make_softmax(rg_maker *k)
@@ -540,9 +609,11 @@ int rg_step(rg_maker *k, int x)
     prony_shape shape = rg_of(k, x)->shape, other;
     switch (axis < 0 ? 0 : rg_below(k, 9)) {
     case 0:
-    case 1: return unary(k, x);
+    case 1:
+        return unary(k, x);
     case 2:
-    case 3: return binary(k, x);
+    case 3:
+        return binary(k, x);
     case 4: {
         size_t count = split(k, x, axis, parts);
         parts[0] = unary(k, parts[0]);
@@ -555,15 +626,36 @@ int rg_step(rg_maker *k, int x)
         shuffle(k, perm, shape.rank);
         for (int d = 0; d < shape.rank; d++) back[perm[d]] = d;
         return transpose(k, unary(k, transpose(k, x, perm)), back);
-    case 7: return slice(k, join(k, (int[]){x, unary(k, x)}, 2, axis), axis, 0, shape.dim[axis], 1);
-    default: x = rg_tame(k, x); return rg_same(k, "Identity", &x, 1, x, "%s", "");
+    case 7:
+        return slice(k, join(k, (int[]){x, unary(k, x)}, 2, axis), axis, 0, shape.dim[axis], 1);
+    default:
+        x = rg_tame(k, x);
+        return rg_same(k, "Identity", &x, 1, x, "%s", "");
     }
 }
 
-const rg_recipe rg_plain_recipes[] = {
-    {make_unary, 14, EVERYWHERE},   {make_binary, 14, EVERYWHERE}, {make_outer, 3, SMOOTH},      {make_wide, 6, EVERYWHERE},
-    {make_chain, 4, EVERYWHERE},    {make_view, 12, EVERYWHERE},   {make_transpose, 5, EVERYWHERE}, {make_join, 10, EVERYWHERE},
-    {make_split, 8, EVERYWHERE},    {make_dense, 3, EVERYWHERE},   {make_slice, 8, EVERYWHERE},  {make_pad, 2, EVERYWHERE},
-    {make_expand, 2, SMOOTH},       {make_gather, 3, EVERYWHERE},  {make_reduce, 4, EVERYWHERE}, {make_softmax, 3, EVERYWHERE},
-    {make_layer_norm, 3, EVERYWHERE}, {make_cast, 4, 0},           {make_compare, 3, 0},         {make_where, 4, 0},
-    {make_quantized, 3, 0},         {make_topk, 2, 0},             {make_shape, 1, SMOOTH},      {NULL, 0, 0}};
+const rg_recipe rg_plain_recipes[] = {{make_unary, 14, EVERYWHERE},
+                                      {make_binary, 14, EVERYWHERE},
+                                      {make_outer, 3, SMOOTH},
+                                      {make_overlap, 8, EVERYWHERE},
+                                      {make_wide, 6, EVERYWHERE},
+                                      {make_chain, 4, EVERYWHERE},
+                                      {make_view, 12, EVERYWHERE},
+                                      {make_transpose, 5, EVERYWHERE},
+                                      {make_join, 10, EVERYWHERE},
+                                      {make_split, 8, EVERYWHERE},
+                                      {make_dense, 3, EVERYWHERE},
+                                      {make_slice, 8, EVERYWHERE},
+                                      {make_pad, 2, EVERYWHERE},
+                                      {make_expand, 2, SMOOTH},
+                                      {make_gather, 3, EVERYWHERE},
+                                      {make_reduce, 4, EVERYWHERE},
+                                      {make_softmax, 3, EVERYWHERE},
+                                      {make_layer_norm, 3, EVERYWHERE},
+                                      {make_cast, 4, 0},
+                                      {make_compare, 3, 0},
+                                      {make_where, 4, 0},
+                                      {make_quantized, 3, 0},
+                                      {make_topk, 2, 0},
+                                      {make_shape, 1, SMOOTH},
+                                      {NULL, 0, 0}};

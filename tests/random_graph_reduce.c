@@ -105,7 +105,8 @@ static int replacement(const random_graph *g, const rg_node *node, int id)
     const rg_value *value = &g->values[id];
     for (size_t i = 0; i < node->in_count; i++) {
         const rg_value *operand = node->in[i] < 0 ? NULL : &g->values[node->in[i]];
-        if (operand && !operand->constant && operand->dtype == value->dtype && prn_shape_equal(&operand->shape, &value->shape))
+        if (operand && !operand->constant && operand->dtype == value->dtype &&
+            prn_shape_equal(&operand->shape, &value->shape))
             return node->in[i];
     }
     return -1;
@@ -121,7 +122,8 @@ static bool drop_node(reducer *r, size_t outer, size_t body, size_t n, bool as_i
     size_t input_count = 0;
     for (size_t k = 0; k < node.out_count; k++) {
         if (!used(graph_at(g, outer, body), node.out[k])) continue;
-        if (as_inputs ? outer != SIZE_MAX || !rg_known(&g->values[node.out[k]]) : replacement(g, &node, node.out[k]) < 0)
+        if (as_inputs ? outer != SIZE_MAX || !rg_known(&g->values[node.out[k]])
+                      : replacement(g, &node, node.out[k]) < 0)
             return false;
         inputs[input_count++] = node.out[k];
     }

@@ -1,5 +1,5 @@
-/* Every row of tests/cases with other shapes and attributes: each kernel in each layout it takes, at one to four threads
- * and in place, against the operator's reference.
+/* Every row of tests/cases with other shapes and attributes: each kernel in each layout it takes, at one to four
+ * threads and in place, against the operator's reference.
  *
  *     test_op_varied                          what `make check` runs
  *     test_op_varied --seed 7 --count 1000    variations 7 to 1006 of every row
@@ -45,8 +45,8 @@ static void test_varied_rows_agree(void **state)
             refused += outcome == OP_CASE_REFUSED;
             if (outcome != OP_CASE_FAILED) continue;
             failed++;
-            printf("seed %" PRIu64 ", %s:%d: CASE(\"%s\", %d, \"%s\", \"%s\"): %s\n", seed, varied.row.file, varied.row.line,
-                   varied.row.op, (int)varied.row.opset, varied.attributes, varied.inputs, message);
+            printf("seed %" PRIu64 ", %s:%d: CASE(\"%s\", %d, \"%s\", \"%s\"): %s\n", seed, varied.row.file,
+                   varied.row.line, varied.row.op, (int)varied.row.opset, varied.attributes, varied.inputs, message);
             fflush(stdout);
         }
     }

@@ -1,6 +1,6 @@
-/* Random models, each run in ways that must agree: with and without reuse of memory and at one to four threads to the bit,
- * with and without rewrites and per instruction set within rounding, and a session whose shapes change against fresh ones.
- * What is dead holds NaNs meanwhile, and is poisoned under the address sanitizer.
+/* Random models, each run in ways that must agree: with and without reuse of memory and at one to four threads to the
+ * bit, with and without rewrites and per instruction set within rounding, and a session whose shapes change against
+ * fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address sanitizer.
  *
  *     test_planner_differential                          what `make check` runs
  *     test_planner_differential --seed 7 --count 100000  more of them, from seed 7 on
@@ -27,7 +27,8 @@
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
+    __has_feature(thread_sanitizer)
 enum { USUAL_COUNT = 250 };
 #else
 enum { USUAL_COUNT = 1500 };
@@ -124,13 +125,15 @@ static void run_seeds(bool (*one)(uint64_t seed, tally *t), const char *what, ui
 {
     tally t = {0};
     double start = now();
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count / share; seed++) {
+    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count / share;
+         seed++) {
         t.models++;
         t.wrong += !one(seed, &t);
         if (t.wrong >= 5) break;
     }
-    printf("%s: %" PRIu64 " models of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64 " wrong\n", what,
-           t.models, t.nodes, first_seed, t.refused, t.wrong);
+    printf("%s: %" PRIu64 " models of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64
+           " wrong\n",
+           what, t.models, t.nodes, first_seed, t.refused, t.wrong);
     fflush(stdout);
     assert_int_equal(t.wrong, 0);
     assert_true(t.refused * 10 <= t.models); /* the maker should know what is valid */
@@ -229,7 +232,8 @@ static _Noreturn void serve_level(int to)
         if (graph_open(&m, g) == PRONY_OK) graph_run(&m, &PLANNED, &out);
         open = put_all(to, &out.status, sizeof out.status) && put_all(to, &out.count, sizeof out.count);
         for (size_t k = 0; k < out.count && open; k++)
-            open = put_all(to, &out.values[k], sizeof out.values[k]) && put_all(to, out.values[k].data, prn_value_bytes(&out.values[k]));
+            open = put_all(to, &out.values[k], sizeof out.values[k]) &&
+                   put_all(to, out.values[k].data, prn_value_bytes(&out.values[k]));
         graph_outputs_free(&out);
         graph_close(&m);
         random_graph_free(g);
@@ -259,7 +263,8 @@ static void start_levels(void)
 static bool read_outputs(int from, graph_outputs *out)
 {
     *out = (graph_outputs){0};
-    if (!get_all(from, &out->status, sizeof out->status) || !get_all(from, &out->count, sizeof out->count)) return false;
+    if (!get_all(from, &out->status, sizeof out->status) || !get_all(from, &out->count, sizeof out->count))
+        return false;
     out->values = calloc(out->count + 1, sizeof *out->values);
     bool whole = out->values != NULL;
     for (size_t k = 0; k < out->count && whole; k++) {
@@ -280,10 +285,12 @@ static void test_levels(void **state)
     for (int64_t turn = 0; level_seed(turn, &seed) && !(seconds > 0 && now() - start >= seconds); turn++) {
         graph_outputs outputs[LEVELS] = {0};
         for (int l = 0; l < LEVELS; l++)
-            if (!read_outputs(level_pipes[l], &outputs[l])) fail_msg("level %s ended at seed %" PRIu64, level_names[l], seed);
+            if (!read_outputs(level_pipes[l], &outputs[l]))
+                fail_msg("level %s ended at seed %" PRIu64, level_names[l], seed);
         for (int l = 1; l < LEVELS; l++) {
             char text[256] = "";
-            bool good = outputs[l].status == outputs[0].status && graph_near(&outputs[0], &outputs[l], BOUND, text, sizeof text);
+            bool good = outputs[l].status == outputs[0].status &&
+                        graph_near(&outputs[0], &outputs[l], BOUND, text, sizeof text);
             if (!good) printf("seed %" PRIu64 ": %s and %s differ: %s\n", seed, level_names[0], level_names[l], text);
             wrong += !good;
         }
@@ -368,10 +375,12 @@ static bool shapes_may_change(uint64_t seed, tally *t)
         prony_session *fresh = open_session(model, 1, &error);
         prony_status here = run_session(kept, g, batches[turn], &a), there = run_session(fresh, g, batches[turn], &b);
         good = here == there && graph_same(&a, &b, text, sizeof text);
-        if (here != PRONY_OK && good && !refused && getenv("PRONY_TEST_VERBOSE")) printf("seed %" PRIu64 " refused: %s\n", seed, a.message);
+        if (here != PRONY_OK && good && !refused && getenv("PRONY_TEST_VERBOSE"))
+            printf("seed %" PRIu64 " refused: %s\n", seed, a.message);
         refused |= here != PRONY_OK;
         if (!good) {
-            printf("seed %" PRIu64 ": batch %d of turn %d: %s %s %s\n", seed, (int)batches[turn], turn, text, a.message, b.message);
+            printf("seed %" PRIu64 ": batch %d of turn %d: %s %s %s\n", seed, (int)batches[turn], turn, text, a.message,
+                   b.message);
             random_graph_print(g, stdout);
         }
         graph_outputs_free(&a);
@@ -416,8 +425,9 @@ int main(int argc, char **argv)
     bool levels = !only || strstr("test_levels", only);
     if (levels) start_levels();
     if (only) cmocka_set_test_filter(only);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_reuse), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_rewrites), cmocka_unit_test(test_sessions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_reuse),
+                                       cmocka_unit_test(test_threads), cmocka_unit_test(test_rewrites),
+                                       cmocka_unit_test(test_sessions)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (levels) stop_levels();
     return failed;
