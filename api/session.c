@@ -306,7 +306,7 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
 static void find_rates(prn_step_rates *rates)
 {
     prony_machine *machine = NULL;
-    if (prony_machine_load(&machine, NULL) != PRONY_OK) return;
+    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return;
     for (size_t i = 0; i < machine->compute_count; i++)
         if (machine->compute[i].threads == 1 && strcmp(machine->compute[i].precision, "fp32") == 0)
             rates->flops_per_ns = machine->compute[i].flops_per_second / 1e9;

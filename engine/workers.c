@@ -15,7 +15,8 @@
 #define SHARE_NS 15000.0       /* work below which no further thread takes part in a step */
 #define SHARED_EFFICIENCY 0.93 /* of threads in one step, imbalance and shared caches included */
 #define WORTH 0.95             /* several workers must take no more than this of one's time */
-#define MOST_MEMORY 1.5        /* nor more than this of its arena */
+#define MOST_MEMORY 1.5        /* nor more than this of its arena, */
+#define SMALL_MEMORY (UINT64_C(16) << 20) /* unless that is so few bytes more */
 
 /* ---- the schedule on paper ---- */
 
@@ -168,7 +169,7 @@ void prn_plan_drop_workers(prn_plan *plan)
 
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
 {
-    if ((double)bytes <= MOST_MEMORY * (double)one_bytes) return true;
+    if ((double)bytes <= MOST_MEMORY * (double)one_bytes || bytes <= one_bytes + SMALL_MEMORY) return true;
     snprintf(plan->workers_note, sizeof plan->workers_note,
              "1 worker: %d would need an arena of %.1f times one's", plan->workers, (double)bytes / (double)one_bytes);
     return false;

@@ -256,7 +256,7 @@ typedef struct prony_operator {
     int64_t since_opset; /* first version of the domain this definition serves */
     prony_infer_fn infer; /* required */
     prony_cost_fn cost;   /* required: an operator without a cost would falsify the totals */
-    prony_run_fn run;     /* required */
+    prony_run_fn run;     /* required; with several inter-op workers it may be called for different nodes at the same time */
     void *user;           /* handed back in context->user; must outlive the registry and every model using it */
 } prony_operator;
 #define PRONY_OPERATOR_INIT {sizeof(prony_operator), "", 0, 1, 0, 0, 0, 0}

@@ -149,7 +149,7 @@ static void no_more_threads_than_asked_for(void **state)
     static const struct { int workers, threads; } of[] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}};
     fill_picture();
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
-        int before = running_threads(), most = before;
+        int before = running_threads(), most = 0;
         for (int wait = 0; before > 1 && wait < 2000; wait++, usleep(1000)) before = running_threads();
         model_run r = {.options = {.inter_op_threads = of[i].workers, .intra_op_threads = of[i].threads}};
         mr_open(&r, wide(8));
@@ -437,7 +437,7 @@ static void auto_says_why(void **state)
         assert_int_equal(prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, &error), PRONY_OK);
         prn_plan_options options = {.threads = of[i].threads, .workers = PRN_WORKERS_AUTO, .cores = of[i].cores};
         assert_int_equal(prn_plan_create(&plan, program, NULL, &options, &error), PRONY_OK);
-        assert_in_range(plan->workers, of[i].least, of[i].most);
+        if (plan->workers < of[i].least || plan->workers > of[i].most) fail_msg("%zu: %s", i, plan->workers_note);
         if (!strstr(plan->workers_note, of[i].why)) fail_msg("%zu: '%s' does not say '%s'", i, plan->workers_note, of[i].why);
         prn_plan_release(plan);
         prn_program_release(program);
