@@ -4,10 +4,12 @@
  *
  *     test_interop_threads --seed 7 --count 100000    more models, from seed 7 on
  */
+#include "api/session.h"
 #include "base/team.h"
 #include "engine/schedule.h"
 #include "tests/graph_run.h"
 #include "tests/model_run.h"
+#include "tests/plan_replay.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -446,6 +448,103 @@ static void auto_says_why(void **state)
     }
 }
 
+/* ---- many steps ---- */
+
+/* Longer than two windows: lanes of a few values each, that mix now and then. */
+static model_builder *long_graph(int steps)
+{
+    enum { LANES = 5 };
+    char at[LANES][24], to[24], in[100];
+    uint64_t random = 11;
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "4,6");
+    for (int l = 0; l < LANES; l++) strcpy(at[l], "x");
+    for (int s = 0; s < steps; s++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        int lane = (int)((random >> 33) % LANES), other = (int)((random >> 40) % LANES);
+        bool mix = (random >> 50) % 8 == 0;
+        snprintf(in, sizeof in, mix ? "%.40s %.40s" : "%.40s", at[lane], at[other]);
+        snprintf(to, sizeof to, "v%d", s);
+        mb_node(m, mix ? "Max" : s % 3 ? "Tanh" : "Abs", in, to, "");
+        strcpy(at[lane], to);
+    }
+    for (int l = 0; l < LANES; l++) {
+        snprintf(to, sizeof to, "y%d", l);
+        snprintf(in, sizeof in, "%.40s %.40s", at[l], at[(l + 1) % LANES]);
+        mb_node(m, "Add", in, to, "");
+        mb_output(m, to, PRONY_FLOAT32, "4,6");
+    }
+    return m;
+}
+
+static void plans_of_several_windows_agree(void **state)
+{
+    (void)state;
+    float wanted[24];
+    for (int workers = 1; workers <= 3; workers++) {
+        model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 1, .no_rewrites = true}};
+        mr_open(&r, long_graph(2 * (int)PRN_WINDOW_STEPS + 700));
+        mr_set(&r, "x", PRONY_FLOAT32, "4,6", small);
+        const prony_value *y = mr_run(&r, 2);
+        if (workers == 1) memcpy(wanted, y->data, sizeof wanted);
+        assert_memory_equal(y->data, wanted, sizeof wanted);
+        prn_plan *plan = r.session->current->plan;
+        if (workers > 1) {
+            assert_non_null(plan->graph);
+            for (uint32_t s = PRN_WINDOW_STEPS; s < plan->step_count; s++) assert_true(plan->graph->before_count[s] > 0);
+        }
+        for (uint64_t seed = 1; workers > 1 && seed < 6; seed++) {
+            if (plan_replay(plan, seed, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
+            assert_memory_equal(plan->values[plan->outputs[2]]->value.data, wanted, sizeof wanted);
+        }
+        mr_close(&r);
+    }
+}
+
+/* ---- the heaviest set ---- */
+
+enum { FEW = 12 };
+
+static bool precedes(const void *argument, uint32_t a, uint32_t b)
+{
+    return ((const bool *)argument)[a * FEW + b];
+}
+
+/* Against every subset. */
+static void the_heaviest_set_is_found(void **state)
+{
+    (void)state;
+    uint64_t random = 5;
+    for (int round = 0; round < 400; round++) {
+        bool before[FEW * FEW] = {false};
+        uint64_t bytes[FEW], most = 0, found = 0;
+        uint32_t number[FEW];
+        prony_error error = {0};
+        for (uint32_t i = 0; i < FEW; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            number[i] = i;
+            bytes[i] = 64 * (1 + (random >> 40) % 50);
+            for (uint32_t j = 0; j < i; j++) {
+                random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+                if ((int)((random >> 40) % 100) < round % 60)
+                    for (uint32_t k = 0; k < FEW; k++) before[k * FEW + i] |= k == j || before[k * FEW + j];
+            }
+        }
+        for (unsigned set = 0; set < 1u << FEW; set++) {
+            uint64_t sum = 0;
+            for (uint32_t i = 0; i < FEW; i++) {
+                if (!(set >> i & 1)) continue;
+                sum += bytes[i];
+                for (uint32_t j = 0; j < FEW; j++) if (set >> j & 1 && before[j * FEW + i]) sum = 0, i = FEW, j = FEW;
+            }
+            if (sum > most) most = sum;
+        }
+        const prn_buffer_order order = {precedes, before, 1};
+        assert_int_equal(prn_heaviest_set(bytes, number, FEW, &order, &found, &error), PRONY_OK);
+        assert_int_equal(found, most);
+    }
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -461,6 +560,8 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(sessions_share_a_model),
                                        cmocka_unit_test(sessions_share_a_pool),
                                        cmocka_unit_test(a_pool_outlives_its_handle),
-                                       cmocka_unit_test(auto_says_why)};
+                                       cmocka_unit_test(auto_says_why),
+                                       cmocka_unit_test(plans_of_several_windows_agree),
+                                       cmocka_unit_test(the_heaviest_set_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
