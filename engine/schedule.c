@@ -22,15 +22,17 @@ struct prn_schedule {
     uint32_t dynamic_count;
     uint32_t *touch_begin, *touch; /* [steps + 1], into indices of `dynamic` */
 
-    _Atomic uint32_t unfinished; /* steps */
-    _Atomic uint32_t failed_at;  /* the first step known to fail; NONE */
     prony_error *errors;         /* [workers] of the first step that failed there */
     prony_error *said;           /* [workers] what the step at hand says */
     uint32_t *held;              /* [workers] rank of the step that a worker goes on with; NONE */
     uint32_t *error_step;        /* [workers] NONE: no error */
     prony_status *error_status;
 
-    prn_trace *trace; /* of the run at hand */
+    prn_trace *trace;           /* of the run at hand */
+    _Atomic uint32_t failed_at; /* the first step known to fail; NONE */
+
+    /* What every step writes lies apart from what everybody reads. */
+    _Alignas(64) _Atomic uint32_t unfinished; /* steps */
     _Atomic size_t events;
 };
 
@@ -285,8 +287,9 @@ static prony_status find_touches(prn_schedule *s, prony_error *error)
 
 prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error *error)
 {
-    prn_schedule *s = prn_calloc(1, sizeof *s);
+    prn_schedule *s = prn_alloc_aligned(64, sizeof *s);
     if (!s) return prn_no_memory(error);
+    *s = (prn_schedule){0};
     size_t steps = plan->step_count + 1, values = plan->value_count + 1, workers = (size_t)plan->workers;
     s->plan = plan;
     s->words = steps / 64 + 1;
@@ -330,7 +333,7 @@ void prn_schedule_release(prn_schedule *s)
     prn_free(s->held);
     prn_free(s->error_step);
     prn_free(s->error_status);
-    prn_free(s);
+    prn_free_aligned(s);
 }
 
 prony_status prn_schedule_staff(prn_schedule *s, prn_team *team, prony_error *error)
