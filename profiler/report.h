@@ -169,6 +169,13 @@ struct prony_report {
     const char *output_sha256; /* NULL: nothing ran */
 };
 
+/* That may work at once, of all workers. */
+static inline int prn_report_threads(const prony_report *report)
+{
+    const prn_report_config *c = &report->config;
+    return c->intra_op_threads * (c->inter_op_threads > 1 ? c->inter_op_threads : 1);
+}
+
 /* Whether operators were stamped: rows have times, and there is a coverage and an overhead. */
 static inline bool prn_report_stamped(const prony_report *report)
 {

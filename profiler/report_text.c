@@ -138,9 +138,10 @@ static void describe_run(phrase *p, const prony_report *r)
     if (c->precision) phrase_add(p, "%.20s", c->precision);
     if (c->batch >= 0) phrase_add(p, "batch %" PRId64, c->batch);
     if (!r->measured) return;
-    phrase_add(p, "%d intra-op x %d inter-op thread%s", c->intra_op_threads, c->inter_op_threads,
-               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s");
-    if (c->inter_op_reason && *c->inter_op_reason) phrase_add(p, "%.160s", c->inter_op_reason);
+    bool reason = c->inter_op_reason && *c->inter_op_reason;
+    phrase_add(p, "%d intra-op x %d inter-op thread%s%s%.160s%s", c->intra_op_threads, c->inter_op_threads,
+               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s", reason ? " (" : "", reason ? c->inter_op_reason : "",
+               reason ? ")" : "");
     if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
     if (!c->rewrites) phrase_add(p, "no rewrites");
     if (!c->reuse) phrase_add(p, "no reuse of memory");
