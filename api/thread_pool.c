@@ -7,8 +7,8 @@ prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error
 {
     if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_pool_create: an argument is NULL");
     if (threads < 0 || threads > PRN_MOST_THREADS - 1)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a pool has 0 (auto) to %d threads, not %d", PRN_MOST_THREADS - 1,
-                        threads);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a pool has 0 (auto) to %d threads, not %d",
+                        PRN_MOST_THREADS - 1, threads);
     prony_pool *pool = prn_calloc(1, sizeof *pool);
     if (!pool) return prn_no_memory(error);
     prony_status status =

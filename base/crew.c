@@ -1,7 +1,7 @@
-/* Crews: several threads of a team at the steps of one run. The caller shows the crew at its desk in the team; whoever enters
- * there takes a free seat and runs steps that are ready, or helps with the tasks of those that others run, and leaves when
- * it finds neither. Every seat has a desk, where the step that is run there shows its tasks.
- * Nobody waits in a crew but its caller, and that for what others have begun. */
+/* Crews: several threads of a team at the steps of one run. The caller shows the crew at its desk in the team; whoever
+ * enters there takes a free seat and runs steps that are ready, or helps with the tasks of those that others run, and
+ * leaves when it finds neither. Every seat has a desk, where the step that is run there shows its tasks. Nobody waits
+ * in a crew but its caller, and that for what others have begun. */
 #include "base/alloc.h"
 #include "base/desk.h"
 

@@ -6,10 +6,10 @@
  *     30 … 16   how many of them at once
  *     15 …  0   how many are inside
  *
- * The owner writes what others need, opens the gate, works, closes the gate and waits until nobody is inside. Others enter
- * by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A gate that opens is
- * announced by the team's `news`: an idle thread reads the news, looks everywhere once, and waits for other news than it
- * has read, spinning shortly before it sleeps. Sleeping is by mutex and condition.
+ * The owner writes what others need, opens the gate, works, closes the gate and waits until nobody is inside. Others
+ * enter by adding one while it is open, so what the owner wrote (on its stack) outlives everyone inside. A gate that
+ * opens is announced by the team's `news`: an idle thread reads the news, looks everywhere once, and waits for other
+ * news than it has read, spinning shortly before it sleeps. Sleeping is by mutex and condition.
  */
 #ifndef PRN_BASE_DESK_H
 #define PRN_BASE_DESK_H

@@ -60,7 +60,8 @@ prony_status prn_uses_find(prn_uses *uses, const prn_plan *plan, prony_error *er
     }
     for (size_t v = 0; v < n; v++) uses->users[v] = uses->writers[v] = NONE;
     for (uint32_t s = 0; s < plan->step_count; s++) add_step(uses, plan, s);
-    for (size_t k = 0; k < plan->program->output_count; k++) uses->kept[prn_plan_root(plan, plan->outputs[k], NULL)] = true;
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        uses->kept[prn_plan_root(plan, plan->outputs[k], NULL)] = true;
     return PRONY_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What several workers make of lifetimes: which steps use and first write the bytes of a root value, and which buffers are
- * dead before which others are written, whatever the order of steps that the edges allow.
+/* What several workers make of lifetimes: which steps use and first write the bytes of a root value, and which buffers
+ * are dead before which others are written, whatever the order of steps that the edges allow.
  *
  * A list of users need hold only those that no other user follows, and one of writers those that no other writer comes
  * before: an output that takes over its input's bytes leaves the users of the output and the writers of the input.
@@ -27,7 +27,8 @@ typedef struct prn_uses {
 /* The plan's `graph` is made, its roots are settled but for outputs in place. */
 PRN_MUST_USE prony_status prn_uses_find(prn_uses *uses, const struct prn_plan *plan, prony_error *error);
 void prn_uses_free(prn_uses *uses);
-/* Whether step `s` may write root `out` over root `in`: all that use `in` end before it, all that use `out` start after. */
+/* Whether step `s` may write root `out` over root `in`: all that use `in` end before it, all that use `out` start
+ * after. */
 bool prn_uses_allow(const prn_uses *uses, uint32_t in, uint32_t out, uint32_t s);
 void prn_uses_merge(prn_uses *uses, uint32_t in, uint32_t out);
 

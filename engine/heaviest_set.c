@@ -1,5 +1,5 @@
-/* The heaviest set of buffers of which none is before another: by the theorem of Dilworth with weights it is the sum of all
- * less the most that can be handed on from buffers to later ones, each giving and taking no more than its bytes:
+/* The heaviest set of buffers of which none is before another: by the theorem of Dilworth with weights it is the sum of
+ * all less the most that can be handed on from buffers to later ones, each giving and taking no more than its bytes:
  *
  *             given[i]   i before j   taken[j]
  *     source ---------> i ---------> j ---------> sink          heaviest = sum - maximum flow

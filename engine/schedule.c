@@ -22,10 +22,10 @@ struct prn_schedule {
     uint32_t dynamic_count;
     uint32_t *touch_begin, *touch; /* [steps + 1], into indices of `dynamic` */
 
-    prony_error *errors;         /* [workers] of the first step that failed there */
-    prony_error *said;           /* [workers] what the step at hand says */
-    uint32_t *held;              /* [workers] rank of the step that a worker goes on with; NONE */
-    uint32_t *error_step;        /* [workers] NONE: no error */
+    prony_error *errors;  /* [workers] of the first step that failed there */
+    prony_error *said;    /* [workers] what the step at hand says */
+    uint32_t *held;       /* [workers] rank of the step that a worker goes on with; NONE */
+    uint32_t *error_step; /* [workers] NONE: no error */
     prony_status *error_status;
 
     prn_trace *trace;           /* of the run at hand */
@@ -62,8 +62,8 @@ static uint32_t take_from_word(prn_schedule *s, size_t word)
     return NONE;
 }
 
-/* Rank of the most urgent step, which is the caller's; `held` is its already (NONE: nothing is), and goes back into the set
- * if there is something more urgent. */
+/* Rank of the most urgent step, which is the caller's; `held` is its already (NONE: nothing is), and goes back into the
+ * set if there is something more urgent. */
 static uint32_t ready_take(prn_schedule *s, uint32_t held)
 {
     for (size_t i = 0; i < s->summary_words; i++) {
@@ -147,8 +147,9 @@ static prony_status run_stamped(prn_schedule *s, uint32_t step, int worker, pron
     return status;
 }
 
-/* The work of a crew's member: see prn_crew_work. Who ends a step goes on with what that made ready, where nothing is more
- * urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and fall asleep. */
+/* The work of a crew's member: see prn_crew_work. Who ends a step goes on with what that made ready, where nothing is
+ * more urgent: what a chain makes stays in one thread's caches, and nobody else can begin a step of it and fall asleep.
+ */
 static bool take(void *argument, int worker)
 {
     prn_schedule *s = argument;
@@ -234,7 +235,8 @@ uint32_t prn_schedule_take(prn_schedule *s, uint32_t n)
 /* ---- creation ---- */
 
 /* Adds the value to what the step touches, once. */
-static void touch(prn_schedule *s, const uint32_t *index, uint32_t *seen, uint32_t value, uint32_t step, uint32_t *count)
+static void touch(prn_schedule *s, const uint32_t *index, uint32_t *seen, uint32_t value, uint32_t step,
+                  uint32_t *count)
 {
     if (value == PRN_NO_VALUE || index[value] == NONE || seen[index[value]] == step) return;
     seen[index[value]] = step;
@@ -306,8 +308,8 @@ prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error
     s->said = prn_calloc(workers, sizeof *s->said);
     s->error_step = prn_calloc(workers, sizeof *s->error_step);
     s->error_status = prn_calloc(workers, sizeof *s->error_status);
-    bool ok = s->ready && s->summary && s->left && s->dynamic && s->touching && s->alive && s->touch_begin && s->errors &&
-              s->said && s->held && s->error_step && s->error_status;
+    bool ok = s->ready && s->summary && s->left && s->dynamic && s->touching && s->alive && s->touch_begin &&
+              s->errors && s->said && s->held && s->error_step && s->error_status;
     prony_status status = ok ? find_touches(s, error) : prn_no_memory(error);
     if (status == PRONY_OK)
         *out = s;

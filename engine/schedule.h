@@ -1,12 +1,11 @@
 /* Runs of a plan by several workers: which steps are ready, who takes which, what dies when.
  *
- * A step is ready when all that lead to it have ended; whoever ends the last of them says so. The ready set has one bit a
- * step, in order of urgency, and whoever clears a bit has the step: so the most urgent goes first, and there is no lock and
- * no list. A value of the dynamic region is given back by whoever ends the last step that touches it.
+ * A step is ready when all that lead to it have ended; whoever ends the last of them says so. The ready set has one bit
+ * a step, in order of urgency, and whoever clears a bit has the step: so the most urgent goes first, and there is no
+ * lock and no list. A value of the dynamic region is given back by whoever ends the last step that touches it.
  *
- * A step that fails stops the steps behind it in the plan, and no others, so that what is reported is the first failure in
- * the plan's order: the one that one worker would have met.
- * Owned by its plan; one run at a time.
+ * A step that fails stops the steps behind it in the plan, and no others, so that what is reported is the first failure
+ * in the plan's order: the one that one worker would have met. Owned by its plan; one run at a time.
  */
 #ifndef PRN_ENGINE_SCHEDULE_H
 #define PRN_ENGINE_SCHEDULE_H

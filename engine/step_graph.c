@@ -29,7 +29,8 @@ static uint32_t made_value(const prn_plan *plan, const bool *output, uint32_t va
 
 static prony_status add_maker(prn_makers *makers, uint32_t step, prony_error *error)
 {
-    if (makers->used >= MOST_EDGES) return prn_fail(error, PRONY_LIMIT, "the graph has more than %zu edges", MOST_EDGES);
+    if (makers->used >= MOST_EDGES)
+        return prn_fail(error, PRONY_LIMIT, "the graph has more than %zu edges", MOST_EDGES);
     if (!PRN_GROW(makers->steps, makers->capacity, makers->used + 1)) return prn_no_memory(error);
     makers->steps[makers->used++] = step;
     return PRONY_OK;
@@ -92,8 +93,8 @@ prony_status prn_makers_find(prn_makers *makers, const prn_plan *plan, prony_err
     *makers = (prn_makers){.begin = prn_calloc(plan->value_count + 1, sizeof *makers->begin),
                            .count = prn_calloc(plan->value_count + 1, sizeof *makers->count)};
     bool *output = prn_calloc(plan->value_count + 1, sizeof *output);
-    prony_status status = makers->begin && makers->count && output ? find_makers(makers, plan, output, error)
-                                                                   : prn_no_memory(error);
+    prony_status status =
+        makers->begin && makers->count && output ? find_makers(makers, plan, output, error) : prn_no_memory(error);
     prn_free(output);
     if (status != PRONY_OK) prn_makers_free(makers);
     return status;
@@ -182,7 +183,8 @@ static prony_status build_edges(prn_step_graph *g, const prn_plan *plan, const p
 {
     edge_list list = {.seen = prn_calloc(g->step_count + (size_t)1, sizeof *list.seen)};
     bool *followed = prn_calloc(g->step_count + (size_t)1, sizeof *followed);
-    prony_status status = list.seen && followed ? find_edges(&list, plan, makers, followed, error) : prn_no_memory(error);
+    prony_status status =
+        list.seen && followed ? find_edges(&list, plan, makers, followed, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = index_edges(g, &list, error);
     prn_free(list.items);
     prn_free(list.seen);

@@ -1,14 +1,15 @@
-/* Which step must run before which: the edges of a plan that several workers run, what follows from them, and how long a
- * path through the graph takes.
+/* Which step must run before which: the edges of a plan that several workers run, what follows from them, and how long
+ * a path through the graph takes.
  *
  *   makers     the steps whose work a value is: through views, parts and joins that have no step of their own
- *   edges      from the makers of what a step reads, or a subgraph of it captures, to that step; from a window's last steps
- *              to the next window's first one, and from there to all
- *   reach      for every step those that can only run after it
+ *   edges      from the makers of what a step reads, or a subgraph of it captures, to that step; from a window's last
+ * steps to the next window's first one, and from there to all reach      for every step those that can only run after
+ * it
  *
  * Steps stand in an order in which they can run one after another, so an edge leads to a higher number. Reach is kept
  * for windows of successive steps, and everything in a window runs before all of the next: so it takes 256 bytes a step
- * however many steps there are, and models of usual size are one window. Owns its arrays; nothing changes after it is made.
+ * however many steps there are, and models of usual size are one window. Owns its arrays; nothing changes after it is
+ * made.
  */
 #ifndef PRN_ENGINE_STEP_GRAPH_H
 #define PRN_ENGINE_STEP_GRAPH_H
@@ -32,9 +33,9 @@ typedef struct prn_step_graph {
     uint32_t *before_count; /* [steps] edges that lead here */
     uint32_t *next_begin;   /* [steps + 1] into `next` */
     uint32_t *next;
-    uint64_t *after; /* [steps][PRN_WINDOW_WORDS] those of the same window that run after it */
-    double *cost_ns; /* [steps] by analytic cost */
-    double *path_ns; /* [steps] longest path that starts with it */
+    uint64_t *after;          /* [steps][PRN_WINDOW_WORDS] those of the same window that run after it */
+    double *cost_ns;          /* [steps] by analytic cost */
+    double *path_ns;          /* [steps] longest path that starts with it */
     uint32_t *by_rank, *rank; /* steps in order of urgency (longest path first, then position), and the place of each */
     double total_ns, critical_ns;
 } prn_step_graph;

@@ -11,11 +11,11 @@
 #define GUESSED_FLOPS_PER_NS 32.0
 #define GUESSED_BYTES_PER_NS 8.0
 
-#define FORK_NS 3000.0         /* what sharing a step out costs */
-#define SHARE_NS 15000.0       /* work below which no further thread takes part in a step */
-#define SHARED_EFFICIENCY 0.93 /* of threads in one step, imbalance and shared caches included */
-#define WORTH 0.95             /* several workers must take no more than this of one's time */
-#define MOST_MEMORY 1.5        /* nor more than this of its arena, */
+#define FORK_NS 3000.0                    /* what sharing a step out costs */
+#define SHARE_NS 15000.0                  /* work below which no further thread takes part in a step */
+#define SHARED_EFFICIENCY 0.93            /* of threads in one step, imbalance and shared caches included */
+#define WORTH 0.95                        /* several workers must take no more than this of one's time */
+#define MOST_MEMORY 1.5                   /* nor more than this of its arena, */
 #define SMALL_MEMORY (UINT64_C(16) << 20) /* unless that is so few bytes more */
 
 /* ---- the schedule on paper ---- */
@@ -134,16 +134,18 @@ static prony_status choose(prn_plan *plan, prony_error *error)
     }
     double share = g->total_ns > 0 ? 100 * g->critical_ns / g->total_ns : 100;
     if (most < 2)
-        snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %d thread%s of %d core%s leave%s room for no other",
-                 threads_beside(o, 1), threads_beside(o, 1) == 1 ? "" : "s", o->cores, o->cores == 1 ? "" : "s",
+        snprintf(plan->workers_note, sizeof plan->workers_note,
+                 "1 worker: %d thread%s of %d core%s leave%s room for no other", threads_beside(o, 1),
+                 threads_beside(o, 1) == 1 ? "" : "s", o->cores, o->cores == 1 ? "" : "s",
                  threads_beside(o, 1) == 1 ? "s" : "");
     else if (best == 1)
         snprintf(plan->workers_note, sizeof plan->workers_note,
                  "1 worker: the critical path is %.0f %% of the work, more workers would gain less than 5 %%", share);
     else
-        snprintf(plan->workers_note, sizeof plan->workers_note,
-                 "%d workers: the critical path is %.0f %% of the work, by analytic cost they take %.0f %% of one's time", best,
-                 share, 100 * best_ns / one_ns);
+        snprintf(
+            plan->workers_note, sizeof plan->workers_note,
+            "%d workers: the critical path is %.0f %% of the work, by analytic cost they take %.0f %% of one's time",
+            best, share, 100 * best_ns / one_ns);
     plan->workers = best;
     return PRONY_OK;
 }
@@ -170,8 +172,8 @@ void prn_plan_drop_workers(prn_plan *plan)
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
 {
     if ((double)bytes <= MOST_MEMORY * (double)one_bytes || bytes <= one_bytes + SMALL_MEMORY) return true;
-    snprintf(plan->workers_note, sizeof plan->workers_note,
-             "1 worker: %d would need an arena of %.1f times one's", plan->workers, (double)bytes / (double)one_bytes);
+    snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %d would need an arena of %.1f times one's",
+             plan->workers, (double)bytes / (double)one_bytes);
     return false;
 }
 

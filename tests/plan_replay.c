@@ -1,5 +1,5 @@
-/* The order is drawn here; which steps are ready, the schedule knows. Buffers die when their last user has ended, counted
- * from the plan's steps and values without its own order of buffers. */
+/* The order is drawn here; which steps are ready, the schedule knows. Buffers die when their last user has ended,
+ * counted from the plan's steps and values without its own order of buffers. */
 #include "tests/plan_replay.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { PATTERN = 0xff, MOST_RUNNING = 64 };
 typedef struct replay {
     prn_plan *plan;
     uint64_t random;
-    uint32_t *users;  /* [buffers] that have not ended; UINT32_MAX: a graph output's */
+    uint32_t *users; /* [buffers] that have not ended; UINT32_MAX: a graph output's */
     uint32_t running[MOST_RUNNING], count;
 } replay;
 

@@ -1,6 +1,6 @@
-/* Several workers against one, to the bit: random models in orders drawn from seeds, with their dead bytes filled, and by real
- * threads; what a failing branch, a pool and sharing a model come to; how many threads there ever are. Runs under
- * ThreadSanitizer as well.
+/* Several workers against one, to the bit: random models in orders drawn from seeds, with their dead bytes filled, and
+ * by real threads; what a failing branch, a pool and sharing a model come to; how many threads there ever are. Runs
+ * under ThreadSanitizer as well.
  *
  *     test_interop_threads --seed 7 --count 100000    more models, from seed 7 on
  */
@@ -26,7 +26,8 @@
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
+    __has_feature(thread_sanitizer)
 enum { USUAL_COUNT = 200 };
 #else
 enum { USUAL_COUNT = 1500 };
@@ -82,10 +83,11 @@ static void any_order_gives_the_same_bits(void **state)
 static void threads_give_the_same_bits(void **state)
 {
     (void)state;
-    static const graph_way ways[] = {{.name = "2 workers", .threads = 1, .workers = 2, .runs = 3},
-                                     {.name = "3 workers of 2 threads", .threads = 2, .workers = 3, .runs = 3},
-                                     {.name = "2 workers of 2 threads that do not help", .threads = 2, .workers = 2, .runs = 3, .no_help = true},
-                                     {.name = "several workers, nothing reused", .threads = 1, .workers = 2, .runs = 2, .no_reuse = true}};
+    static const graph_way ways[] = {
+        {.name = "2 workers", .threads = 1, .workers = 2, .runs = 3},
+        {.name = "3 workers of 2 threads", .threads = 2, .workers = 3, .runs = 3},
+        {.name = "2 workers of 2 threads that do not help", .threads = 2, .workers = 2, .runs = 3, .no_help = true},
+        {.name = "several workers, nothing reused", .threads = 1, .workers = 2, .runs = 2, .no_reuse = true}};
     uint64_t refused = 0;
     for (uint64_t seed = first_seed; seed < first_seed + seed_count / 3; seed++) agree(seed, ways, 4, &refused);
     assert_true(refused * 10 <= seed_count);
@@ -148,7 +150,9 @@ static void fill_picture(void)
 static void no_more_threads_than_asked_for(void **state)
 {
     (void)state;
-    static const struct { int workers, threads; } of[] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}};
+    static const struct {
+        int workers, threads;
+    } of[] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}};
     fill_picture();
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         int before = running_threads(), most = 0;
@@ -264,7 +268,8 @@ static model_builder *changing(void)
     return m;
 }
 
-static const float small[24] = {0.5f, -1, 2, 0, 3, -0.25f, 1, 0, 0, 4, -2, 1, 7, 0.125f, 0, 1, 1, -3, 2, 0, 5, 6, -1, 0};
+static const float small[24] = {0.5f, -1,     2, 0, 3, -0.25f, 1, 0, 0, 4, -2, 1,
+                                7,    0.125f, 0, 1, 1, -3,     2, 0, 5, 6, -1, 0};
 
 static void branches_that_change_run_side_by_side(void **state)
 {
@@ -297,7 +302,8 @@ static bool fails_or_runs(int workers, uint64_t n)
     for (int run = 0; run < 2 && status == PRONY_OK; run++) status = prony_session_run(r.session, &r.error);
     bool failed = prn_alloc_failed();
     prn_alloc_fail_at(0);
-    if (status != PRONY_OK && (status != PRONY_OUT_OF_MEMORY || !failed)) fail_msg("allocation %d: %s", (int)n, r.error.message);
+    if (status != PRONY_OK && (status != PRONY_OUT_OF_MEMORY || !failed))
+        fail_msg("allocation %d: %s", (int)n, r.error.message);
     mr_close(&r);
     return failed;
 }
@@ -423,8 +429,13 @@ static void a_pool_outlives_its_handle(void **state)
 static void auto_says_why(void **state)
 {
     (void)state;
-    static const struct { int branches, cores, threads, least, most; const char *why; } of[] = {
-        {1, 4, 0, 1, 1, "critical path"}, {16, 1, 0, 1, 1, "leaves room for no other"}, {16, 2, 2, 1, 1, "room for no other"}, {16, 4, 1, 2, 4, "critical path"}};
+    static const struct {
+        int branches, cores, threads, least, most;
+        const char *why;
+    } of[] = {{1, 4, 0, 1, 1, "critical path"},
+              {16, 1, 0, 1, 1, "leaves room for no other"},
+              {16, 2, 2, 1, 1, "room for no other"},
+              {16, 4, 1, 2, 4, "critical path"}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         model_builder *builder = wide(of[i].branches);
         size_t size;
@@ -440,7 +451,8 @@ static void auto_says_why(void **state)
         prn_plan_options options = {.threads = of[i].threads, .workers = PRN_WORKERS_AUTO, .cores = of[i].cores};
         assert_int_equal(prn_plan_create(&plan, program, NULL, &options, &error), PRONY_OK);
         if (plan->workers < of[i].least || plan->workers > of[i].most) fail_msg("%zu: %s", i, plan->workers_note);
-        if (!strstr(plan->workers_note, of[i].why)) fail_msg("%zu: '%s' does not say '%s'", i, plan->workers_note, of[i].why);
+        if (!strstr(plan->workers_note, of[i].why))
+            fail_msg("%zu: '%s' does not say '%s'", i, plan->workers_note, of[i].why);
         prn_plan_release(plan);
         prn_program_release(program);
         prony_model_release(model);
@@ -491,7 +503,8 @@ static void plans_of_several_windows_agree(void **state)
         prn_plan *plan = r.session->current->plan;
         if (workers > 1) {
             assert_non_null(plan->graph);
-            for (uint32_t s = PRN_WINDOW_STEPS; s < plan->step_count; s++) assert_true(plan->graph->before_count[s] > 0);
+            for (uint32_t s = PRN_WINDOW_STEPS; s < plan->step_count; s++)
+                assert_true(plan->graph->before_count[s] > 0);
         }
         for (uint64_t seed = 1; workers > 1 && seed < 6; seed++) {
             if (plan_replay(plan, seed, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
@@ -535,7 +548,8 @@ static void the_heaviest_set_is_found(void **state)
             for (uint32_t i = 0; i < FEW; i++) {
                 if (!(set >> i & 1)) continue;
                 sum += bytes[i];
-                for (uint32_t j = 0; j < FEW; j++) if (set >> j & 1 && before[j * FEW + i]) sum = 0, i = FEW, j = FEW;
+                for (uint32_t j = 0; j < FEW; j++)
+                    if (set >> j & 1 && before[j * FEW + i]) sum = 0, i = FEW, j = FEW;
             }
             if (sum > most) most = sum;
         }
