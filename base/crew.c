@@ -3,7 +3,9 @@
  * leaves when it finds neither. Every seat has a desk, where the step that is run there shows its tasks. Nobody waits
  * in a crew but its caller, and that for what others have begun. */
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/desk.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -14,6 +16,8 @@ struct prn_crew {
     prn_desk *desks;           /* one a worker */
     _Atomic bool *seat_taken;  /* [workers]; 0 is the caller's */
     const prn_crew_work *work; /* of the run at hand */
+    const prn_stop *stop;      /* that its caller works for */
+    prn_budget *budget;        /* of its caller */
 };
 
 prony_status prn_crew_create(prn_crew **out, prn_team *team, int workers, int threads, bool help, prony_error *error)
@@ -107,6 +111,8 @@ static bool help_someone(prn_crew *c, int thread)
 static void join_in(void *argument, int thread)
 {
     prn_crew *c = argument;
+    const prn_stop *stop = prn_stop_enter(c->stop);
+    prn_budget *budget = prn_budget_enter(c->budget);
     bool any;
     do {
         any = false;
@@ -117,6 +123,8 @@ static void join_in(void *argument, int thread)
         }
         any |= help_someone(c, thread);
     } while (any);
+    prn_budget_enter(budget);
+    (void)prn_stop_enter(stop);
 }
 
 void prn_crew_run(prn_crew *c, const prn_crew_work *work)
@@ -124,6 +132,8 @@ void prn_crew_run(prn_crew *c, const prn_crew_work *work)
     prn_place former = prn_team_join(c->team);
     prn_desk *door = prn_place_desk();
     c->work = work;
+    c->stop = prn_stop_current();
+    c->budget = prn_budget_current();
     if (door) {
         door->enter = join_in;
         door->argument = c;

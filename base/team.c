@@ -2,8 +2,11 @@
  * threads are detached. */
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/desk.h"
+#include "base/pause.h"
+#include "base/stop.h"
 
 #include <sched.h>
 #include <string.h>
@@ -20,10 +23,12 @@ enum { SPINS = 10000, CROWDED_SPINS = 1000, MOST_WORKERS = PRN_MOST_THREADS - 1,
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
+    const prn_stop *stop; /* that the caller works for */
     prn_task_run *runs;
     int threads;            /* runs that there are */
     prn_team_share *shares; /* NULL: nobody watches */
     int share_count;
+    prn_budget *budget; /* of the caller: what tasks take is booked to it */
 } job;
 
 typedef struct worker {
@@ -40,15 +45,6 @@ static _Thread_local int watched_count;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool exit_key_made;
-
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#else
-    atomic_signal_fence(memory_order_seq_cst);
-#endif
-}
 
 /* ---- gates ---- */
 
@@ -87,7 +83,7 @@ void prn_desk_close(prn_desk *desk)
     atomic_fetch_and(&desk->gate, ~GATE_OPEN);
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!anyone_inside(desk)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->owners_waiting, 1);
@@ -116,7 +112,7 @@ void prn_team_await(prn_team *t, uint32_t seen)
 {
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!nothing_new(t, seen)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->sleepers, 1);
@@ -143,7 +139,7 @@ static int64_t claim_tasks(job *job, int thread)
     int64_t start_ns = share ? prn_now_ns() : 0, done = 0;
     for (int i = 0; i < job->threads; i++) {
         prn_task_run *run = &job->runs[(thread + i) % job->threads];
-        for (;; done++) {
+        for (; !prn_stop_requested(job->stop); done++) {
             int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
             if (task >= run->end) break;
             job->fn(job->argument, task);
@@ -163,16 +159,27 @@ static void share_out(job *job, int64_t tasks)
     }
 }
 
+/* As somebody who works for the job's caller while there are tasks. */
+static int64_t help(job *job, int thread)
+{
+    const prn_stop *stop = prn_stop_enter(job->stop);
+    prn_budget *budget = prn_budget_enter(job->budget);
+    int64_t done = claim_tasks(job, thread);
+    prn_budget_enter(budget);
+    (void)prn_stop_enter(stop);
+    return done;
+}
+
 static void help_job(void *argument, int thread)
 {
-    (void)claim_tasks(argument, thread);
+    (void)help(argument, thread);
 }
 
 bool prn_desk_help(prn_desk *desk, int thread)
 {
     bool was_inside = inside_task;
     inside_task = true;
-    bool found = claim_tasks(desk->argument, thread) > 0;
+    bool found = help(desk->argument, thread) > 0;
     inside_task = was_inside;
     atomic_store_explicit(&desk->width, 0, memory_order_relaxed);
     return found;
@@ -184,7 +191,8 @@ static void run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), v
     prn_team_share *share = inside_task || own_number >= watched_count ? NULL : watched;
     int64_t start_ns = share ? prn_now_ns() : 0;
     if (share) watched = NULL;
-    for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+    const prn_stop *stop = prn_stop_current();
+    for (int64_t task = 0; task < tasks && !prn_stop_requested(stop); task++) fn(argument, task);
     if (!share) return;
     watched = share;
     if (tasks > 0) add_share(&share[own_number], start_ns, tasks);
@@ -435,10 +443,12 @@ void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t
     }
     job job = {.fn = fn,
                .argument = argument,
+               .stop = prn_stop_current(),
                .runs = desk->runs,
                .threads = threads,
                .shares = watched,
-               .share_count = watched ? watched_count : 0};
+               .share_count = watched ? watched_count : 0,
+               .budget = prn_budget_current()};
     share_out(&job, tasks);
     inside_task = true;
     desk->enter = help_job;

@@ -18,7 +18,8 @@
 
 /* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a crew that
  * helps, on as many as it has. Where a worker cannot be had (no memory, no thread), the others do its share. Called from
- * inside a task it is a plain loop. */
+ * inside a task it is a plain loop. Once the work that the caller does is called off (stop.h), tasks that nobody has begun are
+ * left out. */
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 #define PRN_MOST_THREADS 1024 /* of a team, the caller among them */

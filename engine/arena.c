@@ -17,6 +17,7 @@
 #include "engine/arena.h"
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/shape.h"
 #include "engine/dead_bytes.h"
@@ -51,7 +52,6 @@ struct prn_arena {
     uint8_t *base;
     chunk *newest;
     block *smallest, *largest; /* ends of the free list */
-    uint64_t limit_bytes;      /* UINT64_MAX: none */
     uint64_t free_bytes;
     size_t live_count;
     prn_arena_figures figures;
@@ -68,21 +68,18 @@ const char *prn_arena_tag_name(prn_arena_tag tag)
     return (size_t)tag < sizeof names / sizeof names[0] ? names[tag] : "unknown";
 }
 
-prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
-                              prony_error *error)
+prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error)
 {
     *out = NULL;
-    if (limit_bytes && planned_bytes > limit_bytes)
-        return prn_fail(error, PRONY_LIMIT, "the plan needs %llu bytes of arena, the memory limit is %llu",
-                        (unsigned long long)planned_bytes, (unsigned long long)limit_bytes);
     prn_arena *arena = prn_calloc(1, sizeof *arena);
     if (!arena) return prn_no_memory(error);
     arena->base = planned_bytes <= SIZE_MAX ? prn_alloc_aligned(ALIGNMENT, (size_t)planned_bytes) : NULL;
     if (!arena->base) {
+        prony_status status = prn_no_memory(error);
+        prn_error_prefix(error, "the plan's arena");
         prn_free(arena);
-        return prn_no_memory(error);
+        return status;
     }
-    arena->limit_bytes = limit_bytes ? limit_bytes : UINT64_MAX;
     arena->record = record;
     arena->figures.planned_bytes = planned_bytes;
     *out = arena;
@@ -162,22 +159,26 @@ static void note_fragmentation(prn_arena *arena)
     if (now > arena->figures.external_fragmentation) arena->figures.external_fragmentation = now;
 }
 
+static uint64_t head_bytes(uint64_t chunk_bytes)
+{
+    return (sizeof(chunk) + chunk_bytes / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+}
+
 /* Half as much again as there is, so that a model which keeps asking for a little more settles after a few runs; where
- * the limit is closer than that, just what is needed. */
+ * the memory limit is closer than that, just what is needed. */
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
-    uint64_t room = arena->limit_bytes > held ? arena->limit_bytes - held : 0;
-    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1);
+    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
     if (wanted < SMALLEST_CHUNK) wanted = SMALLEST_CHUNK;
-    if (wanted < need || wanted > room) wanted = need;
-    if (wanted > room)
-        return prn_fail(error, PRONY_LIMIT,
-                        "%llu more bytes at run time: the arena holds %llu, the memory limit is %llu",
-                        (unsigned long long)need, (unsigned long long)held, (unsigned long long)arena->limit_bytes);
-    uint64_t head = (sizeof(chunk) + wanted / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+    if (wanted < need || wanted + head_bytes(wanted) + 2 * ALIGNMENT > room) wanted = need;
+    uint64_t head = head_bytes(wanted);
     chunk *c = prn_alloc_aligned(ALIGNMENT, (size_t)(head + wanted));
-    if (!c) return prn_no_memory(error);
+    if (!c) {
+        prony_status status = prn_no_memory(error);
+        prn_error_prefix(error, "%llu bytes at run time", (unsigned long long)need);
+        return status;
+    }
     block *b = (block *)((uint8_t *)c + head);
     *b = (block){.bytes = wanted, .offset = held};
     c->older = arena->newest;

@@ -38,9 +38,8 @@ typedef struct prn_arena_figures {
     uint64_t growths;                      /* heap calls made by the dynamic region since creation */
 } prn_arena_figures;
 
-/* `limit_bytes` 0: none. */
-PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
-                                           prony_error *error);
+/* All of it is booked to the calling thread's budget. */
+PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
 /* From now on several threads of one run take and give back: what they do between lock and unlock no other does meanwhile.
  * Without it both do nothing, and there is no lock. */

@@ -19,7 +19,7 @@ void prn_uses_free(prn_uses *uses)
 static void add(prn_uses *uses, uint32_t *list, uint32_t step)
 {
     if (*list != NONE && uses->items[*list].step == step) return;
-    uses->items[uses->count] = (prn_use){step, *list};
+    uses->items[uses->count] = (prn_byte_use){step, *list};
     *list = (uint32_t)uses->count++;
 }
 
@@ -89,7 +89,7 @@ typedef struct order {
     uint32_t *last_window; /* [buffers] NONE: kept */
     uint32_t *writer;      /* [buffers] first of its list; NONE: the step in `own` alone */
     uint32_t *own;         /* [buffers] of scratch: the step */
-    const prn_use *items;
+    const prn_byte_use *items;
 } order;
 
 static bool reached(const order *o, uint32_t a, uint32_t step)

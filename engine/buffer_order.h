@@ -12,14 +12,14 @@
 
 struct prn_plan;
 
-typedef struct prn_use {
+typedef struct prn_byte_use {
     uint32_t step, next; /* UINT32_MAX ends */
-} prn_use;
+} prn_byte_use;
 
 typedef struct prn_uses {
     uint32_t *users, *writers; /* [values] of a root: first of a list in `items` */
     bool *kept;                /* [values] of a root: a graph output, which no step ends */
-    prn_use *items;
+    prn_byte_use *items;
     size_t count;
     const prn_step_graph *graph;
 } prn_uses;

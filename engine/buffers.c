@@ -17,15 +17,23 @@
 
 #define PRN_ALIGNMENT 64
 
+/* What was walked over points at the root directly afterwards, so that long chains of views are walked once. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 {
-    uint64_t sum = 0;
-    while (plan->values[value]->alias != PRN_NO_VALUE) {
-        sum += plan->values[value]->alias_offset;
-        value = plan->values[value]->alias;
-    }
+    uint64_t sum = 0, left;
+    uint32_t root = value;
+    for (; plan->values[root]->alias != PRN_NO_VALUE; root = plan->values[root]->alias)
+        sum += plan->values[root]->alias_offset;
     if (offset) *offset = sum;
-    return value;
+    for (left = sum; value != root;) {
+        prn_plan_value *walked = plan->values[value];
+        uint64_t own = walked->alias_offset;
+        value = walked->alias;
+        walked->alias = root;
+        walked->alias_offset = left;
+        left -= own;
+    }
+    return root;
 }
 
 /* Has bytes of its own in this plan's arena. */
@@ -78,17 +86,18 @@ static void drop_step(prn_step *step)
 
 static void make_parts(prn_plan *plan, prn_step *step)
 {
-    uint64_t offset;
+    uint64_t offset = 0;
     if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
     for (size_t k = 0; k < step->context.output_count; k++) {
+        bool lies = step->kernel->part(&step->context, k, &offset);
         if (step->outputs[k] == PRN_NO_VALUE) continue;
         /* A join may have placed it already; then Split copies it there instead of Concat. */
-        if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !step->kernel->part(&step->context, k, &offset))
-            return;
+        if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !lies) return;
     }
+    offset = 0;
     for (size_t k = 0; k < step->context.output_count; k++) {
-        if (step->outputs[k] == PRN_NO_VALUE) continue;
         (void)step->kernel->part(&step->context, k, &offset);
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
         prn_plan_value *value = plan->values[step->outputs[k]];
         value->alias = step->inputs[0];
         value->alias_offset = offset;
@@ -99,8 +108,9 @@ static void make_parts(prn_plan *plan, prn_step *step)
 /* Whether all inputs already lie in one foreign buffer exactly as the output needs them; then *base is where. */
 static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t *root, uint64_t *base)
 {
+    uint64_t want = 0;
     for (size_t i = 0; i < step->context.input_count; i++) {
-        uint64_t at, want;
+        uint64_t at;
         uint32_t r = prn_plan_root(plan, step->inputs[i], &at);
         if (!step->kernel->placed(&step->context, i, &want) || at < want || !in_arena(plan->values[r])) return false;
         if (i == 0) {
@@ -113,7 +123,8 @@ static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t
     return step->context.input_count > 0 && *root != step->outputs[0];
 }
 
-static void make_join(prn_plan *plan, prn_step *step)
+/* `joined` has a word per value, and never the number of another step. */
+static void make_join(prn_plan *plan, prn_step *step, uint32_t *joined)
 {
     uint32_t out = step->outputs[0], root = PRN_NO_VALUE;
     uint64_t base = 0;
@@ -128,15 +139,15 @@ static void make_join(prn_plan *plan, prn_step *step)
         return;
     }
     bool all = true;
+    uint64_t want = 0;
     for (size_t i = 0; i < step->context.input_count; i++) {
-        uint64_t want;
         uint32_t in = step->inputs[i];
-        bool twice = false;
-        for (size_t j = 0; j < i; j++) twice |= step->inputs[j] == in;
+        bool lies = step->kernel->placed(&step->context, i, &want), twice = joined[in] == step->index + 1;
+        joined[in] = step->index + 1;
         uint32_t r = prn_plan_root(plan, in, NULL);
         const prn_plan_value *source = plan->values[r];
         /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it anywhere. */
-        if (twice || !step->kernel->placed(&step->context, i, &want) || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
+        if (twice || !lies || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
             source->bytes != plan->values[in]->bytes) {
             all = false;
             continue;
@@ -147,16 +158,21 @@ static void make_join(prn_plan *plan, prn_step *step)
     if (all) drop_step(step);
 }
 
-static void share_ranges(prn_plan *plan)
+static prony_status share_ranges(prn_plan *plan, prony_error *error)
 {
+    uint32_t *joined = prn_calloc(plan->value_count + 1, sizeof *joined);
+    if (!joined) return prn_no_memory(error);
     for (size_t s = plan->step_count; s-- > 0;) {
         prn_step *step = plan->steps[s];
+        step->index = (uint32_t)s;
         if (step->dynamic || !step->kernel) continue;
         if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
-            make_join(plan, step);
+            make_join(plan, step, joined);
         else if (step->kernel->part)
             make_parts(plan, step);
     }
+    prn_free(joined);
+    return PRONY_OK;
 }
 
 static void close_ranks(prn_plan *plan)
@@ -391,7 +407,7 @@ static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *er
 
 prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 {
-    if (!plan->options.no_reuse) share_ranges(plan);
+    if (!plan->options.no_reuse) PRN_TRY(share_ranges(plan, error));
     PRN_TRY(prn_plan_choose_workers(plan, close_ranks, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);

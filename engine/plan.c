@@ -1,5 +1,7 @@
 /* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+#include "base/stack.h"
+#include "base/stop.h"
 #include "engine/schedule.h"
 
 #include <string.h>
@@ -8,6 +10,14 @@ typedef struct planner {
     prn_plan *plan;
     prony_error *error;
 } planner;
+
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+static prony_status stopped(const planner *p, const prony_node *node)
+{
+    prony_status status = prn_stop_check(p->error);
+    if (status != PRONY_OK) prn_error_name_node(p->error, node);
+    return status;
+}
 
 static uint32_t add_value(prn_plan *plan, uint32_t source)
 {
@@ -20,13 +30,14 @@ static uint32_t add_value(prn_plan *plan, uint32_t source)
                               .source = source,
                               .variant = PRN_NO_VALUE,
                               .alias = PRN_NO_VALUE,
+                              .view = PRN_NO_VALUE,
                               .defined = PRN_NO_STEP,
                               .buffer = PRN_NO_BUFFER};
     plan->values[plan->value_count] = value;
     return (uint32_t)plan->value_count++;
 }
 
-static prony_status add_values(planner *p)
+static PRN_OWN_FRAME prony_status add_values(planner *p)
 {
     prn_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->program->value_count; i++) {
@@ -90,7 +101,7 @@ static prony_status append_step(planner *p, prn_step *step)
 
 static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
 {
-    plan->values[value]->alias = of;
+    plan->values[value]->alias = plan->values[value]->view = of;
     plan->values[value]->alias_offset = offset;
     plan->values[value]->defined = plan->values[of]->defined;
 }
@@ -156,7 +167,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
 }
 
 /* A node's inputs arrive as their producers made them: that layout is the offer. */
-static prony_status settle_layouts(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     size_t in_count = step->context.input_count, out_count = step->context.output_count;
@@ -184,7 +195,7 @@ static prony_status settle_layouts(planner *p, prn_step *step)
 
 /* ---- nodes ---- */
 
-static prony_status step_cost(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     prony_cost *cost = &step->cost;
@@ -219,7 +230,7 @@ static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
 
 /* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
  * training mode) stays a step, so that its kernel looks at that input. */
-static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
+static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
     prn_plan *plan = p->plan;
     *done = false;
@@ -244,7 +255,7 @@ static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 }
 
 /* Subgraphs read captured values as they stand in the model: plain. */
-static prony_status settle_captured(planner *p, const prn_node_def *node)
+static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
 {
     for (uint32_t c = 0; c < node->child_count; c++) {
         for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
@@ -266,10 +277,20 @@ static prony_status plan_children(planner *p, prn_step *step)
     options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
-        if (child->program)
-            PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &options, p->error));
+        if (!child->program) continue;
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &options, p->error);
+        if (status == PRONY_OK) continue;
+        prn_error_name_part(p->error, &step->node->info, child->name);
+        return status;
     }
     return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
+                      step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
 }
 
 static prony_status plan_node(planner *p, prn_node_def *node)
@@ -279,6 +300,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
                         node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
                         (long long)node->info.opset);
+    PRN_TRY(stopped(p, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
     prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
@@ -287,11 +309,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     step->context.error = p->error;
     if (!step->dynamic) {
         step->kernel = prn_node_kernel(node, &step->context, false);
-        if (!step->kernel) {
-            char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
-                              step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
-        }
+        if (!step->kernel) return no_kernel(step);
     }
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));
@@ -299,6 +317,12 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(append_step(p, step));
     PRN_TRY(plan_children(p, step));
     return step_cost(p, step);
+}
+
+static prony_status plan_node_named(planner *p, prn_node_def *node)
+{
+    prony_status status = plan_node(p, node);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
 }
 
 /* What no run can change: all layers but those of steps that learn their cost when they run. */
@@ -321,7 +345,7 @@ static prony_status add_fixed_cost(planner *p)
     return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");
 }
 
-static prony_status plan_outputs(planner *p)
+static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
 {
     prn_plan *plan = p->plan;
     plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
@@ -334,30 +358,34 @@ static prony_status plan_outputs(planner *p)
 /* Before anything is prepared for it. */
 static prony_status check_outputs(planner *p, const prn_step *step)
 {
-    uint64_t limit = p->plan->options.memory_limit_bytes;
-    for (uint32_t k = 0; limit && k < step->node->output_count; k++) {
+    uint64_t room = prn_budget_room();
+    for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
-        if (!value || value->dynamic || value->bytes <= limit) continue;
-        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, the memory limit is %llu", k,
-                 (unsigned long long)value->bytes, (unsigned long long)limit);
+        if (!value || value->dynamic || value->bytes <= room) continue;
+        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
+                 (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);
         return PRONY_LIMIT;
     }
     return PRONY_OK;
 }
 
-static prony_status prepare_steps(planner *p)
+static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         PRN_TRY(check_outputs(p, step));
+        PRN_TRY(stopped(p, &step->node->info));
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
         step->context.error = NULL;
-        step->state = step->context.state = prepared.state;
+        if (status == PRONY_OK) step->state = prepared.state;
+        PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
+        step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
         if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
     }
@@ -372,13 +400,12 @@ static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
 }
 
 /* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
-static prony_status allot(planner *p)
+static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
     if (status == PRONY_OK && !plan->outer)
-        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
-                                  plan->options.record_memory, p->error);
+        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
     if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
     if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
     if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
@@ -399,7 +426,7 @@ static prony_status build(planner *p)
     prn_plan *plan = p->plan;
     PRN_TRY(add_values(p));
     for (size_t n = 0; n < plan->program->node_count; n++)
-        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node(p, plan->program->nodes[n]));
+        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
@@ -418,7 +445,8 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->options = *options;
     plan->threads = options->threads;
     planner p = {plan, error};
-    prony_status status = build(&p);
+    prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
+    if (status == PRONY_OK) status = build(&p);
     if (status == PRONY_OK)
         *out = plan;
     else

@@ -25,6 +25,7 @@ typedef struct prn_plan_value {
     uint32_t variant;  /* next form of the same value in another layout; PRN_NO_VALUE ends */
     uint32_t alias;    /* value whose bytes it shares; PRN_NO_VALUE: its own */
     uint64_t alias_offset;
+    uint32_t view; /* value whose elements it has, if no step makes it: what it was a view of before anything was joined */
     uint64_t bytes;       /* in its layout */
     uint32_t defined;     /* step; PRN_NO_STEP: before the first */
     uint32_t last_use;    /* step; step_count for graph outputs */
@@ -68,7 +69,6 @@ typedef struct prn_plan_options {
     bool no_help;      /* workers that have nothing to do leave other workers' operators alone */
     prn_step_rates rates; /* zero: a guess */
     bool record_memory;
-    uint64_t memory_limit_bytes;
     int64_t max_loop_trips; /* 0: 2^31 */
     bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
     bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/dead_bytes.h; runs are then not stamped */

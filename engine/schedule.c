@@ -2,6 +2,7 @@
 #include "engine/schedule.h"
 
 #include "base/clock.h"
+#include "base/stop.h"
 
 #include <stdatomic.h>
 
@@ -157,7 +158,8 @@ static bool take(void *argument, int worker)
     s->held[worker] = NONE;
     if (rank == NONE) return false;
     uint32_t step = s->plan->graph->by_rank[rank];
-    if (step > atomic_load(&s->failed_at)) return true;
+    uint32_t failed_at = atomic_load(&s->failed_at);
+    if (step > failed_at || (failed_at != NONE && prn_stopped())) return true;
     if (s->crew && ready_any(s)) prn_crew_announce(s->crew);
     prony_error *error = &s->said[worker];
     prony_status status = s->trace ? run_stamped(s, step, worker, error) : prn_plan_step(s->plan, step, error);

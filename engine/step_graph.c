@@ -23,7 +23,7 @@ void prn_makers_free(prn_makers *makers)
 /* The value among whose forms and views it is that a step makes, or that nothing makes. */
 static uint32_t made_value(const prn_plan *plan, const bool *output, uint32_t value)
 {
-    while (!output[value] && plan->values[value]->alias != PRN_NO_VALUE) value = plan->values[value]->alias;
+    while (!output[value] && plan->values[value]->view != PRN_NO_VALUE) value = plan->values[value]->view;
     return value;
 }
 

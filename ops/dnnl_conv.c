@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/dnnl_problem.h"
 
 #include <stdio.h>
@@ -134,7 +135,7 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
     const prn_dnnl_problem *problem = packing->problem;
     int64_t row = problem->group_in * problem->conv.kernel_volume;
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success; i++) {
+    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
         place place = piece_place(problem, i);
         dnnl_memory_desc_t from;
         dnnl_dims_t dims;

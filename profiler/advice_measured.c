@@ -136,6 +136,12 @@ prony_status prn_advise_threads(prn_adviser *a)
     prn_found best;
     size_t tried;
     bool advised = false;
+    if (a->report->has_disturbance && a->report->disturbance.verdict == PRN_LOAD_BUSY) {
+        char busy[160];
+        (void)prn_disturbance_text(&a->report->disturbance, busy, sizeof busy);
+        prn_advise_nothing(a, "threads", "cannot tell: %s; on a machine of its own another number may be the best", busy);
+        return PRONY_OK;
+    }
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_THREADS, "latency", false, &best, &tried));
     if (best.variant) {
         char ratio[80];

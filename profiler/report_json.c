@@ -235,7 +235,10 @@ static void write_shape(prn_json *j, const prony_report *r)
         return;
     }
     if (steady.known) {
-        prn_json_bool(j, "steady", steady.steady);
+        if (steady.unsure)
+            prn_json_null(j, "steady");
+        else
+            prn_json_bool(j, "steady", steady.steady);
         prn_json_double(j, "drift", steady.drift);
     }
     prn_json_open(j, "outliers", '[', true);

@@ -292,7 +292,7 @@ static bool check_outputs(bench *b)
 /* What a kernel says about inputs that are a piece of the output, or outputs that are a piece of the input, holds. */
 static bool check_places(bench *b, const prn_kernel *kernel, const prony_value *outputs)
 {
-    uint64_t at;
+    uint64_t at = 0;
     for (size_t i = 0; kernel->placed && i < b->context.input_count; i++) {
         if (!b->inputs[i] || !kernel->placed(&b->context, i, &at)) continue;
         size_t bytes = prn_layout_bytes(&b->in[i]);
@@ -300,6 +300,7 @@ static bool check_places(bench *b, const prn_kernel *kernel, const prony_value *
             return complain(b, "input %zu is not the output's bytes from %llu on", i, (unsigned long long)at);
         }
     }
+    at = 0;
     for (size_t k = 0; kernel->part && k < b->context.output_count; k++) {
         if (!kernel->part(&b->context, k, &at)) continue;
         size_t bytes = prn_layout_bytes(&outputs[k]);
