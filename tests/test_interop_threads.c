@@ -215,6 +215,36 @@ static void the_first_failure_in_the_plan_is_reported(void **state)
     }
 }
 
+static void *cancel_soon(void *session)
+{
+    usleep(300);
+    prony_session_cancel(session);
+    return NULL;
+}
+
+/* Wherever the request meets the workers, the run ends, and the next is whole. */
+static void a_run_of_several_workers_is_called_off(void **state)
+{
+    (void)state;
+    fill_picture();
+    static float wanted[256 * 64];
+    model_run r = {.options = {.inter_op_threads = 3, .intra_op_threads = 1}};
+    mr_open(&r, wide(8));
+    mr_set(&r, "x", PRONY_FLOAT32, "1,8,32,32", picture);
+    memcpy(wanted, mr_run(&r, 0)->data, sizeof wanted);
+    for (int run = 0; run < 60; run++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, r.session), 0);
+        prony_status status = prony_session_run(r.session, &r.error);
+        pthread_join(thread, NULL);
+        if (status != PRONY_OK) assert_int_equal(status, PRONY_CANCELLED);
+        status = prony_session_run(r.session, &r.error); /* takes a request that came too late for the one before */
+        assert_true(status == PRONY_OK || status == PRONY_CANCELLED);
+        assert_memory_equal(mr_run(&r, 0)->data, wanted, sizeof wanted);
+    }
+    mr_close(&r);
+}
+
 /* Branches of several kinds side by side: what only a run knows, an If and a Loop that read what others make. */
 static model_builder *changing(void)
 {
@@ -569,6 +599,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(threads_give_the_same_bits),
                                        cmocka_unit_test(no_more_threads_than_asked_for),
                                        cmocka_unit_test(the_first_failure_in_the_plan_is_reported),
+                                       cmocka_unit_test(a_run_of_several_workers_is_called_off),
                                        cmocka_unit_test(branches_that_change_run_side_by_side),
                                        cmocka_unit_test(every_allocation_may_fail),
                                        cmocka_unit_test(sessions_share_a_model),
