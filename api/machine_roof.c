@@ -70,8 +70,8 @@ static prony_status fill(prony_report *report, const prony_machine *m, prony_err
     prn_roof_memory *memory = prn_pool_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
     report->roof.method = copy_text(report, PRN_MACHINE_METHOD);
     if (!compute || !memory || !report->roof.method) return prn_no_memory(error);
-    add_compute(&report->roof, compute, m, report->config.intra_op_threads);
-    add_memory(&report->roof, memory, m, report->config.intra_op_threads);
+    add_compute(&report->roof, compute, m, prn_report_threads(report));
+    add_memory(&report->roof, memory, m, prn_report_threads(report));
     for (size_t i = 0; i < report->roof.compute_count; i++)
         if (!(compute[i].precision = copy_text(report, compute[i].precision))) return prn_no_memory(error);
     for (size_t i = 0; i < report->roof.memory_count; i++)

@@ -142,6 +142,28 @@ static double median_error(prn_recording *r)
     return median > 0 ? (double)(interval[1] - interval[0]) / 2 / (double)median : 0;
 }
 
+static int by_start(const void *left, const void *right)
+{
+    const prn_event *a = left, *b = right;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* What each worker did, and the time in which any did something: the union of all operators' intervals. */
+static void keep_coverage(prn_recording *r)
+{
+    const prn_trace *trace = &r->session->trace;
+    int64_t end = INT64_MIN;
+    memcpy(r->in_order, trace->events, trace->count * sizeof *r->in_order);
+    qsort(r->in_order, trace->count, sizeof *r->in_order, by_start);
+    for (size_t e = 0; e < trace->count; e++) {
+        const prn_event *event = &r->in_order[e];
+        r->worker_busy_ns[event->worker] += event->end_ns - event->start_ns;
+        if (event->end_ns <= end) continue;
+        r->covered_ns += event->end_ns - (event->start_ns > end ? event->start_ns : end);
+        end = event->end_ns;
+    }
+}
+
 static void keep_durations(prn_recording *r)
 {
     const prn_trace *trace = &r->session->trace;
@@ -149,6 +171,7 @@ static void keep_durations(prn_recording *r)
     memset(row, 0, r->operators * sizeof *row);
     for (size_t e = 0; e < trace->count; e++)
         row[trace->events[e].step] += trace->events[e].end_ns - trace->events[e].start_ns;
+    if (r->worker_busy_ns) keep_coverage(r);
 }
 
 static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *after)
@@ -305,16 +328,26 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     return status;
 }
 
+/* Room for what several workers do. */
+static prony_status watch_workers(prn_recording *r, prony_error *error)
+{
+    if (r->session->workers == 1 || !r->operators) return PRONY_OK;
+    r->worker_busy_ns = prn_calloc((size_t)r->session->workers, sizeof *r->worker_busy_ns);
+    r->in_order = prn_calloc(r->operators, sizeof *r->in_order);
+    return r->worker_busy_ns && r->in_order ? PRONY_OK : prn_no_memory(error);
+}
+
 /* Room for what every thread does of every operator; the session has it while it is profiled. */
 static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
     if (!r->options->trace_threads || !r->operators) return PRONY_OK;
     prn_trace *trace = &r->session->trace;
-    r->shares = prn_calloc(r->operators * (size_t)r->session->threads, sizeof *r->shares);
+    int members = r->session->team ? prn_team_size(r->session->team) + 1 : r->session->threads;
+    r->shares = prn_calloc(r->operators * (size_t)members, sizeof *r->shares);
     if (!r->shares) return prn_no_memory(error);
     trace->shares = r->shares;
     trace->share_steps = r->operators;
-    trace->members = r->session->threads;
+    trace->members = members;
     return PRONY_OK;
 }
 
@@ -347,6 +380,7 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
         all[i].cached = all[i].session->current;
         all[i].operators = all[i].session->options.no_profile ? 0 : all[i].cached->plan->step_count;
         PRN_TRY(watch_threads(&all[i], error));
+        PRN_TRY(watch_workers(&all[i], error));
         PRN_TRY(warm_up(&all[i], error));
         if (count == 1 && all->options->measure_cost) PRN_TRY(prn_recording_cost(all, error));
     }
@@ -393,6 +427,8 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
         prn_free(all[i].latency_ns);
         prn_free(all[i].durations_ns);
         prn_free(all[i].sorted_ns);
+        prn_free(all[i].worker_busy_ns);
+        prn_free(all[i].in_order);
         prn_free(all[i].before_ns);
         prn_free(all[i].after_ns);
         prn_core_recorder_free(&all[i].cores);

@@ -14,6 +14,9 @@ typedef struct prn_recording {
     int64_t *durations_ns; /* runs x operators; NULL without stamps */
     int64_t *sorted_ns;
     int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
+    int64_t *worker_busy_ns;       /* of all recorded runs, by worker */
+    int64_t covered_ns;            /* of all recorded runs: some operator ran */
+    prn_event *in_order;           /* scratch: a run's events by their start */
     prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
     prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;

@@ -93,7 +93,8 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     cpu->read_calls = r->usage.read_calls;
     cpu->write_calls = r->usage.write_calls;
     if (r->wall_ns > 0)
-        cpu->utilisation = (double)(cpu->user_ns + cpu->system_ns) / (double)r->wall_ns / r->session->threads;
+        cpu->utilisation = (double)(cpu->user_ns + cpu->system_ns) / (double)r->wall_ns /
+                           (r->session->threads * r->session->workers);
     prony_memory_report *memory = &report->memory;
     memory->peak_rss_bytes = r->usage.peak_rss_bytes;
     memory->heap_calls_known = true;
@@ -150,11 +151,28 @@ static prony_status fill_team(prony_report *report, const prn_recording *r, pron
     return PRONY_OK;
 }
 
+/* Several workers: operators overlap, so what lies inside them is the union of their times. */
+static prony_status fill_workers(prony_report *report, const prn_recording *r, prony_error *error)
+{
+    int workers = r->session->workers;
+    int64_t wall = 0, runs = (int64_t)r->runs;
+    prn_worker_row *rows = prn_pool_alloc(&report->pool, (size_t)workers, sizeof *rows);
+    if (!rows) return prn_no_memory(error);
+    for (size_t i = 0; i < r->runs; i++) wall += r->latency_ns[i];
+    for (int w = 0; w < workers; w++)
+        rows[w] = (prn_worker_row){r->worker_busy_ns[w] / runs, (wall - r->worker_busy_ns[w]) / runs};
+    report->cpu.workers = rows;
+    report->cpu.worker_count = (size_t)workers;
+    report->time_share = wall > 0 ? (double)r->covered_ns / (double)wall : 0;
+    return PRONY_OK;
+}
+
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
+        if (r->worker_busy_ns) PRN_TRY(fill_workers(report, r, error));
         report->cost = r->cost;
         report->overhead_ns_per_event = event_cost_ns();
         if (report->latency.median_ns > 0)
@@ -169,6 +187,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             row->traced = true;
             row->trace_start_ns = event->start_ns - r->last_run_ns;
             row->trace_end_ns = event->end_ns - r->last_run_ns;
+            row->worker = event->worker;
             if (trace->shares) PRN_TRY(fill_team(report, r, row, error));
         }
         return PRONY_OK;

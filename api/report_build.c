@@ -90,20 +90,21 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
     return fill_dims(report, error);
 }
 
-static prony_status fill_config(prony_report *report, const prony_session_options *options, int threads,
-                                prony_error *error)
+static prony_status fill_config(prony_report *report, const prony_session_options *options, const prn_plan *plan,
+                                int threads, prony_error *error)
 {
     prn_report_config *config = &report->config;
     const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
     config->intra_op_threads = threads;
-    config->inter_op_threads = 1;
+    config->inter_op_threads = plan ? plan->workers : options->inter_op_threads > 1 ? options->inter_op_threads : 1;
+    config->inter_op_reason = copy_text(report, plan ? plan->workers_note : "");
     config->affinity = copy_text(report, options->affinity ? options->affinity : "");
     config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
     config->precision = "fp32";
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;
-    return config->affinity ? PRONY_OK : prn_no_memory(error);
+    return config->affinity && config->inter_op_reason ? PRONY_OK : prn_no_memory(error);
 }
 
 /* ---- rows ---- */
@@ -241,7 +242,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     report->time_share = -1;
     size_t unsupported = 0;
     prony_status status = fill_model(report, model, program, error);
-    if (status == PRONY_OK) status = fill_config(report, options, threads, error);
+    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, error);
     if (status == PRONY_OK)
         status = prn_model_unsupported(model, &report->pool, &report->unsupported, &unsupported, error);
     if (status == PRONY_OK) {

@@ -1,10 +1,13 @@
 /* prony_session_*: options, inputs, plans, runs. */
+#include "api/machine_peaks.h"
 #include "api/monitor.h"
+#include "api/thread_pool.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"
 #include "engine/random_outputs.h"
 #include "engine/rewrite.h"
+#include "engine/schedule.h"
 #include "loaders/tensor_file.h"
 
 #include <stdio.h>
@@ -19,12 +22,15 @@ static prony_status check_options(const prony_session_options *options, prony_er
     if (options->precision && strcmp(options->precision, "fp32") != 0)
         return prn_fail(error, PRONY_UNSUPPORTED, "precision '%s' is not built; this version has fp32",
                         options->precision);
-    if (options->inter_op_threads > 1)
-        return prn_fail(error, PRONY_UNSUPPORTED, "%d inter-op threads: this version runs one worker (1)",
-                        options->inter_op_threads);
-    if (options->intra_op_threads < 0 || options->inter_op_threads < 0 || options->intra_op_threads > 1024)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "thread counts must be 0 (auto) to 1024, not %d and %d",
-                        options->intra_op_threads, options->inter_op_threads);
+    int intra = options->intra_op_threads, inter = options->inter_op_threads;
+    if (intra < 0 || intra > PRN_MOST_THREADS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra, PRN_MOST_THREADS);
+    if ((inter < 0 && inter != PRONY_INTER_OP_AUTO) || inter > PRN_MOST_THREADS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op threads: 0 and 1 (one worker) to %d, or %d (auto)", inter,
+                        PRN_MOST_THREADS, PRONY_INTER_OP_AUTO);
+    if (inter > 1 && intra > 1 && inter * intra > PRN_MOST_THREADS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op workers of %d intra-op threads: together at most %d", inter,
+                        intra, PRN_MOST_THREADS);
     return PRONY_OK;
 }
 
@@ -96,7 +102,15 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
     if (status == PRONY_OK) {
-        session->threads = options->intra_op_threads ? options->intra_op_threads : prn_machine_auto_threads(1);
+        session->workers = 1;
+        session->threads = options->intra_op_threads
+                               ? options->intra_op_threads
+                               : prn_machine_auto_threads(options->inter_op_threads > 1 ? options->inter_op_threads : 1);
+        if (options->pool) {
+            session->team = options->pool->team;
+            prn_team_retain(session->team);
+        }
+        session->options.pool = NULL;
         *out = session;
     } else {
         prony_session_release(session);
@@ -116,6 +130,7 @@ void prony_session_release(prony_session *session)
 {
     if (!session) return;
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
+    prn_team_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count; i++)
         prn_value_free_parts(&session->inputs[i].value);
     prn_free(session->inputs);
@@ -314,6 +329,34 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
     return PRONY_OK;
 }
 
+/* One thread's, as measured on this machine; left at zero where nobody did. */
+static void find_rates(prn_step_rates *rates)
+{
+    prony_machine *machine = NULL;
+    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return;
+    for (size_t i = 0; i < machine->compute_count; i++)
+        if (machine->compute[i].threads == 1 && strcmp(machine->compute[i].precision, "fp32") == 0)
+            rates->flops_per_ns = machine->compute[i].flops_per_second / 1e9;
+    for (size_t i = 0; i < machine->bandwidth_count; i++) {
+        const prony_peak_bandwidth *row = &machine->bandwidth[i];
+        if (row->threads == 1 && strcmp(row->level, "DRAM") == 0) rates->bytes_per_ns = row->bytes_per_second / 1e9;
+    }
+    prony_machine_release(machine);
+}
+
+/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its plans
+ * can ask for. */
+static prony_status staff(prony_session *session, prn_plan *plan, prony_error *error)
+{
+    if (!plan->schedule) return PRONY_OK;
+    if (!session->team) {
+        int cores = prn_machine_auto_threads(1), most = plan->workers * plan->threads;
+        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
+        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
+    }
+    return prn_schedule_staff(plan->schedule, session->team, error);
+}
+
 static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
@@ -332,16 +375,22 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
-    prn_plan_options options = {.threads = session->threads,
+    int workers = session->options.inter_op_threads;
+    prn_plan_options options = {.threads = workers < 0 ? session->options.intra_op_threads : session->threads,
+                                .workers = workers,
+                                .cores = prn_machine_auto_threads(1),
+                                .no_help = session->options.no_help,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .no_reuse = session->options.no_reuse};
+    if (workers < 0 || workers > 1) find_rates(&options.rates);
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
+    PRN_TRY(staff(session, cached->plan, error));
     cached->bind_ns = bound - start;
     cached->rewrite_ns = rewritten - bound;
     cached->plan_ns = prn_now_ns() - rewritten;
     cached->first_run_ns = -1;
-    prn_team_warm(session->threads);
+    if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
     return PRONY_OK;
 }
 
@@ -387,12 +436,19 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
     }
     if (!found->pointed) point_inputs(session, found);
     session->current = found;
+    session->threads = found->plan->threads;
+    session->workers = found->plan->workers;
     return PRONY_OK;
 }
 
 int prony_session_threads(const prony_session *session)
 {
     return session ? session->threads : 0;
+}
+
+int prony_session_workers(const prony_session *session)
+{
+    return session ? session->workers : 1;
 }
 
 prony_status prony_session_prepare(prony_session *session, prony_error *error)
@@ -404,6 +460,16 @@ prony_status prony_session_prepare(prony_session *session, prony_error *error)
 
 /* ---- runs ---- */
 
+/* Several workers go to their team by themselves; one worker has a pool's help. */
+static prony_status run_plan(prony_session *session, prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    if (plan->workers > 1 || !session->team) return prn_plan_run(plan, trace, error);
+    prn_place former = prn_team_join(session->team);
+    prony_status status = prn_plan_run(plan, trace, error);
+    prn_team_leave(former);
+    return status;
+}
+
 prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error)
 {
     PRN_TRY(prn_session_plan(session, error));
@@ -413,7 +479,7 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     prn_arena_run_end(cached->plan->arena); /* the text of the last run's string outputs */
     prn_arena_run_begin(cached->plan->arena);
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
-    prony_status status = prn_plan_run(cached->plan, trace, error);
+    prony_status status = run_plan(session, cached->plan, trace, error);
     if (status != PRONY_OK) {
         prn_error_prefix(error, "%s", session->model->file->name);
         prn_arena_run_end(cached->plan->arena);

@@ -34,7 +34,8 @@ struct prony_session {
     prony_model *model;
     prony_session_options options;
     prn_pool pool;
-    int threads;
+    int threads, workers; /* of the plan at hand */
+    prn_team *team;       /* the pool's, or of its own for several workers; NULL: none yet */
     atomic_flag busy;
     prn_stop stop;               /* prony_session_cancel */
     const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */

@@ -1,19 +1,25 @@
-/* A team of worker threads that belongs to the thread that calls it; created on first use, gone with the thread.
+/* Threads that help their callers: a team belongs to one calling thread (made on first use, gone with the thread), or is
+ * shared by several callers (a pool).
  *
- * The caller works too. Each thread is given a run of successive tasks, claims them one by one, and then what is left of
+ * A caller works too. Each thread is given a run of successive tasks, claims them one by one, and then what is left of
  * the others'. The caller waits only for tasks that a worker has begun: a worker that the system does not schedule, or
  * that wakes too late, is not waited for. On a shared machine this is what keeps a run from costing a scheduler slice per
  * operator.
+ *
+ * A crew is several threads of one team in one piece of work that consists of steps (an inter-op run): each sits at a desk,
+ * takes steps that are ready, and whoever has none helps with the tasks of the others' steps.
  */
 #ifndef PRN_BASE_TEAM_H
 #define PRN_BASE_TEAM_H
 
-#include <stdbool.h>
+#include "base/status.h"
+
 #include <stdint.h>
 
-/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them. Where a worker
- * cannot be had (no memory, no thread), the others do its share. Called from inside a task it is a plain loop. Once
- * the work that the caller does is called off (stop.h), tasks that nobody has begun are left out. */
+/* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them; in a crew that
+ * helps, on as many as it has. Where a worker cannot be had (no memory, no thread), the others do its share. Called from
+ * inside a task it is a plain loop. Once the work that the caller does is called off (stop.h), tasks that nobody has begun are
+ * left out. */
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 #define PRN_MOST_THREADS 1024 /* of a team, the caller among them */
@@ -25,12 +31,60 @@ typedef struct prn_team_share {
     int64_t tasks;
 } prn_team_share;
 
-/* From now on prn_team_run adds what each thread does to shares[0 … count), of which [0] is the calling thread; NULL: no
- * longer. A thread is written by itself alone, and is done when prn_team_run returns. Not watched, a run costs nothing
- * but the test. */
+/* From now on what the calling thread gives to prn_team_run adds what each thread does of it to shares[0 … count), of which
+ * [0] is a caller that is no thread of the team; NULL: no longer. A thread is written by itself alone, and is done when
+ * prn_team_run returns. Not watched, a run costs nothing but the test. */
 void prn_team_watch(prn_team_share *shares, int count);
 
 /* Lets the calling thread's workers go; the next run makes new ones (which inherit the affinity mask of then). */
 void prn_team_dismiss(void);
+
+/* ---- teams that several callers share ---- */
+
+typedef struct prn_team prn_team;
+
+/* `threads` of its own, beside the callers'; as many as can be had. `shared`: more than one session will use it. Its last
+ * release ends the threads. Thread-safe. */
+PRN_MUST_USE prony_status prn_team_create(prn_team **out, int threads, bool shared, prony_error *error);
+void prn_team_retain(prn_team *team);
+void prn_team_release(prn_team *team);
+/* Threads that it has. */
+int prn_team_size(const prn_team *team);
+
+/* Where the calling thread works until it takes another place. */
+typedef struct prn_place {
+    struct prn_desk *desk; /* NULL: with its own team */
+    int most;              /* threads in one job, whatever is asked for; 0: what is asked for */
+    bool alone;            /* without any help */
+    bool task;             /* inside of a task */
+} prn_place;
+
+/* The calling thread's work goes to `team` from now on, until prn_team_leave gives it its former place back. */
+prn_place prn_team_join(prn_team *team);
+void prn_team_leave(prn_place former);
+
+/* ---- crews ---- */
+
+typedef struct prn_crew prn_crew;
+
+/* At most `workers` of the team and its caller run steps, at most workers * threads of them do anything; without `help`
+ * at most `threads` of them in one step. Keeps a reference to the team. One run at a time. */
+PRN_MUST_USE prony_status prn_crew_create(prn_crew **out, prn_team *team, int workers, int threads, bool help,
+                                          prony_error *error);
+void prn_crew_release(prn_crew *crew);
+
+/* What the crew runs. */
+typedef struct prn_crew_work {
+    /* Takes one step that is ready, as worker 0 … workers - 1 (no two at once as the same), and runs it. false: none is. */
+    bool (*take)(void *argument, int worker);
+    /* Whether no step needs to be waited for any more. */
+    bool (*over)(void *argument);
+    void *argument;
+} prn_crew_work;
+
+/* The caller is worker 0. Returns when `over`, nobody is inside, and nothing can be taken. */
+void prn_crew_run(prn_crew *crew, const prn_crew_work *work);
+/* There is more to take, or it is over: to be called by whoever made it so. */
+void prn_crew_announce(prn_crew *crew);
 
 #endif

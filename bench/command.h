@@ -26,7 +26,7 @@ typedef struct options {
     const char *command;
     const char **arguments; /* MODEL, DIR… */
     size_t argument_count;
-    int intra_op, inter_op; /* 0: auto */
+    int intra_op, inter_op; /* as the session's: 0 is auto and one worker */
     const char *affinity;
     int64_t batch; /* 0: not given */
     prony_dim *dims;
@@ -68,7 +68,7 @@ typedef struct options {
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
-    bool memory, quiet, no_color, no_progress, no_rewrites, no_reuse, fresh, detailed;
+    bool memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */

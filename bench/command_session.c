@@ -73,6 +73,7 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->shape_count;
     s.batch = o->batch;
     s.no_rewrites = o->no_rewrites;
+    s.no_help = o->no_help;
     s.no_reuse = o->no_reuse;
     s.max_loop_trips = o->max_loop_trips;
     s.record_memory = o->memory || forms_need_events(o);

@@ -86,6 +86,10 @@ static const char *label(const options *o, const configuration *c, char text[LAB
                                  c->intra_op == 1 ? "" : "s");
     else
         used += (size_t)snprintf(text + used, LABEL_BYTES - used, "auto threads, ");
+    if (o->inter_ops.count > 1)
+        used += c->inter_op > 0 ? (size_t)snprintf(text + used, LABEL_BYTES - used, "%d worker%s, ", c->inter_op,
+                                                   c->inter_op == 1 ? "" : "s")
+                                : (size_t)snprintf(text + used, LABEL_BYTES - used, "auto workers, ");
     if (o->precision_count > 1) used += (size_t)snprintf(text + used, LABEL_BYTES - used, "%.40s, ", c->precision);
     text[used - 2] = '\0';
     return text;
@@ -213,10 +217,10 @@ static void print_counts(const options *o, const matrix *m)
 /* A column for what differs alone; 80 columns are enough for the others. */
 static void print_table(const options *o, const matrix *m)
 {
-    bool precision = o->precision_count > 1, few = false;
+    bool precision = o->precision_count > 1, workers = o->inter_ops.count > 0, few = false;
     put_text(stdout, o->arguments[0]);
     printf(", %zu configurations measured in turns\n\n", m->count);
-    printf("batch  thr%s %9s %22s %9s  %11s %7s\n", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
+    printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
            "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
         const configuration *c = &m->rows[i];
@@ -231,6 +235,8 @@ static void print_table(const options *o, const matrix *m)
         shown(m, "throughput", c->samples_per_second, text[4]);
         text[4][strcspn(text[4], "s")] = '\0'; /* the title has the unit */
         printf("%5s %4s", batch, threads);
+        if (workers && c->inter_op > 0) printf(" %4d", c->inter_op);
+        if (workers && c->inter_op < 0) printf(" %4s", "auto");
         if (precision) printf("  %4s", c->precision);
         printf(" %9s %10s - %9s %9s%s %11s %7llu\n", text[0], text[1], text[2], text[3], t->p90_valid ? " " : "?", text[4],
                (unsigned long long)t->count);

@@ -25,6 +25,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"memory", no_argument, NULL, OPT_MEMORY},
                                       {"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                      {"no-help", no_argument, NULL, OPT_NO_HELP},
                                       {"no-reuse", no_argument, NULL, OPT_NO_REUSE},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
                                       {"quiet", no_argument, NULL, 'q'},
@@ -67,31 +68,35 @@ static const int shape_options[] = {
     OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_DEPTH, OPT_TOP, OPT_SORT, OPT_ALL, OPT_FILTER, OPT_COUNT, OPT_JSON, OPT_CSV,
     OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
 static const int run_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, 0};
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
+    OPT_NO_HELP, 0};
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
-    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, 0};
+    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
-    OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, 0};
+    OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
-    OPT_NO_REUSE, 0};
+    OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int compare_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_METRICS,
-    OPT_COUNT, OPT_NO_REUSE, 0};
+    OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int metrics_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE, 0};
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE,
+    OPT_NO_HELP, 0};
 static const int check_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_NO_REUSE, 0};
-static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_NO_REUSE,
+    OPT_NO_HELP, 0};
+static const int recommend_options[] = {
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
-static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,      OPT_WEAK, OPT_RESUME, OPT_REPEAT,   OPT_TIMEOUT, OPT_AFFINITY,
-                                    OPT_DIM,       OPT_SHAPE,       OPT_TOP,  OPT_JSON,   OPT_CSV,      OPT_HTML,    OPT_SVG,
-                                    OPT_PLOT,      OPT_NO_REWRITES, 0};
+static const int scale_options[] = {
+    OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
+    OPT_TOP, OPT_JSON, OPT_CSV, OPT_HTML, OPT_SVG, OPT_PLOT, OPT_NO_REWRITES, 0};
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
@@ -120,10 +125,18 @@ static const struct {
     int option;
     const char *text;
 } option_help[] = {
-    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\n"
-          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\n"
-          "                         combinations)\n"},
-    {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
+    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\
+"
+          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\
+"
+          "                         combinations)\
+"},
+    {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\
+"
+          "                         threads (default 1), or auto: what the model gains from\
+"},
+    {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\
+"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension\n"},

@@ -52,6 +52,22 @@ static int parse_thread_list(const options *o, int option, const char *argument,
     return 0;
 }
 
+/* Where nothing is said of workers there is one; auto is something else. */
+static int parse_workers(options *o, const char *argument)
+{
+    if (!takes_lists(o)) {
+        if (!parse_threads(argument, &o->inter_op))
+            return usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
+        if (o->inter_op == 0) o->inter_op = PRONY_INTER_OP_AUTO;
+        return 0;
+    }
+    int code = parse_thread_list(o, 'y', argument, &o->inter_ops, &o->inter_op);
+    for (size_t i = 0; i < o->inter_ops.count; i++)
+        if (o->inter_ops.values[i] == 0) o->inter_ops.values[i] = PRONY_INTER_OP_AUTO;
+    if (o->inter_op == 0) o->inter_op = PRONY_INTER_OP_AUTO;
+    return code;
+}
+
 static int parse_batches(options *o, const char *argument)
 {
     if (!int_list_parse(&o->batches, argument, 1, INT64_MAX, NULL))
@@ -360,9 +376,7 @@ int option_take(options *o, int option, char *argument)
                    ? 0
                    : usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
     case 'y':
-        if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->inter_ops, &o->inter_op);
-        return parse_threads(argument, &o->inter_op) ? 0
-                                                     : usage(o, "-y '%s': a number from 1 to 1024, or auto", argument);
+        return parse_workers(o, argument);
     case 'b':
         if (takes_lists(o)) return parse_batches(o, argument);
         return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
@@ -486,6 +500,9 @@ int option_take(options *o, int option, char *argument)
         return 0;
     case OPT_MEMORY:
         o->memory = true;
+        return 0;
+    case OPT_NO_HELP:
+        o->no_help = true;
         return 0;
     case OPT_NO_REWRITES:
         o->no_rewrites = true;

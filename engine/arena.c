@@ -22,6 +22,7 @@
 #include "base/shape.h"
 #include "engine/dead_bytes.h"
 
+#include <pthread.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -57,6 +58,8 @@ struct prn_arena {
     bool record, fill_dead;
     prn_arena_event *events;
     size_t event_count, event_capacity;
+    bool shared_out; /* among threads, which `turn` keeps apart */
+    pthread_mutex_t turn;
 };
 
 const char *prn_arena_tag_name(prn_arena_tag tag)
@@ -91,9 +94,28 @@ void prn_arena_release(prn_arena *arena)
         prn_free_aligned(c);
         c = older;
     }
+    if (arena->shared_out) pthread_mutex_destroy(&arena->turn);
     prn_free_aligned(arena->base);
     prn_free(arena->events);
     prn_free(arena);
+}
+
+prony_status prn_arena_share_out(prn_arena *arena, prony_error *error)
+{
+    if (arena->shared_out) return PRONY_OK;
+    if (pthread_mutex_init(&arena->turn, NULL) != 0) return prn_no_memory(error);
+    arena->shared_out = true;
+    return PRONY_OK;
+}
+
+void prn_arena_lock(prn_arena *arena)
+{
+    if (arena->shared_out) pthread_mutex_lock(&arena->turn);
+}
+
+void prn_arena_unlock(prn_arena *arena)
+{
+    if (arena->shared_out) pthread_mutex_unlock(&arena->turn);
 }
 
 void prn_arena_fill_dead(prn_arena *arena)

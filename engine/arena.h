@@ -7,7 +7,8 @@
  *
  * The dynamic region grows by a chunk when it is too small (a heap call, counted) and keeps what it has; frees coalesce.
  * A block may have several holders (a tensor that stands in two sequences): it is free when the last one gives it back.
- * Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session.
+ * Live dynamic bytes return to zero after every run (prn_arena_run_end checks it). Not thread-safe: one session; its workers
+ * take turns by prn_arena_lock.
  */
 #ifndef PRN_ENGINE_ARENA_H
 #define PRN_ENGINE_ARENA_H
@@ -40,6 +41,11 @@ typedef struct prn_arena_figures {
 /* All of it is booked to the calling thread's budget. */
 PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
+/* From now on several threads of one run take and give back: what they do between lock and unlock no other does meanwhile.
+ * Without it both do nothing, and there is no lock. */
+PRN_MUST_USE prony_status prn_arena_share_out(prn_arena *arena, prony_error *error);
+void prn_arena_lock(prn_arena *arena);
+void prn_arena_unlock(prn_arena *arena);
 /* Tests: dead bytes of the dynamic region hold a pattern, see engine/dead_bytes.h. Before the first prn_arena_take. */
 void prn_arena_fill_dead(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */

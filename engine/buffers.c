@@ -9,7 +9,9 @@
  * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to the
  * last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all run long.
  */
+#include "engine/buffer_order.h"
 #include "engine/plan.h"
+#include "engine/workers.h"
 
 #include <string.h>
 
@@ -45,8 +47,7 @@ static void use(prn_plan *plan, uint32_t value, uint32_t step)
     if (plan->values[value]->last_use < step) plan->values[value]->last_use = step;
 }
 
-/* The plain form of a captured value, which settling made sure exists. */
-static uint32_t plain_form(const prn_plan *plan, uint32_t value)
+uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value)
 {
     uint32_t v = plan->values[value]->source;
     while (v != PRN_NO_VALUE && plan->values[v]->value.layout != PRN_PLAIN) v = plan->values[v]->variant;
@@ -63,7 +64,7 @@ static void find_uses(prn_plan *plan)
             if (step->outputs[k] != PRN_NO_VALUE) use(plan, step->outputs[k], s);
         for (uint32_t c = 0; c < step->node->child_count; c++)
             for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
-                use(plan, plain_form(plan, step->node->children[c].captured[k]), s);
+                use(plan, prn_plan_plain(plan, step->node->children[c].captured[k]), s);
     }
     for (size_t k = 0; k < plan->program->output_count; k++)
         use(plan, plan->outputs[k], (uint32_t)plan->step_count);
@@ -171,6 +172,11 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
             make_parts(plan, step);
     }
     prn_free(joined);
+    return PRONY_OK;
+}
+
+static void close_ranks(prn_plan *plan)
+{
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (step_gone(plan->steps[s])) continue;
@@ -178,7 +184,6 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
         plan->steps[kept++] = plan->steps[s];
     }
     plan->step_count = kept;
-    return PRONY_OK;
 }
 
 /* ---- lifetimes ---- */
@@ -235,8 +240,9 @@ static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root
     return true;
 }
 
-/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. */
-static void reuse_in_place(prn_plan *plan, root_life *life)
+/* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several workers;
+ * NULL: steps run one after another. */
+static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
@@ -251,6 +257,8 @@ static void reuse_in_place(prn_plan *plan, root_life *life)
             if (!in_arena(from) || root == out || offset != 0 || life[root].last != s ||
                 from->bytes != plan->values[out]->bytes || !may_lie_in(plan, step, root))
                 continue;
+            if (uses && !prn_uses_allow(uses, root, out, s)) continue;
+            if (uses) prn_uses_merge(uses, root, out);
             /* `out` is a root itself, perhaps of a join: everything in it moves along. */
             plan->values[out]->alias = root;
             plan->values[out]->alias_offset = 0;
@@ -326,19 +334,91 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
+static prony_status plan_one_worker(prn_plan *plan, root_life *life, prony_error *error)
+{
+    if (!plan->options.no_reuse) reuse_in_place(plan, life, NULL);
+    PRN_TRY(make_buffers(plan, life, error));
+    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ALIGNMENT,
+                           &plan->figures, error);
+}
+
+static prony_status plan_workers(prn_plan *plan, root_life *life, prony_error *error)
+{
+    prn_uses uses;
+    if (plan->options.no_reuse) return plan_one_worker(plan, life, error);
+    PRN_TRY(prn_uses_find(&uses, plan, error));
+    reuse_in_place(plan, life, &uses);
+    prony_status status = make_buffers(plan, life, error);
+    if (status == PRONY_OK) status = prn_plan_memory_by(plan, &uses, PRN_ALIGNMENT, error);
+    prn_uses_free(&uses);
+    return status;
+}
+
+/* What several workers may reuse and one may differ in outputs in place; the rest is as it was before either. */
+typedef struct former_alias {
+    uint32_t alias;
+    uint64_t offset;
+} former_alias;
+
+static void undo_buffers(prn_plan *plan, const former_alias *former)
+{
+    prn_free(plan->buffers);
+    prn_free(plan->buffer_owner);
+    prn_free(plan->buffer_tag);
+    plan->buffers = NULL;
+    plan->buffer_owner = NULL;
+    plan->buffer_tag = NULL;
+    plan->buffer_count = 0;
+    for (uint32_t v = 0; v < plan->value_count; v++) {
+        plan->values[v]->alias = former[v].alias;
+        plan->values[v]->alias_offset = former[v].offset;
+        plan->values[v]->buffer = PRN_NO_BUFFER;
+    }
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        plan->steps[s]->scratch_buffer = plan->steps[s]->children_buffer = PRN_NO_BUFFER;
+}
+
+static prony_status plan_again(prn_plan *plan, root_life *life, const former_alias *former,
+                               prony_status (*with)(prn_plan *plan, root_life *life, prony_error *error),
+                               prony_error *error)
+{
+    undo_buffers(plan, former);
+    PRN_TRY(find_lives(plan, life));
+    return with(plan, life, error);
+}
+
+/* Where the number of workers is the plan's to choose, both are planned, and memory has a say. */
+static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *error)
+{
+    former_alias *former = prn_calloc(plan->value_count + 1, sizeof *former);
+    if (!former) return prn_no_memory(error);
+    for (uint32_t v = 0; v < plan->value_count; v++)
+        former[v] = (former_alias){plan->values[v]->alias, plan->values[v]->alias_offset};
+    prony_status status = plan_one_worker(plan, life, error);
+    uint64_t one_bytes = plan->figures.planned_bytes;
+    if (status == PRONY_OK) status = plan_again(plan, life, former, plan_workers, error);
+    if (status == PRONY_OK && !prn_plan_affords_workers(plan, one_bytes, plan->figures.planned_bytes)) {
+        prn_plan_drop_workers(plan);
+        status = plan_again(plan, life, former, plan_one_worker, error);
+    }
+    prn_free(former);
+    return status;
+}
+
 prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 {
     if (!plan->options.no_reuse) PRN_TRY(share_ranges(plan, error));
+    PRN_TRY(prn_plan_choose_workers(plan, close_ranks, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);
     prony_status status = find_lives(plan, life);
-    if (status == PRONY_OK && !plan->options.no_reuse) reuse_in_place(plan, life);
-    if (status == PRONY_OK) status = make_buffers(plan, life, error);
+    if (status == PRONY_OK)
+        status = !plan->graph                                   ? plan_one_worker(plan, life, error)
+                 : plan->options.workers == PRN_WORKERS_AUTO ? plan_either(plan, life, error)
+                                                             : plan_workers(plan, life, error);
     if (status == PRONY_OK) status = find_dying(plan, error);
     prn_free(life);
-    if (status != PRONY_OK) return status;
-    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ALIGNMENT,
-                           &plan->figures, error);
+    return status;
 }
 
 void prn_plan_point(prn_plan *plan, uint8_t *base)

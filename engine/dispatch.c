@@ -7,29 +7,30 @@
 #include "base/team.h"
 #include "engine/dead_bytes.h"
 #include "engine/live_value.h"
+#include "engine/schedule.h"
 
 #include <string.h>
 
-static void drop(prn_plan *plan, uint32_t value, uint32_t step)
+void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step)
 {
     prn_live_drop(plan->arena, &plan->values[value]->value, prn_live_step(plan, step));
 }
 
 static void give_back(prn_plan *plan, const prn_step *step)
 {
-    for (uint32_t d = 0; d < step->dying_count; d++) drop(plan, step->dying[d], step->index);
+    for (uint32_t d = 0; d < step->dying_count; d++) prn_plan_give_back(plan, step->dying[d], step->index);
 }
 
 void prn_plan_forget(prn_plan *plan)
 {
-    for (uint32_t k = 0; k < plan->kept_count; k++) drop(plan, plan->kept[k], (uint32_t)plan->step_count);
+    for (uint32_t k = 0; k < plan->kept_count; k++) prn_plan_give_back(plan, plan->kept[k], (uint32_t)plan->step_count);
 }
 
 /* What a failed run leaves behind, wherever it stopped. */
 static void drop_all(prn_plan *plan)
 {
     for (uint32_t v = 0; v < plan->value_count; v++)
-        if (plan->values[v]->dynamic) drop(plan, v, (uint32_t)plan->step_count);
+        if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
 }
 
 bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
@@ -164,16 +165,28 @@ static prony_status called_off(const prn_step *step, prony_status status, prony_
     return status;
 }
 
-static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
+static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error *error)
 {
-    prn_step *step = plan->steps[s];
     prony_status status;
     step->context.error = error;
     if (step->dynamic || step->children)
         status = run_open(plan, step, error);
     else
         status = step->kernel->run(&step->context);
-    if (prn_stopped()) status = called_off(step, status, error);
+    return prn_stopped() ? called_off(step, status, error) : status;
+}
+
+prony_status prn_plan_step(prn_plan *plan, uint32_t s, prony_error *error)
+{
+    prn_step *step = plan->steps[s];
+    prony_status status = run_alone(plan, step, error);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
+}
+
+static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
+{
+    prn_step *step = plan->steps[s];
+    prony_status status = run_alone(plan, step, error);
     if (step->dying_count) give_back(plan, step);
     if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
     return PRONY_OK;
@@ -205,7 +218,7 @@ static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *e
         prony_status status = run_step(plan, s, error);
         int64_t end = prn_now_ns();
         if (trace->count < trace->capacity)
-            trace->events[trace->count++] = (prn_event){start, end, s, library_calls(all, own)};
+            trace->events[trace->count++] = (prn_event){start, end, s, 0, library_calls(all, own)};
         else
             trace->dropped++;
         PRN_TRY(status);
@@ -216,7 +229,6 @@ static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *e
 static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     if (!trace->shares) return run_stamped(plan, trace, error);
-    memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
     prony_status status = run_stamped(plan, trace, error);
     prn_team_watch(NULL, 0);
     return status;
@@ -237,7 +249,11 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     prony_status status = prn_stop_check(error);
     if (status != PRONY_OK) return status;
-    if (plan->options.fill_dead)
+    if (trace && trace->shares)
+        memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
+    if (plan->schedule)
+        status = prn_schedule_run(plan->schedule, trace, error);
+    else if (plan->options.fill_dead)
         status = run_filled(plan, error);
     else if (trace)
         status = run_traced(plan, trace, error);

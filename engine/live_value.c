@@ -17,8 +17,11 @@ uint32_t prn_live_step(const prn_plan *plan, uint32_t step)
 
 static prony_status take(const prn_site *site, uint64_t bytes, uint32_t owner, void **out, prony_error *error)
 {
-    prony_status status = prn_arena_take(site->plan->arena, bytes, prn_live_owner(site, owner),
+    prn_arena *arena = site->plan->arena;
+    prn_arena_lock(arena);
+    prony_status status = prn_arena_take(arena, bytes, prn_live_owner(site, owner),
                                          prn_live_step(site->plan, site->step->index), out, error);
+    prn_arena_unlock(arena);
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &site->step->node->info);
 }
 
@@ -49,6 +52,14 @@ prony_status prn_live_take_items(const prn_site *site, prony_value *value, size_
     return PRONY_OK;
 }
 
+static bool share(prn_arena *arena, const void *block)
+{
+    prn_arena_lock(arena);
+    bool shared = prn_arena_share(arena, block);
+    prn_arena_unlock(arena);
+    return shared;
+}
+
 prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
                            prony_error *error)
 {
@@ -56,7 +67,7 @@ prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_
     const prony_value source = *from; /* `out` may be the same struct */
     *out = source;
     if (source.kind == PRONY_TENSOR) {
-        if (source.data && prn_arena_share(arena, source.data)) return PRONY_OK;
+        if (source.data && share(arena, source.data)) return PRONY_OK;
         PRN_TRY(prn_live_take(site, out, owner, error));
         size_t bytes = prn_value_bytes(out);
         prn_stop_copy(out->data, source.data, bytes);
@@ -66,22 +77,31 @@ prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_
         out->items = NULL;
         return PRONY_OK;
     }
-    if (prn_arena_share(arena, source.items)) return PRONY_OK;
+    if (share(arena, source.items)) return PRONY_OK;
     PRN_TRY(prn_live_take_items(site, out, source.count, owner, error));
     for (size_t i = 0; i < source.count; i++)
         PRN_TRY(prn_live_keep(site, &source.items[i], &out->items[i], owner, error));
     return PRONY_OK;
 }
 
-void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
+/* Whether an item has a holder less is decided together with giving it back. */
+static void drop(prn_arena *arena, prony_value *value, uint32_t step)
 {
     if (value->data) prn_arena_give(arena, value->data, step);
     if (value->items) {
         bool last = prn_arena_holders(arena, value->items) == 1;
-        for (size_t i = 0; last && i < value->count; i++) prn_live_drop(arena, &value->items[i], step);
+        for (size_t i = 0; last && i < value->count; i++) drop(arena, &value->items[i], step);
         prn_arena_give(arena, value->items, step);
     }
     value->data = NULL;
     value->items = NULL;
     value->count = 0;
+}
+
+void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
+{
+    bool holds = value->data || value->items; /* a subgraph that never ran knows no arena */
+    if (holds) prn_arena_lock(arena);
+    drop(arena, value, step);
+    if (holds) prn_arena_unlock(arena);
 }

@@ -6,7 +6,7 @@
  * constants and bounded by a count of visited buffers, never by time, so that a plan is a function of its input alone.
  *
  * Owns its work arrays for the length of one call; writes into `buffers[i].offset` only once a plan is complete.
- * Invariant: `offset[i]` of a placed item never overlaps that of a placed item alive at a common step.
+ * Invariant: `offset[i]` of a placed item never overlaps that of a placed item that may be alive together with it.
  */
 #include "engine/memory_plan.h"
 
@@ -29,7 +29,8 @@ typedef struct item {
     uint64_t size; /* aligned, > 0 */
     uint64_t key;  /* of the order being built; larger goes first */
     uint32_t first, last;
-    uint32_t buffer; /* index in the caller's array */
+    uint32_t low, high; /* items whose [low, high] do not meet are in order */
+    uint32_t buffer;    /* index in the caller's array */
 } item;
 
 typedef struct span {
@@ -45,6 +46,7 @@ typedef struct planner {
     uint32_t steps;
     uint64_t lower_bound;
     uint32_t peak_step;
+    const prn_buffer_order *by; /* NULL: steps run one after another */
 
     uint32_t *edge_begin; /* [count + 1] into `edges`; NULL: the conflict graph is too dense to keep */
     uint32_t *edges;
@@ -95,8 +97,10 @@ static prony_status collect(planner *p, const prn_buffer *buffers, size_t count,
         if (!prn_add_u64(&size, b->bytes, alignment - 1) || !prn_add_u64(&sum, sum, size) || sum > INT64_MAX)
             return prn_fail(error, PRONY_LIMIT, "memory plan: buffer %zu of %llu bytes makes the sum overflow", i,
                             (unsigned long long)b->bytes);
-        p->items[p->count++] =
-            (item){.size = size & ~(alignment - 1), .first = b->first, .last = b->last, .buffer = (uint32_t)i};
+        item *it = &p->items[p->count++];
+        *it = (item){.size = size & ~(alignment - 1), .first = b->first, .last = b->last, .buffer = (uint32_t)i};
+        it->low = p->by ? b->first / p->by->window : b->first;
+        it->high = p->by ? b->last / p->by->window : b->last;
     }
     qsort(p->items, p->count, sizeof *p->items, compare_first_use);
     return PRONY_OK;
@@ -120,13 +124,21 @@ static void find_lower_bound(planner *p)
     }
 }
 
+static bool together(const planner *p, const item *a, const item *b)
+{
+    if (a->low > b->high || b->low > a->high) return false;
+    return !p->by || !(p->by->before(p->by->argument, a->buffer, b->buffer) ||
+                       p->by->before(p->by->argument, b->buffer, a->buffer));
+}
+
 /* Calls for every pair alive together: counts edges, or stores them when `edges` is there. Items come in order of first
  * use, so those alive with i that start no earlier than i follow it directly. false: more than MAX_EDGES. */
 static bool walk_conflicts(planner *p, uint32_t *fill)
 {
     size_t total = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        for (uint32_t j = i + 1; j < p->count && p->items[j].first <= p->items[i].last; j++) {
+        for (uint32_t j = i + 1; j < p->count && p->items[j].low <= p->items[i].high; j++) {
+            if (!together(p, &p->items[i], &p->items[j])) continue;
             if (fill) {
                 p->edges[fill[i]++] = j;
                 p->edges[fill[j]++] = i;
@@ -183,7 +195,7 @@ static size_t gather_conflicts(planner *p, uint32_t i, size_t placed)
     }
     for (size_t k = 0; k < placed; k++) {
         const item *other = &p->items[p->by_offset[k]];
-        if (other->first > self->last || other->last < self->first) continue;
+        if (!together(p, self, other)) continue;
         uint64_t begin = p->offset[p->by_offset[k]];
         p->conflicts[found++] = (span){begin, begin + other->size};
     }
@@ -466,6 +478,23 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
     return PRONY_OK;
 }
 
+/* A set that can be live together in some order needs its sum; steps one after another are such an order. */
+static prony_status raise_lower_bound(planner *p, prony_error *error)
+{
+    uint64_t *size = prn_calloc(p->count + 1, sizeof *size), heaviest = 0;
+    uint32_t *buffer = prn_calloc(p->count + 1, sizeof *buffer);
+    prony_status status = size && buffer ? PRONY_OK : prn_no_memory(error);
+    for (size_t i = 0; status == PRONY_OK && i < p->count; i++) {
+        size[i] = p->items[i].size;
+        buffer[i] = p->items[i].buffer;
+    }
+    if (status == PRONY_OK) status = prn_heaviest_set(size, buffer, p->count, p->by, &heaviest, error);
+    if (heaviest > p->lower_bound) p->lower_bound = heaviest;
+    prn_free(size);
+    prn_free(buffer);
+    return status;
+}
+
 static prony_status place(planner *p, prony_error *error)
 {
     size_t n = p->count;
@@ -510,19 +539,26 @@ static prony_status finish(planner *p, prn_buffer *buffers, size_t count, prn_me
 prony_status prn_memory_plan(prn_buffer *buffers, size_t count, uint32_t steps, uint64_t alignment,
                              prn_memory_plan_figures *figures, prony_error *error)
 {
+    return prn_memory_plan_by(buffers, count, steps, alignment, NULL, figures, error);
+}
+
+prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, uint32_t steps, uint64_t alignment,
+                                const prn_buffer_order *order, prn_memory_plan_figures *figures, prony_error *error)
+{
     *figures = (prn_memory_plan_figures){0};
     if (alignment == 0 || (alignment & (alignment - 1)) != 0)
         return prn_fail(error, PRONY_INTERNAL, "memory plan: alignment %llu is no power of two",
                         (unsigned long long)alignment);
     if (count > UINT32_MAX - 1 || steps == UINT32_MAX)
         return prn_fail(error, PRONY_LIMIT, "memory plan: %zu buffers over %u steps are too many", count, steps);
-    planner p = {.steps = steps};
+    planner p = {.steps = steps, .by = order};
     prony_status status = PRONY_OK;
     p.items = prn_calloc(count ? count : 1, sizeof *p.items);
     p.live = prn_calloc((size_t)steps + 1, sizeof *p.live);
     if (!p.items || !p.live) status = prn_no_memory(error);
     if (status == PRONY_OK) status = collect(&p, buffers, count, alignment, error);
     if (status == PRONY_OK) find_lower_bound(&p);
+    if (status == PRONY_OK && order) status = raise_lower_bound(&p, error);
     if (status == PRONY_OK && p.count) status = place(&p, error);
     if (status == PRONY_OK) status = finish(&p, buffers, count, figures, error);
     release(&p);

@@ -1,8 +1,8 @@
 /* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
 #include "base/stack.h"
-#include "engine/plan.h"
 #include "base/stop.h"
+#include "engine/schedule.h"
 
 #include <string.h>
 
@@ -30,6 +30,7 @@ static uint32_t add_value(prn_plan *plan, uint32_t source)
                               .source = source,
                               .variant = PRN_NO_VALUE,
                               .alias = PRN_NO_VALUE,
+                              .view = PRN_NO_VALUE,
                               .defined = PRN_NO_STEP,
                               .buffer = PRN_NO_BUFFER};
     plan->values[plan->value_count] = value;
@@ -100,7 +101,7 @@ static prony_status append_step(planner *p, prn_step *step)
 
 static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
 {
-    plan->values[value]->alias = of;
+    plan->values[value]->alias = plan->values[value]->view = of;
     plan->values[value]->alias_offset = offset;
     plan->values[value]->defined = plan->values[of]->defined;
 }
@@ -271,10 +272,13 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (step->node->child_count == 0) return PRONY_OK;
     step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
     if (!step->children) return prn_no_memory(p->error);
+    prn_plan_options options = plan->options; /* whatever runs the step runs what is in it, one after another */
+    options.workers = 1;
+    options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
         if (!child->program) continue;
-        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error);
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &options, p->error);
         if (status == PRONY_OK) continue;
         prn_error_name_part(p->error, &step->node->info, child->name);
         return status;
@@ -403,6 +407,8 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
     if (status == PRONY_OK && !plan->outer)
         status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
     if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
+    if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
+    if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
     size_t largest = 0;
     for (size_t b = 1; b < plan->buffer_count; b++)
@@ -437,6 +443,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->program = program;
     plan->outer = outer;
     plan->options = *options;
+    plan->threads = options->threads;
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);
@@ -455,6 +462,8 @@ void prn_plan_release(prn_plan *plan)
         if (step->kernel && step->kernel->release) step->kernel->release(step->state);
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++) prn_plan_release(step->children[c]);
     }
+    prn_schedule_release(plan->schedule);
+    prn_step_graph_release(plan->graph);
     if (!plan->outer) prn_arena_release(plan->arena);
     prn_shared_drop(plan->program->model->shared, &plan->refs);
     prn_free(plan->values);

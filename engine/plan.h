@@ -13,6 +13,7 @@
 #include "engine/arena.h"
 #include "engine/host.h"
 #include "engine/memory_plan.h"
+#include "engine/step_graph.h"
 #include "profiler/trace.h"
 
 #define PRN_NO_BUFFER UINT32_MAX
@@ -24,6 +25,7 @@ typedef struct prn_plan_value {
     uint32_t variant;  /* next form of the same value in another layout; PRN_NO_VALUE ends */
     uint32_t alias;    /* value whose bytes it shares; PRN_NO_VALUE: its own */
     uint64_t alias_offset;
+    uint32_t view; /* value whose elements it has, if no step makes it: what it was a view of before anything was joined */
     uint64_t bytes;       /* in its layout */
     uint32_t defined;     /* step; PRN_NO_STEP: before the first */
     uint32_t last_use;    /* step; step_count for graph outputs */
@@ -58,8 +60,14 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
     return step->dynamic ? step->chosen : step->kernel;
 }
 
+#define PRN_WORKERS_AUTO (-1)
+
 typedef struct prn_plan_options {
-    int threads;
+    int threads;       /* inside of an operator; 0: as many as fit beside the workers */
+    int workers;       /* that run steps side by side; 0 and 1: one; PRN_WORKERS_AUTO: what the plan gains from */
+    int cores;         /* that may be used; for what is left open above */
+    bool no_help;      /* workers that have nothing to do leave other workers' operators alone */
+    prn_step_rates rates; /* zero: a guess */
     bool record_memory;
     int64_t max_loop_trips; /* 0: 2^31 */
     bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
@@ -87,6 +95,11 @@ typedef struct prn_plan {
     struct prn_plan *outer;
     uint32_t *kept; /* dynamic values that outlive the last step: graph outputs */
     uint32_t kept_count;
+    prn_step_graph *graph;       /* several workers: the order that steps must keep; NULL: one worker, the array's order */
+    struct prn_schedule *schedule; /* several workers: how a run goes; NULL otherwise */
+    int workers;                 /* 1 without a graph */
+    int threads;                 /* inside of an operator, each worker */
+    char workers_note[160];      /* why so many, where that was the plan's to choose or not as asked for; "" otherwise */
     prony_cost fixed_cost; /* of the layers whose cost no run changes; parameters 0 */
     /* Of a subgraph: value and step of the outermost plan that its memory is booked to. */
     uint32_t account, account_step;
@@ -100,6 +113,9 @@ void prn_plan_release(prn_plan *plan);
 /* Value that owns the bytes, and the offset in them. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
 
+/* The plain form of a captured value, which settling made sure exists. */
+uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value);
+
 /* Views, joins, in-place outputs, lifetimes and offsets: fills alias, buffer, buffers and figures. Steps are settled. */
 PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
 /* Points every value with bytes in the arena at them. */
@@ -108,6 +124,9 @@ void prn_plan_point(prn_plan *plan, uint8_t *base);
 /* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. Dynamic outputs of the run
  * before were given up (prn_plan_forget). After a failure the plan holds nothing in the dynamic region. */
 PRN_MUST_USE prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error);
+/* One step, without its stamps. What dies with it is the caller's to give up (prn_plan_give_back). */
+PRN_MUST_USE prony_status prn_plan_step(prn_plan *plan, uint32_t step, prony_error *error);
+void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
 /* Gives the dynamic outputs of the last run back. */
 void prn_plan_forget(prn_plan *plan);
 /* to += what the last run did; parameters stay. false: overflow. */

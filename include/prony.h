@@ -276,7 +276,7 @@ typedef struct prony_operator {
     int64_t since_opset; /* first version of the domain this definition serves */
     prony_infer_fn infer; /* required */
     prony_cost_fn cost;   /* required: an operator without a cost would falsify the totals */
-    prony_run_fn run;     /* required */
+    prony_run_fn run;     /* required; with several inter-op workers it may be called for different nodes at the same time */
     void *user;           /* handed back in context->user; must outlive the registry and every model using it */
 } prony_operator;
 #define PRONY_OPERATOR_INIT {sizeof(prony_operator), "", 0, 1, 0, 0, 0, 0}
@@ -414,10 +414,26 @@ typedef struct prony_named_shape {
     prony_shape shape;
 } prony_named_shape;
 
+/* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's caller
+ * works itself, and the pool's threads help whoever has something to do. Outputs do not depend on it. Thread-safe. */
+typedef struct prony_pool prony_pool;
+
+/* Starts `threads` threads (0: one less than there are cores to use, as callers work too), or as many of them as can be had.
+ * They take the affinity mask of the calling thread. The caller owns *out. */
+PRONY_API PRONY_MUST_USE prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error);
+/* The threads end when the last session that uses them is released as well. */
+PRONY_API void prony_pool_release(prony_pool *pool);
+/* Threads that it has. */
+PRONY_API int prony_pool_threads(const prony_pool *pool);
+
+/* For inter_op_threads: as many workers as the plan gains from, which may be one. */
+#define PRONY_INTER_OP_AUTO (-1)
+
 typedef struct prony_session_options {
     size_t struct_size;
     int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
-    int inter_op_threads;     /* 0 and 1: one worker, no queue; more is refused in this version */
+    int inter_op_threads;     /* workers that run operators side by side, the caller among them, each with intra_op_threads;
+                                 0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024 threads */
     const char *precision;    /* NULL or "fp32"; others are refused by name */
     const char *affinity;     /* core list such as "0-3,8"; NULL leaves the mask alone */
     const prony_dim *dims;    /* free dimensions by symbol */
@@ -432,15 +448,21 @@ typedef struct prony_session_options {
     int64_t max_loop_trips;   /* bound on Loop iterations; 0: 2^31 */
     uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans of
                                     every shape, arenas with what is sized at run time; 0: no bound but the model's */
+    bool no_help;             /* workers that have nothing to do leave the operators of others alone */
+    prony_pool *pool;         /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for above
+                                 and free; the session keeps them, the pool may be released before */
 } prony_session_options;
-#define PRONY_SESSION_OPTIONS_INIT {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0}
+#define PRONY_SESSION_OPTIONS_INIT                                                                                     \
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0}
 
 /* Checks that every operator can run (all that cannot are listed in one message) and the options; plans nothing yet. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
 PRONY_API void prony_session_release(prony_session *session);
-/* Threads that an operator may use: what `auto` came to. */
+/* Threads that an operator may use: what `auto` came to, of the plan at hand. */
 PRONY_API int prony_session_threads(const prony_session *session);
+/* Workers that run operators side by side, of the plan at hand: 1 before there is one. */
+PRONY_API int prony_session_workers(const prony_session *session);
 
 /* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept in
  * a bounded cache) at the next run. */

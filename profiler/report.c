@@ -208,7 +208,7 @@ double prn_report_roof_flops(const prony_report *report)
     const char *precision = report->config.precision ? report->config.precision : "fp32";
     for (size_t i = 0; report->has_roof && i < report->roof.compute_count; i++) {
         const prn_roof_compute *c = &report->roof.compute[i];
-        if (strcmp(c->precision, precision) != 0 || c->threads > report->config.intra_op_threads || c->threads < threads)
+        if (strcmp(c->precision, precision) != 0 || c->threads > prn_report_threads(report) || c->threads < threads)
             continue;
         threads = c->threads;
         found = c->flops_per_second;
@@ -222,7 +222,7 @@ double prn_report_roof_bandwidth(const prony_report *report, const char *level)
     int threads = 0;
     for (size_t i = 0; report->has_roof && i < report->roof.memory_count; i++) {
         const prn_roof_memory *m = &report->roof.memory[i];
-        if (strcmp(m->level, level) != 0 || m->threads > report->config.intra_op_threads || m->threads < threads) continue;
+        if (strcmp(m->level, level) != 0 || m->threads > prn_report_threads(report) || m->threads < threads) continue;
         threads = m->threads;
         found = m->bytes_per_second;
     }

@@ -20,6 +20,7 @@ typedef struct prn_report_model {
 
 typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
+    const char *inter_op_reason; /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
     const char *affinity; /* "" : mask left alone */
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
@@ -52,10 +53,17 @@ typedef struct prn_report_phases {
     int64_t load_ns, bind_ns, rewrite_ns, plan_ns, first_run_ns;
 } prn_report_phases;
 
+/* What a worker of several did of a run, on average: the rest is waiting, or helping with the others' operators. */
+typedef struct prn_worker_row {
+    int64_t busy_ns, wait_ns; /* in operators of its own; outside of them */
+} prn_worker_row;
+
 typedef struct prn_report_cpu {
     double utilisation; /* CPU time of the measured runs over their wall time and threads, 0..1 */
     int64_t user_ns, system_ns, voluntary_switches, involuntary_switches;
     uint64_t read_bytes, written_bytes, read_calls, write_calls;
+    const prn_worker_row *workers; /* by number; none of one worker */
+    size_t worker_count;
 } prn_report_cpu;
 
 typedef prony_module_row prn_module_row;
@@ -160,6 +168,13 @@ struct prony_report {
     size_t evaluation_count;
     const char *output_sha256; /* NULL: nothing ran */
 };
+
+/* That may work at once, of all workers. */
+static inline int prn_report_threads(const prony_report *report)
+{
+    const prn_report_config *c = &report->config;
+    return c->intra_op_threads * (c->inter_op_threads > 1 ? c->inter_op_threads : 1);
+}
 
 /* Whether operators were stamped: rows have times, and there is a coverage and an overhead. */
 static inline bool prn_report_stamped(const prony_report *report)

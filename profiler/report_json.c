@@ -62,6 +62,7 @@ static void write_config(prn_json *j, const prn_report_config *c)
     prn_json_open(j, "config", '{', false);
     if (c->intra_op_threads > 0) prn_json_int(j, "intra_op_threads", c->intra_op_threads);
     if (c->inter_op_threads > 0) prn_json_int(j, "inter_op_threads", c->inter_op_threads);
+    if (known(c->inter_op_reason)) prn_json_string(j, "inter_op_reason", c->inter_op_reason);
     prn_json_string(j, "affinity", known(c->affinity) ? c->affinity : NULL);
     if (c->batch >= 0)
         prn_json_int(j, "batch", c->batch);
@@ -397,6 +398,19 @@ static void write_cores(prn_json *j, const prony_report *r)
     prn_json_close(j, ']');
 }
 
+static void write_workers(prn_json *j, const prn_report_cpu *c)
+{
+    if (!c->worker_count) return;
+    prn_json_open(j, "workers", '[', false);
+    for (size_t w = 0; w < c->worker_count; w++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_int(j, "busy_ns", c->workers[w].busy_ns);
+        prn_json_int(j, "wait_ns", c->workers[w].wait_ns);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
 static void write_cpu(prn_json *j, const prony_report *r)
 {
     const prn_report_cpu *c = &r->cpu;
@@ -406,6 +420,7 @@ static void write_cpu(prn_json *j, const prony_report *r)
     prn_json_int(j, "system_ns", c->system_ns);
     prn_json_int(j, "voluntary_switches", c->voluntary_switches);
     prn_json_int(j, "involuntary_switches", c->involuntary_switches);
+    write_workers(j, c);
     write_cores(j, r);
     prn_json_close(j, '}');
     prn_json_open(j, "io", '{', false);

@@ -162,6 +162,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
     *c = (prn_report_config){.affinity = "", .batch = -1, .warmup_runs = -1, .runs = -1, .reuse = true};
     prn_json_get_int(j, config, "intra_op_threads", false, &c->intra_op_threads);
     prn_json_get_int(j, config, "inter_op_threads", false, &c->inter_op_threads);
+    prn_json_get_string(j, config, "inter_op_reason", false, &c->inter_op_reason);
     prn_json_get_string(j, config, "affinity", false, &c->affinity);
     prn_json_get_i64(j, config, "batch", false, &c->batch);
     prn_json_get_string(j, config, "precision", false, &c->precision);

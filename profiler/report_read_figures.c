@@ -244,6 +244,20 @@ static void read_cores(prn_json_reader *j, const prn_json_value *cpu, prony_repo
     r->core_points = points;
 }
 
+static void read_workers(prn_json_reader *j, const prn_json_value *cpu, prn_report_cpu *c)
+{
+    size_t count = 0;
+    const prn_json_value *list = prn_json_get_array(j, cpu, "workers", false, &count);
+    prn_worker_row *rows = list ? prn_pool_alloc(j->pool, count + 1, sizeof *rows) : NULL;
+    if (list && !rows) j->status = prn_no_memory(j->error);
+    for (const prn_json_value *e = prn_json_first(list); rows && e && j->status == PRONY_OK; e = prn_json_next(e)) {
+        if (!prn_json_element_is_object(j, e, "workers")) return;
+        prn_json_get_i64(j, e, "busy_ns", true, &rows[c->worker_count].busy_ns);
+        prn_json_get_i64(j, e, "wait_ns", true, &rows[c->worker_count++].wait_ns);
+    }
+    c->workers = rows;
+}
+
 static void read_cpu(prn_json_reader *j, const prn_json_value *root, prony_report *r)
 {
     prn_report_cpu *c = &r->cpu;
@@ -255,6 +269,7 @@ static void read_cpu(prn_json_reader *j, const prn_json_value *root, prony_repor
         prn_json_get_i64(j, cpu, "system_ns", true, &c->system_ns);
         prn_json_get_i64(j, cpu, "voluntary_switches", true, &c->voluntary_switches);
         prn_json_get_i64(j, cpu, "involuntary_switches", true, &c->involuntary_switches);
+        read_workers(j, cpu, c);
         read_cores(j, cpu, r);
     }
     prn_read_enter(j, "");

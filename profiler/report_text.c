@@ -140,8 +140,10 @@ static void describe_run(phrase *p, const prony_report *r)
     if (c->precision) phrase_add(p, "%.20s", c->precision);
     if (c->batch >= 0) phrase_add(p, "batch %" PRId64, c->batch);
     if (!r->measured) return;
-    phrase_add(p, "%d intra-op x %d inter-op thread%s", c->intra_op_threads, c->inter_op_threads,
-               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s");
+    bool reason = c->inter_op_reason && *c->inter_op_reason;
+    phrase_add(p, "%d intra-op x %d inter-op thread%s%s%.160s%s", c->intra_op_threads, c->inter_op_threads,
+               c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s", reason ? " (" : "", reason ? c->inter_op_reason : "",
+               reason ? ")" : "");
     if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
     if (!c->rewrites) phrase_add(p, "no rewrites");
     if (!c->reuse) phrase_add(p, "no reuse of memory");
@@ -414,12 +416,23 @@ static void put_cost(prn_text *text, const prn_report_cost *c)
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
 }
 
+/* The first few: the most urgent operators' caller, and who worked beside it. */
+static void add_workers(pair_list *list, const prn_report_cpu *c)
+{
+    static const char *const labels[] = {"worker 0 busy", "worker 1 busy", "worker 2 busy", "worker 3 busy"};
+    for (size_t w = 0; w < c->worker_count && w < sizeof labels / sizeof labels[0]; w++) {
+        int64_t whole = c->workers[w].busy_ns + c->workers[w].wait_ns;
+        if (whole > 0) add_percent(list, labels[w], (double)c->workers[w].busy_ns / (double)whole);
+    }
+}
+
 static void put_trust(prn_text *text, const prony_report *r)
 {
     pair_list list = {.text = text};
     prn_text_heading(text, "Run", NULL);
     if (prn_report_stamped(r)) add_profiler(&list, r);
     add_percent(&list, "CPU utilisation", r->cpu.utilisation);
+    add_workers(&list, &r->cpu);
     if (r->cpu.involuntary_switches >= 0)
         add_count(&list, "involuntary switches", (uint64_t)r->cpu.involuntary_switches);
     add_time_if_known(&list, "load", r->phases.load_ns);

@@ -212,6 +212,7 @@ static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
     prn_json_uint(j, "runs_measured", r->latency.count);
     prn_json_int(j, "median_latency_ns", r->latency.median_ns);
     prn_json_int(j, "intra_op_threads", r->config.intra_op_threads);
+    prn_json_int(j, "inter_op_threads", r->config.inter_op_threads);
     prn_json_close(j, '}');
     prn_json_close(j, '}');
 }

@@ -12,7 +12,7 @@
 static double cache_bytes(const prony_report *report, int level)
 {
     const prn_machine *m = &report->system.machine;
-    int threads = report->config.intra_op_threads > 0 ? report->config.intra_op_threads : 1;
+    int threads = prn_report_threads(report) > 0 ? prn_report_threads(report) : 1;
     for (int i = 0; i < m->cache_count; i++) {
         const prn_cache_level *c = &m->caches[i];
         if (c->level != level || strcmp(c->type, "instruction") == 0) continue;

@@ -79,7 +79,7 @@ prony_status prn_svg_roofline(prn_out *out, const prony_report *r, prony_error *
     size_t points = find_ranges(r, &x, &y);
     snprintf(note, sizeof note,
              "%.60s, %d threads: %zu operators, area by share of time; %zu without FLOPs are not shown%s",
-             prn_report_title(r), r->config.intra_op_threads, points, r->operator_count - points,
+             prn_report_title(r), prn_report_threads(r), points, r->operator_count - points,
              r->has_roof ? "" : ". No roofs: `prony machine` has not been run here");
     prn_svg_begin(out, 860, 530, "Roofline", note);
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_count, "FLOP/s");

@@ -1,5 +1,5 @@
-/* What the dispatcher writes while running: one preallocated event per executed operator. Owned by the session; one writer
- * per worker. */
+/* What the dispatcher writes while running: one preallocated event per executed operator. Owned by the session; several workers
+ * write events of their own. */
 #ifndef PRN_PROFILER_TRACE_H
 #define PRN_PROFILER_TRACE_H
 
@@ -10,10 +10,11 @@
 typedef struct prn_event {
     int64_t start_ns, end_ns; /* its own two stamps; never shared with a neighbour */
     uint32_t step;            /* operator index in the plan */
-    uint32_t library_heap_calls;
+    uint16_t worker;          /* who ran it; 0: the caller */
+    uint32_t library_heap_calls; /* 0 with several workers, whose calls nothing tells apart */
 } prn_event;
 
-/* Events of one run, in order of execution. */
+/* Events of one run, in the order in which operators began. */
 typedef struct prn_trace {
     prn_event *events;
     size_t capacity, count;

@@ -1,5 +1,6 @@
 /* From a random graph to outputs, with the plan's options in the caller's hand. */
 #include "tests/graph_run.h"
+#include "tests/plan_replay.h"
 
 #include "base/shape.h"
 #include "engine/plan.h"
@@ -63,10 +64,10 @@ static void copy_outputs(const prn_plan *plan, graph_outputs *out)
     }
 }
 
-static prony_status run_once(graph_model *m, prn_plan *plan, graph_outputs *out)
+static prony_status run_once(graph_model *m, prn_plan *plan, uint64_t replay, graph_outputs *out)
 {
     prn_arena_run_begin(plan->arena);
-    PRN_TRY(prn_plan_run(plan, NULL, &m->error));
+    PRN_TRY(replay && plan->schedule ? plan_replay(plan, replay, &m->error) : prn_plan_run(plan, NULL, &m->error));
     copy_outputs(plan, out);
     prn_plan_forget(plan);
     uint64_t left = prn_arena_run_end(plan->arena);
@@ -74,22 +75,32 @@ static prony_status run_once(graph_model *m, prn_plan *plan, graph_outputs *out)
     return PRONY_OK;
 }
 
-static prony_status run_plan(graph_model *m, prn_plan *plan, int runs, graph_outputs *out)
+static prony_status run_plan(graph_model *m, prn_plan *plan, const graph_way *way, graph_outputs *out)
 {
     const prn_program *program = plan->program;
     for (size_t i = 0; i < m->input_count; i++) plan->values[program->inputs[i]]->value.data = m->inputs[i].data;
     prn_plan_point(plan, plan->base);
-    PRN_TRY(run_once(m, plan, out));
-    for (int again = 1; again < runs; again++) {
+    PRN_TRY(run_once(m, plan, way->replay, out));
+    for (int again = 1; again < way->runs; again++) {
         graph_outputs next = {0};
         char text[PRONY_ERROR_MESSAGE_BYTES] = "";
-        prony_status status = run_once(m, plan, &next);
+        prony_status status = run_once(m, plan, way->replay ? way->replay + (uint64_t)again : 0, &next);
         if (status == PRONY_OK && !graph_same(out, &next, text, sizeof text))
             status = prn_fail(&m->error, PRONY_INTERNAL, "run %d of one plan differs: %s", again + 1, text);
         graph_outputs_free(&next);
         PRN_TRY(status);
     }
     return PRONY_OK;
+}
+
+static prony_status staff(prn_plan *plan, const graph_way *way, prony_error *error)
+{
+    prn_team *team = NULL;
+    if (!plan->schedule || way->replay) return PRONY_OK;
+    PRN_TRY(prn_team_create(&team, way->workers * way->threads - 1, false, error));
+    prony_status status = prn_schedule_staff(plan->schedule, team, error);
+    prn_team_release(team);
+    return status;
 }
 
 static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_program **program, prn_plan **plan,
@@ -106,10 +117,15 @@ static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_progr
     PRN_TRY(status);
     if (!way->no_rewrites) PRN_TRY(prn_program_rewrite(*program, &m->error));
     if (!prn_program_trim(*program)) abort();
-    prn_plan_options options = {
-        .threads = way->threads, .max_loop_trips = MOST_TRIPS, .no_reuse = way->no_reuse, .fill_dead = way->fill_dead};
+    prn_plan_options options = {.threads = way->threads,
+                                .workers = way->workers,
+                                .no_help = way->no_help,
+                                .max_loop_trips = MOST_TRIPS,
+                                .no_reuse = way->no_reuse,
+                                .fill_dead = way->fill_dead};
     PRN_TRY(prn_plan_create(plan, *program, NULL, &options, &m->error));
-    return run_plan(m, *plan, way->runs, out);
+    PRN_TRY(staff(*plan, way, &m->error));
+    return run_plan(m, *plan, way, out);
 }
 
 void graph_run(graph_model *m, const graph_way *way, graph_outputs *out)

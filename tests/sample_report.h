@@ -172,7 +172,7 @@ static void sample_fill_times(prony_report *r)
     if (prn_report_fill_times(r, durations, latency, SAMPLE_RUNS, &error) != PRONY_OK) fail_msg("%s", error.message);
     r->warmup_detected = true;
     r->stop_reason = "median known to 1 %";
-    r->cpu = (prn_report_cpu){0.97, 660000000, 12000000, 3, 41, 0, 0, 12, 0};
+    r->cpu = (prn_report_cpu){0.97, 660000000, 12000000, 3, 41, 0, 0, 12, 0, NULL, 0};
     r->overhead_ns_per_event = 46.5;
     r->overhead_share = 0.0011;
     r->cost = (prn_report_cost){40, 1810000, 1800000, 0.004, {-0.001, 0.009}};

@@ -40,13 +40,13 @@ static const double BOUND = 2e-3;
 static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
 static double seconds;
 
-static const graph_way PLANNED = {"planned", false, false, true, 1, 2},
-                       APART = {"every buffer its own", false, true, false, 1, 1},
-                       BARE = {"unrewritten", true, false, true, 1, 1},
-                       BARE_APART = {"unrewritten, every buffer its own", true, true, false, 1, 1},
-                       THREADS[] = {{"2 threads", false, false, true, 2, 1},
-                                    {"3 threads", false, false, true, 3, 1},
-                                    {"4 threads", false, false, true, 4, 1}};
+static const graph_way PLANNED = {.name = "planned", .fill_dead = true, .threads = 1, .runs = 2},
+                       APART = {.name = "every buffer its own", .no_reuse = true, .threads = 1, .runs = 1},
+                       BARE = {.name = "unrewritten", .no_rewrites = true, .fill_dead = true, .threads = 1, .runs = 1},
+                       BARE_APART = {.name = "unrewritten, every buffer its own", .no_rewrites = true, .no_reuse = true, .threads = 1, .runs = 1},
+                       THREADS[] = {{.name = "2 threads", .fill_dead = true, .threads = 2, .runs = 1},
+                                    {.name = "3 threads", .fill_dead = true, .threads = 3, .runs = 1},
+                                    {.name = "4 threads", .fill_dead = true, .threads = 4, .runs = 1}};
 
 typedef struct pair {
     const graph_way *a, *b;

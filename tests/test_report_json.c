@@ -141,6 +141,10 @@ static void test_schema_and_documentation(void **state)
     (void)state;
     prony_report r;
     sample_report(&r, true);
+    const prn_worker_row workers[] = {{17000000, 2000000}, {15000000, 4000000}};
+    r.config.inter_op_reason = "2 workers: the critical path is 40 % of the work";
+    r.cpu.workers = workers;
+    r.cpu.worker_count = 2;
     r.system.git_commit = "0123abcd";
     strcpy(r.system.machine.governor, "performance");
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
