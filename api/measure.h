@@ -4,6 +4,7 @@
 
 #include "api/core_use.h"
 #include "api/session.h"
+#include "api/team_use.h"
 #include "base/machine.h"
 
 typedef struct prn_recording {
@@ -13,7 +14,8 @@ typedef struct prn_recording {
     int64_t *durations_ns; /* runs x operators; NULL without stamps */
     int64_t *sorted_ns;
     int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
-    prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
+    prn_team_share *shares;        /* lent to the session's trace once all runs are counted; NULL: not asked for */
+    prn_team_use *team_use;        /* sums of those; NULL likewise */
     const prn_plan *plan;          /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;

@@ -149,6 +149,8 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             row->trace_end_ns = event->end_ns - r->last_run_ns;
             if (trace->shares) PRN_TRY(fill_team(report, r, row, error));
         }
+        for (size_t o = 0; r->team_use && o < report->operator_count; o++)
+            PRN_TRY(prn_team_use_fill(r->team_use, report, &report->operators[o], error));
         return PRONY_OK;
     }
     return prn_report_fill_latency(report, r->latency_ns, r->runs, error);
@@ -174,7 +176,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     prony_session *session = r->session;
     prony_report *report;
     PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
-                             &session->options, session->threads, error));
+                             &session->options, session->threads, session->placement, error));
     fill_measured(report, r);
     prony_status status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);

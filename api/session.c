@@ -74,6 +74,24 @@ static prony_status check_supported(const prony_session *session, prony_error *e
     return status;
 }
 
+const prn_cpu_mask *prn_session_mask(const prony_session *session)
+{
+    return session->placement && session->placement->count > 0 ? &session->placement->mask : NULL;
+}
+
+prony_status prony_affinity_check(const char *list, prony_error *error)
+{
+    if (!list) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_affinity_check: list is NULL");
+    return prn_affinity_check(list, error);
+}
+
+const char *prony_session_affinity(const prony_session *session, const char **failure)
+{
+    const prn_placement *placement = session->placement;
+    if (failure) *failure = placement && placement->failure[0] ? placement->failure : NULL;
+    return placement && placement->count > 0 ? placement->used : NULL;
+}
+
 prony_status prony_session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
@@ -91,9 +109,13 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
     prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = check_supported(session, error);
-    if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
+    if (status == PRONY_OK && options->affinity)
+        status = prn_placement_create(&session->placement, options->affinity, error);
     if (status == PRONY_OK) {
-        session->threads = options->intra_op_threads ? options->intra_op_threads : prn_machine_auto_threads(1);
+        session->threads = options->intra_op_threads
+                               ? options->intra_op_threads
+                               : prn_machine_auto_threads(1, prn_session_mask(session));
+        if (session->placement) session->placement->threads = session->threads;
         *out = session;
     } else {
         prony_session_release(session);
@@ -120,6 +142,7 @@ void prony_session_release(prony_session *session)
     prn_monitor_release(session->monitor);
     prn_dims_free(&session->dims);
     prn_pool_release(&session->pool);
+    prn_placement_release(session->placement);
     prony_model_release(session->model);
     prn_free(session);
 }
@@ -378,8 +401,12 @@ int prony_session_threads(const prony_session *session)
 prony_status prony_session_prepare(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
+    prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
-    return prn_session_unlock(session, prn_session_plan(session, error));
+    prn_pin_begin(&pin, session->placement);
+    prony_status status = prn_session_plan(session, error);
+    prn_pin_end(&pin);
+    return prn_session_unlock(session, status);
 }
 
 /* ---- runs ---- */
@@ -407,10 +434,32 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
 prony_status prony_session_run(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_run: session is NULL");
+    prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
     prn_trace *trace = session->options.no_profile ? NULL : &session->trace;
-    return prn_session_unlock(session, session->monitor ? prn_monitor_run(session, error)
-                                                        : prn_session_run_once(session, trace, error));
+    prn_pin_begin(&pin, session->placement);
+    prony_status status =
+        session->monitor ? prn_monitor_run(session, error) : prn_session_run_once(session, trace, error);
+    prn_pin_end(&pin);
+    return prn_session_unlock(session, status);
+}
+
+prony_status prony_session_pin(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_pin: session is NULL");
+    if (session->pinned)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: a thread is pinned by this session already",
+                        session->model->file->name);
+    session->pinned = true;
+    prn_pin_begin(&session->pin, session->placement);
+    return PRONY_OK;
+}
+
+void prony_session_unpin(prony_session *session)
+{
+    if (!session || !session->pinned) return;
+    session->pinned = false;
+    prn_pin_end(&session->pin);
 }
 
 static prony_status check_output(const prony_session *session, size_t index, prony_error *error)

@@ -7,6 +7,7 @@
 #define PRN_API_SESSION_H
 
 #include "api/ports.h"
+#include "base/placement.h"
 #include "engine/plan.h"
 
 /* Plans kept per session; the least recently used goes first. */
@@ -34,6 +35,9 @@ struct prony_session {
     prony_session_options options;
     prn_pool pool;
     int threads;
+    prn_placement *placement; /* of options.affinity; NULL: none */
+    prn_pin pin;              /* of prony_session_pin, if `pinned` */
+    bool pinned;
     atomic_flag busy;
     prn_session_input *inputs;
     size_t input_count;
@@ -46,6 +50,9 @@ struct prony_session {
     uint64_t seed;
     bool seed_known;
 };
+
+/* The processors of its affinity list; NULL: it has none, or none of them can be had. */
+const prn_cpu_mask *prn_session_mask(const prony_session *session);
 
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);

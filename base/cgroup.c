@@ -1,4 +1,4 @@
-/* CPU quota from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
+/* CPU quota and cpusets from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
  * says where a hierarchy is mounted and which group its mount point shows; from the group every directory up to the
  * mount point is asked. A container may see a group path that lies outside of its mount; then the mount point is all
  * there is. */
@@ -17,7 +17,32 @@ static void keep_smaller(double *quota, int64_t time, int64_t period)
     if (*quota <= 0 || cpus < *quota) *quota = cpus;
 }
 
-static void read_group(double *quota, const char *directory, bool v2)
+typedef struct limits {
+    double quota;     /* 0: none */
+    prn_cpu_mask set; /* valid if has_set */
+    bool has_set;
+} limits;
+
+/* The set in force, or what was written where the kernel does not tell that; an empty one says nothing. */
+static void read_set(limits *l, const char *directory, bool v2)
+{
+    static const char *const names[2][2] = {{"cpuset.effective_cpus", "cpuset.cpus"},
+                                            {"cpuset.cpus.effective", "cpuset.cpus"}};
+    char path[PATH_MAX + 32], text[4096];
+    prn_cpu_mask mask;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[v2][i]);
+        if (!prn_text_read(path, text, sizeof text) || !prn_cpu_mask_parse(&mask, text)) continue;
+        if (!l->has_set)
+            l->set = mask;
+        else
+            (void)prn_cpu_mask_intersect(&l->set, &mask);
+        l->has_set = true;
+        return;
+    }
+}
+
+static void read_quota(double *quota, const char *directory, bool v2)
 {
     char path[PATH_MAX + 32], text[64];
     if (v2) {
@@ -45,8 +70,8 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* Path of this process's group in the v2 hierarchy or in the v1 hierarchy of the cpu controller. */
-static bool find_group(const char *cgroup_path, bool v2, char *group, size_t size)
+/* Path of this process's group in the v1 hierarchy of a controller; NULL: in the v2 hierarchy. */
+static bool find_group(const char *cgroup_path, const char *controller, char *group, size_t size)
 {
     prn_lines lines;
     if (!prn_lines_open(&lines, cgroup_path)) return false;
@@ -57,7 +82,7 @@ static bool find_group(const char *cgroup_path, bool v2, char *group, size_t siz
         if (!path) continue;
         *controllers++ = '\0';
         *path++ = '\0';
-        if (v2 ? controllers[0] != '\0' : !list_has(controllers, "cpu")) continue;
+        if (controller ? !list_has(controllers, controller) : controllers[0] != '\0') continue;
         found = (size_t)snprintf(group, size, "%s", path) < size;
     }
     prn_lines_close(&lines);
@@ -102,8 +127,15 @@ static bool parse_mount(char *line, mount *mount)
     return true;
 }
 
+typedef void (*ask_fn)(limits *l, const char *directory, bool v2);
+
+static void ask_quota(limits *l, const char *directory, bool v2)
+{
+    read_quota(&l->quota, directory, v2);
+}
+
 /* Asks the group and its ancestors up to the mount point. */
-static void walk_up(double *quota, const mount *mount, const char *group, bool v2)
+static void walk_up(limits *l, ask_fn ask, const mount *mount, const char *group, bool v2)
 {
     size_t root_length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
     bool inside = strncmp(group, mount->root, root_length) == 0 && (group[root_length] == '/' || !group[root_length]) &&
@@ -113,28 +145,43 @@ static void walk_up(double *quota, const mount *mount, const char *group, bool v
     if (length < 0 || (size_t)length >= sizeof directory) return;
     size_t top = strlen(mount->point);
     for (;;) {
-        read_group(quota, directory, v2);
+        ask(l, directory, v2);
         char *slash = strrchr(directory, '/');
         if (strlen(directory) <= top || !slash || (size_t)(slash - directory) < top) return;
         *slash = '\0';
     }
 }
 
-double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path)
+/* Every hierarchy that a v1 controller has, and the v2 one. */
+static void ask_all(limits *l, ask_fn ask, const char *controller, const char *cgroup_path, const char *mountinfo_path)
 {
     char group[2][PATH_MAX];
     bool known[2];
-    for (int v2 = 0; v2 < 2; v2++) known[v2] = find_group(cgroup_path, v2, group[v2], sizeof group[v2]);
+    for (int v2 = 0; v2 < 2; v2++)
+        known[v2] = find_group(cgroup_path, v2 ? NULL : controller, group[v2], sizeof group[v2]);
     prn_lines lines;
-    double quota = 0;
-    if (!prn_lines_open(&lines, mountinfo_path)) return 0;
+    if (!prn_lines_open(&lines, mountinfo_path)) return;
     for (char *line; (line = prn_lines_next(&lines));) {
         mount mount = {0};
         if (!parse_mount(line, &mount)) continue;
         bool v2 = strcmp(mount.type, "cgroup2") == 0;
-        bool v1 = strcmp(mount.type, "cgroup") == 0 && list_has(mount.super_options, "cpu");
-        if ((v1 || v2) && known[v2]) walk_up(&quota, &mount, group[v2], v2);
+        bool v1 = strcmp(mount.type, "cgroup") == 0 && list_has(mount.super_options, controller);
+        if ((v1 || v2) && known[v2]) walk_up(l, ask, &mount, group[v2], v2);
     }
     prn_lines_close(&lines);
-    return quota;
+}
+
+double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path)
+{
+    limits l = {0};
+    ask_all(&l, ask_quota, "cpu", cgroup_path, mountinfo_path);
+    return l.quota;
+}
+
+bool prn_cgroup_cpuset(prn_cpu_mask *out, const char *cgroup_path, const char *mountinfo_path)
+{
+    limits l = {0};
+    ask_all(&l, read_set, "cpuset", cgroup_path, mountinfo_path);
+    if (l.has_set) *out = l.set;
+    return l.has_set;
 }

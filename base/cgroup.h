@@ -1,9 +1,15 @@
-/* CPU quota that control groups give this process. */
+/* CPU quota and cpuset that control groups give this process. */
 #ifndef PRN_BASE_CGROUP_H
 #define PRN_BASE_CGROUP_H
+
+#include "base/cpu_mask.h"
 
 /* Processors' worth of time: the smallest quota of the process's groups and all their ancestors that are visible here,
  * versions 1 and 2; 0: none. The two paths are /proc/self/cgroup and /proc/self/mountinfo, or copies (tests). */
 double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path);
+
+/* Processors that all cpusets of these groups and their ancestors have in common; false: none says anything. Sets that have
+ * nothing in common with the others (a tree that is only partly visible) are passed over. */
+bool prn_cgroup_cpuset(prn_cpu_mask *out, const char *cgroup_path, const char *mountinfo_path);
 
 #endif

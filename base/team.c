@@ -7,14 +7,17 @@
  * The caller writes the job, opens the gate under a new epoch, works, closes the gate and waits until nobody is inside.
  * A worker enters by adding one while the gate is open, so the job (on the caller's stack) outlives every worker in it.
  * Sleeping is by mutex and condition, only after a short spin. A team is freed by whoever leaves it last. */
-#define _GNU_SOURCE /* CPU_COUNT */
+#define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/team.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/placement.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #define GATE_OPEN (UINT64_C(1) << 31)
 #define GATE_INSIDE UINT64_C(0xffff)
@@ -50,6 +53,9 @@ typedef struct team {
     _Atomic int spins;
     run *runs; /* of the job at hand, one for each thread; the caller's alone to replace */
     int run_count;
+    pthread_t *threads; /* of the workers; the caller's alone */
+    size_t thread_capacity;
+    uint64_t placed; /* id of the placement that the workers are in; 0: none */
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
 } team;
@@ -118,6 +124,7 @@ static void team_drop(team *t)
     pthread_cond_destroy(&t->idle);
     pthread_mutex_destroy(&t->lock);
     prn_free_aligned(t->runs);
+    prn_free(t->threads);
     prn_free(t);
 }
 
@@ -219,12 +226,38 @@ static team *get_team(void)
 
 static bool crowded(int threads)
 {
-#ifdef __linux__
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < threads;
-#else
-    return threads > 1;
-#endif
+    const prn_placement *placement = prn_placement_current();
+    prn_cpu_mask mask;
+    if (placement) return placement->count < placement->first + threads;
+    return !prn_cpu_mask_get(&mask) || prn_cpu_mask_count(&mask) < threads;
+}
+
+static void set_spins(team *t)
+{
+    atomic_store(&t->spins, crowded(t->workers + 1) ? CROWDED_SPINS : SPINS);
+}
+
+static void place_worker(const team *t, int worker, prn_placement *placement)
+{
+    prn_cpu_mask mask;
+    if (placement)
+        prn_placement_mask(placement, worker + 1, &mask);
+    else if (!prn_cpu_mask_get(&mask))
+        return;
+    int code = pthread_setaffinity_np(t->threads[worker], sizeof mask, (const cpu_set_t *)&mask);
+    if (code != 0 && placement)
+        snprintf(placement->failure, sizeof placement->failure, "the system did not pin thread %d: %s", worker + 1,
+                 strerror(code));
+}
+
+void prn_team_place(prn_placement *placement)
+{
+    team *t = own_team;
+    uint64_t id = placement ? placement->id : 0;
+    if (!t || t->placed == id) return;
+    for (int w = 0; w < t->workers; w++) place_worker(t, w, placement);
+    t->placed = id;
+    set_spins(t);
 }
 
 static void hire(team *t, int workers)
@@ -232,21 +265,23 @@ static void hire(team *t, int workers)
     pthread_attr_t attributes;
     if (t->workers >= workers || pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    prn_placement *placement = prn_placement_current();
+    if (t->workers == 0) t->placed = placement ? placement->id : 0;
     while (t->workers < workers) {
-        pthread_t thread;
-        worker *w = prn_alloc(sizeof *w);
+        worker *w = PRN_GROW(t->threads, t->thread_capacity, (size_t)t->workers + 1) ? prn_alloc(sizeof *w) : NULL;
         if (!w) break;
         *w = (worker){t, t->workers};
         atomic_fetch_add(&t->references, 1);
-        if (pthread_create(&thread, &attributes, work, w) != 0) {
+        if (pthread_create(&t->threads[t->workers], &attributes, work, w) != 0) {
             atomic_fetch_sub(&t->references, 1);
             prn_free(w);
             break;
         }
+        if (placement) place_worker(t, t->workers, placement);
         t->workers++;
     }
     pthread_attr_destroy(&attributes);
-    atomic_store(&t->spins, crowded(t->workers + 1) ? CROWDED_SPINS : SPINS);
+    set_spins(t);
 }
 
 static void open_gate(team *t, job *job)

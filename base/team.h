@@ -29,6 +29,11 @@ typedef struct prn_team_share {
  * but the test. */
 void prn_team_watch(prn_team_share *shares, int count);
 
+/* Puts the calling thread's workers where `placement` says, of which the caller is thread 0; NULL: where the caller may
+ * run. Costs a comparison if they are there. Workers that come later go where prn_placement_current says. */
+typedef struct prn_placement prn_placement;
+void prn_team_place(prn_placement *placement);
+
 /* Lets the calling thread's workers go; the next run makes new ones (which inherit the affinity mask of then). */
 void prn_team_dismiss(void);
 

@@ -92,8 +92,6 @@ prony_write_options write_options(const options *o);
 bool stdout_taken(const options *o);
 /* Whether one of the forms shows the arena's events. */
 bool forms_need_events(const options *o);
-/* Whether one of them shows the threads of teams. */
-bool forms_need_threads(const options *o);
 /* The forms that options name, each to its file; a file appears whole or not at all. */
 int write_forms(const options *o, const prony_report *report);
 /* Every form, under names of its own, into --output-dir. */

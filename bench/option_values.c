@@ -259,6 +259,13 @@ static int parse_preprocess(options *o, const char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
+static int parse_affinity(options *o, const char *argument)
+{
+    prony_error error = {0};
+    o->affinity = argument;
+    return prony_affinity_check(argument, &error) == PRONY_OK ? 0 : usage(o, "--%s", error.message);
+}
+
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
@@ -305,8 +312,7 @@ int option_take(options *o, int option, char *argument)
         o->precision = argument;
         return 0;
     case OPT_AFFINITY:
-        o->affinity = argument;
-        return 0;
+        return parse_affinity(o, argument);
     case OPT_SORT:
         o->sort = argument;
         return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);

@@ -394,7 +394,7 @@ typedef struct prony_session_options {
     int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
     int inter_op_threads;     /* 0 and 1: one worker, no queue; more is refused in this version */
     const char *precision;    /* NULL or "fp32"; others are refused by name */
-    const char *affinity;     /* core list such as "0-3,8"; NULL leaves the mask alone */
+    const char *affinity;     /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
     const prony_dim *dims;    /* free dimensions by symbol */
     size_t dim_count;
     const prony_named_shape *shapes; /* whole input shapes by name */
@@ -414,6 +414,21 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, 
 PRONY_API void prony_session_release(prony_session *session);
 /* Threads that an operator may use: what `auto` came to. */
 PRONY_API int prony_session_threads(const prony_session *session);
+
+/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), whatever processors there are. */
+PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, prony_error *error);
+/* Processors that the session's threads are pinned to, "0,2,1,3": thread i (0 is the one that calls) has the i-th. One
+ * processor of each core comes first, NUMA node after NUMA node, then their siblings. Where there are more threads than
+ * processors, each may use all of them. NULL: masks are left alone.
+ * The calling thread is pinned while a run lasts, and has its own mask again when the call returns.
+ * *failure (may be NULL): what of the list could not be had (processors that do not exist or are not allowed are left out)
+ * or which thread the system did not pin; the session runs nevertheless. NULL: nothing. Borrowed until the next run. */
+PRONY_API const char *prony_session_affinity(const prony_session *session, const char **failure);
+/* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call for
+ * it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by itself. A
+ * session pins one thread at a time (PRONY_INVALID_ARGUMENT), and is unpinned before it is released. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
+PRONY_API void prony_session_unpin(prony_session *session);
 
 /* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept in
  * a bounded cache) at the next run. */
@@ -481,13 +496,24 @@ typedef struct prony_layer_row {
     uint64_t count; /* what the preset's tool says of it */
 } prony_layer_row;
 
-/* What one thread of a team did of an operator, in the last measured run. */
+/* What one thread of a team did of an operator, in the last run. */
 typedef struct prony_thread_share {
     int thread;               /* 0: the one that called */
     int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
     int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its team several times */
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
+
+/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an operator that gives its
+ * team none is all work of the thread that calls. */
+typedef struct prony_parallel {
+    double threads_used;   /* that had work; 0: not known, and the rest is not set */
+    int64_t busy_ns;       /* at work, all threads together */
+    int64_t wait_ns;       /* the operator's time once for each thread it may use, less busy_ns */
+    double imbalance;      /* busiest thread over the mean of those that had work, less 1; 0: even */
+    double achieved_cores; /* busy_ns over the operator's time */
+    double efficiency;     /* achieved_cores over the threads it may use */
+} prony_parallel;
 
 /* One executed kernel. */
 typedef struct prony_operator_row {
@@ -508,10 +534,13 @@ typedef struct prony_operator_row {
     uint64_t scratch_bytes;
     uint64_t library_heap_calls; /* per run, made by libraries inside this operator; 0 where not counted */
     bool traced;                 /* the three below are set */
-    int worker;                  /* that executed it in the last measured run, from 0 */
+    int worker;                  /* that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
     const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran alone */
     size_t team_count;
+    prony_parallel parallel;          /* if threads were traced */
+    const int64_t *thread_busy_ns;    /* [thread_busy_count] means per run, by number; NULL: not known */
+    size_t thread_busy_count;
 } prony_operator_row;
 
 typedef struct prony_totals {
@@ -599,8 +628,8 @@ typedef struct prony_profile_options {
     prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
     prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
     void *phase_user;
-    bool trace_threads; /* each thread's part of each operator in the last run, for PRONY_FORMAT_TRACE: two more looks at
-                           the clock per thread and operator */
+    bool trace_threads; /* what each thread does of each operator: means (prony_parallel), and the last run's for
+                           PRONY_FORMAT_TRACE; in 5 to 50 more runs after those that count, not more than them */
     bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
                            time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
 } prony_profile_options;
@@ -874,7 +903,7 @@ typedef enum prony_format {
     PRONY_FORMAT_JSON,
     PRONY_FORMAT_CSV,    /* one level: the single bit of options->levels; 0: layers */
     PRONY_FORMAT_LATEX,  /* tables for booktabs, to be included in a document */
-    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last measured run, for Perfetto */
+    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last run, for Perfetto */
     PRONY_FORMAT_FOLDED, /* module;...;layer and nanoseconds, for flame graphs */
     PRONY_FORMAT_DOT,    /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
     PRONY_FORMAT_SVG,    /* the chart that options->chart names */

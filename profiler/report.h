@@ -20,6 +20,8 @@ typedef struct prn_report_model {
 typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
     const char *affinity; /* "" : mask left alone */
+    const char *affinity_used;    /* processors in the order of the threads; "": none, or not known */
+    const char *affinity_failure; /* what of the list could not be had; "": nothing */
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
     size_t dim_count;

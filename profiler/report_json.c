@@ -63,6 +63,10 @@ static void write_config(prn_json *j, const prn_report_config *c)
     if (c->intra_op_threads > 0) prn_json_int(j, "intra_op_threads", c->intra_op_threads);
     if (c->inter_op_threads > 0) prn_json_int(j, "inter_op_threads", c->inter_op_threads);
     prn_json_string(j, "affinity", known(c->affinity) ? c->affinity : NULL);
+    if (known(c->affinity)) {
+        prn_json_string(j, "affinity_used", known(c->affinity_used) ? c->affinity_used : NULL);
+        prn_json_string(j, "affinity_failure", known(c->affinity_failure) ? c->affinity_failure : NULL);
+    }
     if (c->batch >= 0)
         prn_json_int(j, "batch", c->batch);
     else
@@ -272,7 +276,7 @@ static void write_throughput(prn_json *j, const prony_report *r)
     prn_json_close(j, '}');
 }
 
-/* In the last measured run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
+/* In the last run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
 static void write_event_time(prn_json *j, const prony_report *r, const prony_memory_event *e)
 {
     size_t step = e->step < r->operator_count ? e->step : r->operator_count - 1;

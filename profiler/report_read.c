@@ -159,10 +159,12 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
 {
     const prn_json_value *config = prn_json_get_object(j, root, "config", true);
     prn_read_enter(j, "config");
-    *c = (prn_report_config){.affinity = "", .batch = -1, .warmup_runs = -1, .runs = -1};
+    *c = (prn_report_config){.affinity = "", .affinity_used = "", .affinity_failure = "", .batch = -1, .warmup_runs = -1, .runs = -1};
     prn_json_get_int(j, config, "intra_op_threads", false, &c->intra_op_threads);
     prn_json_get_int(j, config, "inter_op_threads", false, &c->inter_op_threads);
     prn_json_get_string(j, config, "affinity", false, &c->affinity);
+    prn_json_get_string(j, config, "affinity_used", false, &c->affinity_used);
+    prn_json_get_string(j, config, "affinity_failure", false, &c->affinity_failure);
     prn_json_get_i64(j, config, "batch", false, &c->batch);
     prn_json_get_string(j, config, "precision", false, &c->precision);
     prn_json_get_i64(j, config, "warmup_runs", false, &c->warmup_runs);

@@ -139,7 +139,12 @@ static void describe_run(phrase *p, const prony_report *r)
     if (!r->measured) return;
     phrase_add(p, "%d intra-op x %d inter-op thread%s", c->intra_op_threads, c->inter_op_threads,
                c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s");
-    if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
+    if (c->affinity_used && *c->affinity_used)
+        phrase_add(p, "threads on cores %.60s", c->affinity_used);
+    else if (c->affinity && *c->affinity)
+        phrase_add(p, "cores %.60s", c->affinity);
+    if (c->affinity_failure && *c->affinity_failure)
+        phrase_add(p, "not as '%.40s' asks: %.160s", c->affinity, c->affinity_failure);
     if (!c->rewrites) phrase_add(p, "no rewrites");
     if (c->seed_known) phrase_add(p, "inputs from seed %" PRIu64, c->seed);
 }

@@ -469,11 +469,11 @@ class Page(unittest.TestCase):
         for width, phone in ((1400, False), (390, True)):
             for dark in (False, True):
                 self.open(self.page, width=width, dark=dark, phone=phone)
-                for chart in ("layers", "types", "roofline", "modules", "memory", "arena", "latency", "runs"):
+                for chart in ("layers", "types", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size"), 8)
+                self.assertEqual(self.browser.run("drawn.size"), 9)
                 self.clean()
 
     def test_theme(self):
