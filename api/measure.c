@@ -301,8 +301,7 @@ static prony_status watch_threads(prn_recording *r, prony_error *error)
     trace->share_steps = r->operators;
     trace->members = r->session->threads;
     for (size_t i = 0; i < runs; i++) {
-        int64_t latency_ns;
-        PRN_TRY(prn_recording_run(r, &latency_ns, error));
+        PRN_TRY(prn_recording_run(r, &r->traced_run_ns, error));
         prn_team_use_add(r->team_use, trace);
     }
     return PRONY_OK;

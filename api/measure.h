@@ -28,6 +28,7 @@ typedef struct prn_recording {
     int64_t wall_ns;
     size_t turn; /* scratch of run_round: whose turn it is at this place */
     int64_t last_run_ns; /* when the last run was entered */
+    int64_t traced_run_ns; /* how long it took, where threads were traced; 0: it is the last sample */
     uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
     bool all_heap_known;
 } prn_recording;

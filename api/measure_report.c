@@ -77,6 +77,7 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     report->config.runs = (int64_t)r->runs;
     report->config.seed = r->session->seed;
     report->config.seed_known = r->session->seed_known;
+    report->traced_run_ns = r->traced_run_ns;
     report->warmup_detected = r->warmup_detected;
     report->stop_reason = r->stop_reason;
     report->dropped_events = r->session->trace.dropped;

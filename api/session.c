@@ -95,6 +95,12 @@ const char *prony_session_affinity(const prony_session *session, const char **fa
 prony_status prony_session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
+    return prn_session_create_among(out, model, options, 0, 1, error);
+}
+
+prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
+                                      int index, int sharers, prony_error *error)
+{
     static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_create: an argument is NULL");
     if (!options) options = &defaults;
@@ -114,8 +120,11 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     if (status == PRONY_OK) {
         session->threads = options->intra_op_threads
                                ? options->intra_op_threads
-                               : prn_machine_auto_threads(1, prn_session_mask(session));
-        if (session->placement) session->placement->threads = session->threads;
+                               : prn_machine_auto_threads(sharers, prn_session_mask(session));
+        if (session->placement) {
+            session->placement->threads = session->threads;
+            session->placement->first = index * session->threads;
+        }
         *out = session;
     } else {
         prony_session_release(session);
@@ -184,6 +193,16 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
     }
     void *data = input->value.data;
     input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = data};
+    return PRONY_OK;
+}
+
+prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like, void **data,
+                                    prony_error *error)
+{
+    prn_session_input *input = &session->inputs[index];
+    PRN_TRY(reserve(session, input, like, error));
+    input->set = true;
+    *data = input->value.data;
     return PRONY_OK;
 }
 

@@ -54,6 +54,17 @@ struct prony_session {
 /* The processors of its affinity list; NULL: it has none, or none of them can be had. */
 const prn_cpu_mask *prn_session_mask(const prony_session *session);
 
+/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto is the
+ * machine's threads over `sharers`. */
+PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_model *model,
+                                                   const prony_session_options *options, int index, int sharers,
+                                                   prony_error *error);
+
+/* Binds input `index` as a tensor of numbers of this type and shape, and gives its bytes, to be filled. Callers hold
+ * `busy`, or nobody else has the session. */
+PRN_MUST_USE prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like,
+                                                 void **data, prony_error *error);
+
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 

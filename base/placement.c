@@ -110,8 +110,9 @@ void prn_pin_begin(prn_pin *pin, prn_placement *placement)
     if (placement) {
         prn_cpu_mask mask;
         prn_placement_mask(placement, 0, &mask);
-        pin->pinned = prn_cpu_mask_get(&pin->former) && prn_cpu_mask_set(&mask);
-        if (!pin->pinned)
+        bool known = prn_cpu_mask_get(&pin->former), there = known && memcmp(&mask, &pin->former, sizeof mask) == 0;
+        pin->pinned = known && !there && prn_cpu_mask_set(&mask);
+        if (!there && !pin->pinned)
             snprintf(placement->failure, sizeof placement->failure, "the system did not pin the calling thread: %s",
                      strerror(errno));
         pin->entered = true;

@@ -102,7 +102,7 @@ static const struct {
     {'x', "  -x, --intra-op N       threads inside operators (default auto); bench: also\n"
           "                         lists in -x, -y, -b, -p: 1,2,4-8 (all combinations)\n"},
     {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
-    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
+    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8: a core for each thread\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},

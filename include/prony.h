@@ -48,7 +48,8 @@ extern "C" {
     X(PRONY_OUT_OF_RANGE, "value out of range")                                                                        \
     X(PRONY_BUSY, "session is already running")                                                                        \
     X(PRONY_LIMIT, "limit exceeded")                                                                                   \
-    X(PRONY_INTERNAL, "internal error")
+    X(PRONY_INTERNAL, "internal error")                                                                                \
+    X(PRONY_CANCELLED, "cancelled")
 
 typedef enum prony_status {
 #define PRONY_STATUS_ENUM(name, text) name,
@@ -65,6 +66,9 @@ typedef struct prony_error {
 } prony_error;
 
 PRONY_API const char *prony_status_text(prony_status status);
+
+/* The monotonic clock that all times are of, ns. */
+PRONY_API int64_t prony_now_ns(void);
 
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
 PRONY_API const char *prony_version(void);
@@ -458,6 +462,80 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_se
                                                                   bool *random, prony_random_range *range,
                                                                   prony_error *error);
 
+/* ---- batching -------------------------------------------------------------------------------------------------------- */
+
+/* Serves requests of many threads with a few sessions on one model's weights, and combines requests into one run along the
+ * first dimension of inputs and outputs.
+ *
+ * A run takes 1, max_batch, or one of two sizes between (powers of two), so that each session keeps its plans; of the
+ * requests that wait it takes the largest such number, oldest first. Requests are combined if each is one sample (first
+ * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. Where a combined
+ * run fails, each of its requests runs again alone, so that only those fail that must.
+ *
+ * Combining is right for models that treat the samples of a batch apart, which a model file does not tell: normalisation
+ * or quantisation over the batch is not. Even then a sample's result may differ in the last bits from that of its run
+ * alone, because kernels are chosen by shape; equal requests in runs of one size give equal bits. prony_batcher_trial says
+ * what held for this model. */
+typedef struct prony_batcher prony_batcher;
+
+typedef struct prony_batcher_options {
+    size_t struct_size;
+    int sessions;        /* runs side by side, each by a thread of its own with a session of its own; 0: 1 */
+    int64_t max_batch;   /* samples in one run, at most 65536; 0 and 1: nothing is combined */
+    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined */
+    size_t max_queue;    /* requests that may wait; 0: 65536 */
+} prony_batcher_options;
+#define PRONY_BATCHER_OPTIONS_INIT {sizeof(prony_batcher_options), 0, 0, 0, 0}
+
+/* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays for
+ * planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity list one
+ * after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is no tensor of numbers
+ * (outputs: no tensor), is PRONY_INVALID_ARGUMENT. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
+                                                           const prony_session_options *session,
+                                                           const prony_batcher_options *options, prony_error *error);
+/* Takes no more requests: prony_batcher_submit is PRONY_CANCELLED from now on. Those that wait are served, or, with `drop`,
+ * done with PRONY_CANCELLED at once, by the calling thread; runs under way end in any case. Returns before that. */
+PRONY_API void prony_batcher_close(prony_batcher *batcher, bool drop);
+/* Closes without dropping, waits until every request is done, and frees. Not to be called from a `done` function, nor while
+ * another thread may still use the batcher. */
+PRONY_API void prony_batcher_release(prony_batcher *batcher);
+
+/* Borrowed: valid during the call of `done`. Times are of the library's monotonic clock. */
+typedef struct prony_batch_result {
+    prony_status status;
+    const char *message;               /* what went wrong; "" */
+    const prony_value *const *outputs; /* this request's own, in model order; NULL where it failed */
+    size_t output_count;
+    int64_t batch;                     /* requests in the run that served it */
+    int64_t submitted_ns, started_ns, finished_ns; /* started_ns: of the run; less submitted_ns is the time in the queue */
+} prony_batch_result;
+
+/* Called once for every request that was taken, by a thread of the batcher (or of prony_batcher_close). It may submit. */
+typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
+
+/* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done` returns.
+ * What the model's inputs do not allow is refused here; a full queue is PRONY_LIMIT. Thread-safe. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
+                                                           size_t count, prony_batch_done done, void *user,
+                                                           prony_error *error);
+/* Submits and waits. outputs[i] of `output_count` (the model's) are copies that the caller releases; on failure all are
+ * NULL. Thread-safe. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_run(prony_batcher *batcher, const prony_value *const *inputs,
+                                                        size_t count, prony_value **outputs, size_t output_count,
+                                                        prony_error *error);
+
+/* What the runs of prony_batcher_create showed: samples run alone against the same samples combined. */
+typedef struct prony_batch_trial {
+    bool known;      /* false: nothing is combined, or the model did not run on generated inputs */
+    bool identical;  /* bit for bit */
+    double largest;  /* difference over the largest magnitude in the output; 1 where anything but floats differs */
+    int sizes_count; /* that runs have, ascending */
+    int64_t sizes[4];
+    int threads;     /* of each session */
+} prony_batch_trial;
+PRONY_API prony_batch_trial prony_batcher_trial(const prony_batcher *batcher);
+
 /* ---- report ----------------------------------------------------------------------------------------------------- */
 
 /* Statistics of a set of times, ns. Quantiles: nearest rank. `valid` flags say whether the sample count supports them
@@ -469,6 +547,10 @@ typedef struct prony_time_stats {
     int64_t median_ci95_ns[2]; /* bootstrap interval of the median */
     bool p90_valid, p95_valid, p99_valid, p999_valid;
 } prony_time_stats;
+
+/* Of times in any unit of nanoseconds, in order; `samples_ns` is left as it is. */
+PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns,
+                                                               size_t count, prony_error *error);
 
 #define PRONY_NO_INDEX UINT32_MAX
 

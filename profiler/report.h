@@ -117,6 +117,7 @@ struct prony_report {
     int64_t *samples_ns; /* raw, in order of time; latency.count of them */
     bool has_around;
     prn_report_around around;
+    int64_t traced_run_ns; /* latency of the run that the rows' traces are of; 0: the last one of the samples */
     bool warmup_detected; /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;

@@ -252,6 +252,7 @@ static void write_latency(prn_json *j, const prony_report *r)
     prn_json_open(j, "latency_ns", '{', false);
     write_statistics(j, t);
     prn_json_bool(j, "warmup_detected", r->warmup_detected);
+    if (r->traced_run_ns > 0) prn_json_int(j, "traced_run", r->traced_run_ns);
     prn_json_known_string(j, "stop_reason", r->stop_reason);
     write_shape(j, r);
     prn_json_open(j, "samples", '[', true);

@@ -219,7 +219,8 @@ static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
 static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
 {
     bool threads = team_size(r) > 0;
-    int64_t run_end = !threads && r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
+    int64_t run_end = r->traced_run_ns;
+    if (run_end <= 0) run_end = r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
     put_run(j, r, run_end > last_end ? run_end : last_end);
     for (size_t i = 0; i < r->operator_count; i++) {
         if (!r->operators[i].traced) continue;

@@ -179,3 +179,10 @@ bool prn_stats_warm(const int64_t *samples, size_t count)
     double older = (double)median_of(last, n / 2), newer = (double)median_of(last + n - n / 2, n / 2);
     return newer >= older * 0.99;
 }
+
+prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns, size_t count, prony_error *error)
+{
+    if (!out || (!samples_ns && count))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_time_stats_compute: an argument is NULL");
+    return prn_stats_compute(out, samples_ns, count, true, error);
+}

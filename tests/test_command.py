@@ -11,7 +11,7 @@ import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import FAILED, USAGE, CommandTest, run
+from command_case import DONE, FAILED, USAGE, CommandTest, run
 
 
 class Usage(CommandTest):
@@ -65,6 +65,26 @@ class Usage(CommandTest):
                 (["--filter"], ["ops", "--filter", "kernel=x"])):
             self.refuse(USAGE, words, *arguments)
         self.assertEqual(run()[0], USAGE)
+
+    def test_core_lists(self):
+        for wrong in ("", "x", "1-0", "0-", "4096", "0,,1", "0;1"):
+            code, out, error = run("bench", self.digits, "-r", 1, "--affinity", wrong)
+            self.assertEqual((code, out), (USAGE, ""))
+            self.assertIn("no core list such as 0-3,8", error)
+        allowed = sorted(os.sched_getaffinity(0))
+        for cores, used, said in (("%d" % allowed[0], str(allowed[0]), None), ("4094,4095", None, "none of these processors"),
+                                  ("%d,4095" % allowed[0], str(allowed[0]), "processor 4095 does not exist")):
+            code, out, error = run("profile", self.digits, "-r", 3, "--affinity", cores, "--json", "-")
+            self.assertEqual(code, DONE)
+            config = json.loads(out)["config"]
+            self.assertEqual((config["affinity"], config["affinity_used"]), (cores, used))
+            self.assertEqual(said is None, config["affinity_failure"] is None)
+            if said:
+                self.assertIn("--affinity %s: " % cores, error)
+                self.assertIn(said, error)
+                self.assertIn(said, config["affinity_failure"])
+            else:
+                self.assertEqual(error, "")
 
     def test_what_is_not_built_is_refused_by_name(self):
         self.refuse(FAILED, ["'bf16'", "fp32"], "run", self.lenet, "-p", "bf16")
