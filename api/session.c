@@ -273,6 +273,11 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
     return prn_session_unlock(session, set_input(session, name, value, error));
 }
 
+const prony_value *prony_session_input(const prony_session *session, size_t index)
+{
+    return session && index < session->input_count && session->inputs[index].set ? &session->inputs[index].value : NULL;
+}
+
 static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
 {
     const prn_model_file *file = session->model->file;

@@ -57,6 +57,12 @@ typedef struct options {
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
+    const char *scenario; /* of bench; NULL: none */
+    int64_t streams, max_batch, samples_per_query; /* 0: not given */
+    int64_t batch_window_ns; /* -1: not given */
+    int64_t latency_bound_ns; /* 0: not given */
+    double rate, percentile; /* arrivals per second; 0.99; 0: not given */
+    bool with_load;
     bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
 } options;
 

@@ -46,7 +46,15 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
-                                      {"scenario", required_argument, NULL, OPT_UNBUILT},
+                                      {"scenario", required_argument, NULL, OPT_SCENARIO},
+                                      {"streams", required_argument, NULL, OPT_STREAMS},
+                                      {"max-batch", required_argument, NULL, OPT_MAX_BATCH},
+                                      {"batch-window", required_argument, NULL, OPT_BATCH_WINDOW},
+                                      {"samples-per-query", required_argument, NULL, OPT_SAMPLES_PER_QUERY},
+                                      {"latency-bound", required_argument, NULL, OPT_LATENCY_BOUND},
+                                      {"rate", required_argument, NULL, OPT_RATE},
+                                      {"percentile", required_argument, NULL, OPT_PERCENTILE},
+                                      {"with-load", no_argument, NULL, OPT_WITH_LOAD},
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
                                       {NULL, 0, NULL, 0}};
 
@@ -63,8 +71,10 @@ static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
     OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
     OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
-static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
+static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,  OPT_DIM,          OPT_SHAPE,
+                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT,      OPT_SCENARIO,
+                                    OPT_STREAMS,   OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY,
+                                    OPT_LATENCY_BOUND, OPT_RATE,  OPT_PERCENTILE,   OPT_WITH_LOAD, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
                                       OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
 static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
@@ -145,6 +155,15 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load (docs/load.md)\n"},
+    {OPT_STREAMS, "      --streams N        sessions side by side on one model's weights\n"},
+    {OPT_MAX_BATCH, "      --max-batch N      up to N requests in one run\n"},
+    {OPT_BATCH_WINDOW, "      --batch-window T   that a request waits for others: 2ms (default 0ms)\n"},
+    {OPT_SAMPLES_PER_QUERY, "      --samples-per-query N   multi: requests issued together (default 8)\n"},
+    {OPT_LATENCY_BOUND, "      --latency-bound T  what the latency's percentile has to keep: 20ms\n"},
+    {OPT_RATE, "      --rate R           server: R arrivals a second, no search\n"},
+    {OPT_PERCENTILE, "      --percentile P     of the bound (default 99; single: 90)\n"},
+    {OPT_WITH_LOAD, "      --with-load        beside a busy thread pinned to each core\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"

@@ -438,6 +438,8 @@ PRONY_API void prony_session_unpin(prony_session *session);
  * a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
+/* What is bound to input `index`; NULL: nothing. Borrowed until the input is set again. */
+PRONY_API const prony_value *prony_session_input(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and
  * bools uniform in {0, 1}. Free dimensions that nothing fixed take 1. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed,
@@ -728,6 +730,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **repo
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
 PRONY_API void prony_report_release(prony_report *report);
+/* Labels the report: that many threads of another process kept processors busy meanwhile. */
+PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
 PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
 

@@ -31,6 +31,7 @@ typedef struct prn_report_config {
     bool seed_known;
     const char *count_preset; /* NULL: none */
     bool rewrites;
+    int background_threads; /* of another process that kept processors busy meanwhile (--with-load) */
 } prn_report_config;
 
 typedef struct prn_report_system {

@@ -80,6 +80,7 @@ static void write_config(prn_json *j, const prn_report_config *c)
     if (c->seed_known) prn_json_uint(j, "seed", c->seed);
     prn_json_string(j, "count_preset", known(c->count_preset) ? c->count_preset : NULL);
     prn_json_bool(j, "rewrites", c->rewrites);
+    if (c->background_threads > 0) prn_json_int(j, "background_threads", c->background_threads);
     prn_json_close(j, '}');
 }
 

@@ -172,6 +172,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
     c->seed_known = prn_json_get_u64(j, config, "seed", false, &c->seed);
     prn_json_get_string(j, config, "count_preset", false, &c->count_preset);
     prn_json_get_bool(j, config, "rewrites", true, &c->rewrites);
+    prn_json_get_int(j, config, "background_threads", false, &c->background_threads);
     read_dims(j, config, c);
     prn_read_enter(j, "");
 }

@@ -147,6 +147,7 @@ static void test_schema_and_documentation(void **state)
     r.config.affinity_used = "0,1";
     r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
     r.traced_run_ns = 2900000;
+    r.config.background_threads = 2;
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
     const prony_value *outputs[] = {&sequence};
     r.layers[0].outputs = outputs;
