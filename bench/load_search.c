@@ -1,12 +1,12 @@
 /* The largest rate of arrivals at which the latency bound holds. What the sessions can do at most (offline) is the upper
  * end; between it and nothing the search halves the interval by short phases, judged by what they show; then a phase of full
- * length confirms the rate with 99 % confidence, or goes 5 % down and tries again. */
+ * length confirms the rate with 99 % confidence, or goes down (by 5 %, 10 %, 15 % …) and tries again. */
 #include "bench/load.h"
 
 #include <stdlib.h>
 
 #define NARROW 0.02      /* the search ends when the interval is this part of its upper end */
-#define STEP_DOWN 0.95
+#define STEP_DOWN 0.05
 enum { MOST_STEPS = 24, MOST_CONFIRMATIONS = 8 };
 
 typedef struct search {
@@ -74,7 +74,7 @@ int load_search(load *l, load_result *out, load_result **steps, size_t *step_cou
     *out = (load_result){.scenario = l->scenario};
     int code = capacity(l, s.seconds, &most);
     if (code == EXIT_DONE) code = narrow(l, &s, most * 1.02, &rate);
-    for (int i = 0; i < MOST_CONFIRMATIONS && code == EXIT_DONE && rate > 0; i++, rate *= STEP_DOWN) {
+    for (int i = 0; i < MOST_CONFIRMATIONS && code == EXIT_DONE && rate > 0; i++, rate *= 1 - STEP_DOWN * i) {
         load_result_free(out);
         code = try_rate(l, &s, rate, seconds, load_fewest_queries(l->percentile), out);
         bool enough = load_allowed_late(out->queries, l->percentile) >= 1;

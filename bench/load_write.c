@@ -69,7 +69,6 @@ static void print_setup(const load *l)
     if (l->background_threads)
         snprintf(line + used, sizeof line - (size_t)used, ", beside %d busy threads of another process", l->background_threads);
     put_wrapped(line, 0, 2);
-    putchar('\n');
     if (!l->trial.known) return;
     if (l->trial.identical)
         puts("samples combined give the bits that they give alone (in a trial)");
@@ -89,7 +88,7 @@ static void print_row(printer *p, const char *name, const prony_time_stats *t)
     const bool valid[] = {true, t->p90_valid, t->p95_valid, t->p99_valid, t->p999_valid, true};
     printf("  %-15s", name);
     for (int i = 0; i < 6; i++) {
-        printf(" %8s%s", shown_time(p, values[i], text), valid[i] ? " " : "?");
+        printf(" %8s%s", shown_time(p, values[i], text), valid[i] ? i < 5 ? " " : "" : "?");
         p->doubtful = p->doubtful || !valid[i];
     }
     putchar('\n');
@@ -109,8 +108,8 @@ static void print_quantile(const load *l, const printer *p, const load_result *r
                        : !r->likely_met    ? "missed"
                        : r->quantile_valid ? "kept, but not with 99 % confidence"
                                            : "kept so far: too few queries to tell";
-    printf("bound        %s: %s; %zu of %zu queries later\n", shown_time(p, l->bound_ns, text[1]), said, r->over_bound,
-           r->queries);
+    printf("bound        %s: %s\n             %zu of %zu queries later than that\n", shown_time(p, l->bound_ns, text[1]), said,
+           r->over_bound, r->queries);
 }
 
 static void print_steps(const printer *p, const load_result *steps, size_t count)
@@ -137,6 +136,8 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) {
         if (r->queries && (r->met || r->likely_met))
             printf("\nlargest rate within the bound: %.5g queries/s\n", r->rate);
+        else if (r->queries)
+            printf("\nno rate was confirmed: the bound was missed down to %.5g queries/s, which is this:\n", r->rate);
         else
             printf("\nno rate keeps the bound\n");
     }

@@ -46,7 +46,7 @@ class Usage(CommandTest):
                 (["'--quiet=3'", "takes no value"], ["run", "m", "--quiet=3"]),
                 (["--json needs a value"], ["run", "m", "--json"]),
                 (["-x needs a value"], ["run", "m", "-x"]),
-                (["--scenario", "not built"], ["profile", "m", "--scenario", "f"]),
+                (["'profile' has no use for --scenario"], ["profile", "m", "--scenario", "single"]),
                 (["latency", "no unit"], ["bench", "m", "--threshold", "p50:3"]),
                 (["'inspect' has no use for --runs"], ["inspect", "m", "--top", "3", "--runs", "4"]),
                 (["'inspect' has no use for -r"], ["inspect", "m", "-r", "4"]),
