@@ -263,9 +263,12 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
+    prn_load_state load_before, load_after;
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
-    if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns, prn_session_mask(all->session));
+    const prn_cpu_mask *mask = count == 1 ? prn_session_mask(all->session) : NULL;
+    prn_load_state_read(&load_before, mask);
+    if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns, mask);
     while (!reason) {
         prony_error full = {0};
         size_t runs = next_runs(all, count);
@@ -282,7 +285,11 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
     }
-    for (size_t i = 0; i < count; i++) all[i].stop_reason = reason;
+    prn_load_state_read(&load_after, mask);
+    for (size_t i = 0; i < count; i++) {
+        prn_disturbance_between(&all[i].disturbance, &load_before, &load_after);
+        all[i].stop_reason = reason;
+    }
     return PRONY_OK;
 }
 

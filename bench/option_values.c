@@ -347,6 +347,9 @@ int option_take(options *o, int option, char *argument)
         return *end || end == argument || !(o->seconds > 0) || !isfinite(o->seconds)
                    ? usage(o, "-t '%s': seconds above 0", argument)
                    : 0;
+    case OPT_ALL:
+        o->all = true;
+        return 0;
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:

@@ -353,6 +353,45 @@ static void sizes_of_batches_fit_the_plan_cache(void **state)
     }
 }
 
+static void copy_row(void *user, const prony_batch_result *r)
+{
+    ticket *t = user;
+    float *to = t->value.data; /* the request's own pixels make room for its result */
+    if (r->status == PRONY_OK && r->batch == 4) memcpy(to, r->outputs[0]->data, CLASSES * sizeof *to);
+    note(user, r);
+}
+
+/* The results of one batch of four images. */
+static void run_four(prony_batcher *batcher, const int seeds[4], float out[4][PIXELS])
+{
+    prony_error error = {0};
+    record r = new_record();
+    ticket t[4];
+    for (int i = 0; i < 4; i++) {
+        draw(out[i], seeds[i]);
+        t[i] = (ticket){.to = &r, .number = i, .value = image(out[i])};
+        const prony_value *inputs[] = {&t[i].value};
+        assert_int_equal(prony_batcher_submit(batcher, inputs, 1, copy_row, &t[i], &error), PRONY_OK);
+    }
+    wait_for(&r, 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(r.batches[i], 4);
+}
+
+static void bits_do_not_depend_on_the_samples_beside(void **state)
+{
+    (void)state;
+    prony_model *model = load(PRN_SOURCE_DIR "/models/digits.onnx");
+    prony_batcher *batcher = make(model, 1, 4, LONG_NS, 0);
+    float first[4][PIXELS], second[4][PIXELS];
+    run_four(batcher, (const int[]){1, 2, 3, 4}, first);
+    run_four(batcher, (const int[]){5, 2, 6, 4}, second);
+    assert_memory_not_equal(first[0], second[0], CLASSES * sizeof first[0][0]);
+    assert_memory_equal(first[1], second[1], CLASSES * sizeof first[0][0]);
+    assert_memory_equal(first[3], second[3], CLASSES * sizeof first[0][0]);
+    prony_batcher_release(batcher);
+    prony_model_release(model);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(model_builder *m, int64_t max_batch, prony_status status, const char *why)
@@ -518,6 +557,7 @@ int main(void)
         cmocka_unit_test(an_error_meets_its_own_request_alone),
         cmocka_unit_test(closing_serves_or_drops_what_waits),
         cmocka_unit_test(only_what_is_alike_is_combined),
+        cmocka_unit_test(bits_do_not_depend_on_the_samples_beside),
         cmocka_unit_test(sizes_of_batches_fit_the_plan_cache),
         cmocka_unit_test(models_that_cannot_be_combined_are_refused),
         cmocka_unit_test(a_model_that_mixes_samples_is_told_of),
