@@ -74,24 +74,6 @@ static prony_status check_supported(const prony_session *session, prony_error *e
     return status;
 }
 
-const prn_cpu_mask *prn_session_mask(const prony_session *session)
-{
-    return session->placement && session->placement->count > 0 ? &session->placement->mask : NULL;
-}
-
-prony_status prony_affinity_check(const char *list, prony_error *error)
-{
-    if (!list) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_affinity_check: list is NULL");
-    return prn_affinity_check(list, error);
-}
-
-const char *prony_session_affinity(const prony_session *session, const char **failure)
-{
-    const prn_placement *placement = session->placement;
-    if (failure) *failure = placement && placement->failure[0] ? placement->failure : NULL;
-    return placement && placement->count > 0 ? placement->used : NULL;
-}
-
 prony_status prony_session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
@@ -143,6 +125,7 @@ static void cached_release(prn_cached_plan *cached)
 void prony_session_release(prony_session *session)
 {
     if (!session) return;
+    if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
     for (size_t i = 0; session->inputs && i < session->input_count; i++)
         prn_value_free_parts(&session->inputs[i].value);
@@ -466,24 +449,6 @@ prony_status prony_session_run(prony_session *session, prony_error *error)
         session->monitor ? prn_monitor_run(session, error) : prn_session_run_once(session, trace, error);
     prn_pin_end(&pin);
     return prn_session_unlock(session, status);
-}
-
-prony_status prony_session_pin(prony_session *session, prony_error *error)
-{
-    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_pin: session is NULL");
-    if (session->pinned)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: a thread is pinned by this session already",
-                        session->model->file->name);
-    session->pinned = true;
-    prn_pin_begin(&session->pin, session->placement);
-    return PRONY_OK;
-}
-
-void prony_session_unpin(prony_session *session)
-{
-    if (!session || !session->pinned) return;
-    session->pinned = false;
-    prn_pin_end(&session->pin);
 }
 
 static prony_status check_output(const prony_session *session, size_t index, prony_error *error)

@@ -430,7 +430,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, pro
 PRONY_API const char *prony_session_affinity(const prony_session *session, const char **failure);
 /* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call for
  * it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by itself. A
- * session pins one thread at a time (PRONY_INVALID_ARGUMENT), and is unpinned before it is released. */
+ * session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it meanwhile. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
 PRONY_API void prony_session_unpin(prony_session *session);
 

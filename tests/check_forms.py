@@ -593,8 +593,9 @@ class Page(unittest.TestCase):
         self.browser.run("document.getElementById('scroller').scrollTop = 1e9")
         self.browser.run("new Promise(done => setTimeout(done, 100))")
         self.assertGreaterEqual(self.browser.run("Math.max(...[...document.querySelectorAll('#table tr.data')].map(r => +r.getAttribute('aria-rowindex')))"), 10000)
-        ink, _ = self.browser.run(self.INK + "('layers')")
-        self.assertGreater(ink, 2000)
+        for chart in ("layers", "timeline"):
+            self.assertGreater(self.browser.run(self.INK + "('%s')" % chart)[0], 2000, chart)
+        self.assertEqual(self.browser.run("drawn.get('timeline').data.datasets[0].data.length >= operators.length"), True)
         self.clean()
 
 

@@ -303,7 +303,10 @@ static void a_session_restores_the_callers_mask(void **state)
     prony_report_release(report);
     assert_true(prn_cpu_mask_get(&after));
     assert_memory_equal(&before, &after, sizeof before);
-    prony_session_release(session);
+    assert_int_equal(prony_session_pin(session, &error), PRONY_OK);
+    prony_session_release(session); /* unpins */
+    assert_true(prn_cpu_mask_get(&after));
+    assert_memory_equal(&before, &after, sizeof before);
     options.affinity = "nowhere";
     assert_int_equal(prony_session_create(&session, model, &options, &error), PRONY_INVALID_ARGUMENT);
     prony_model_release(model);
