@@ -104,7 +104,8 @@ prn_placement *prn_placement_current(void)
 
 void prn_pin_begin(prn_pin *pin, prn_placement *placement)
 {
-    *pin = (prn_pin){.outer = current};
+    pin->outer = current;
+    pin->entered = pin->pinned = false; /* the mask is large, and unset: every run comes by here */
     if (placement && placement->count == 0) placement = NULL;
     if (current && (placement == current || !placement)) return;
     if (placement) {
