@@ -266,7 +266,11 @@ static void hire(team *t, int workers)
     if (t->workers >= workers || pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     prn_placement *placement = prn_placement_current();
-    if (t->workers == 0) t->placed = placement ? placement->id : 0;
+    uint64_t id = placement ? placement->id : 0;
+    if (t->workers == 0)
+        t->placed = id;
+    else if (t->placed != id)
+        t->placed = UINT64_MAX; /* some here, some there: the next placement moves them all */
     while (t->workers < workers) {
         worker *w = PRN_GROW(t->threads, t->thread_capacity, (size_t)t->workers + 1) ? prn_alloc(sizeof *w) : NULL;
         if (!w) break;
