@@ -15,6 +15,7 @@
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
 enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
+#define WATCH_SHARE 0.1 /* of the time */
 #define BLOCK_RUNS 4 /* counted ones, when sessions take turns */
 /* Share of the time budget that detecting the steady state may take. */
 #define WARMUP_SHARE 0.3
@@ -294,7 +295,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
 }
 
 /* Runs after those that count, in which every thread's part of each operator is written down: looking at the clock so often
- * would show in the latency of small models. At most as many as counted. */
+ * would show in the latency of small models. At most as many as counted, and one at least. */
 static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
     prn_trace *trace = &r->session->trace;
@@ -307,7 +308,8 @@ static prony_status watch_threads(prn_recording *r, prony_error *error)
     if (!r->shares) return prn_no_memory(error);
     trace->share_steps = r->operators;
     trace->members = r->session->threads;
-    for (size_t i = 0; i < runs; i++) {
+    int64_t end = prn_now_ns() + (int64_t)(r->max_seconds * WATCH_SHARE * 1e9);
+    for (size_t i = 0; i < runs && (i == 0 || prn_now_ns() < end); i++) {
         PRN_TRY(prn_recording_run(r, &r->traced_run_ns, error));
         prn_team_use_add(r->team_use, trace);
     }

@@ -727,7 +727,7 @@ typedef struct prony_profile_options {
     prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
     void *phase_user;
     bool trace_threads; /* what each thread does of each operator: means (prony_parallel), and the last run's for
-                           PRONY_FORMAT_TRACE; in 5 to 50 more runs after those that count, not more than them */
+                           PRONY_FORMAT_TRACE; in up to 50 more runs after those that count, in a tenth of the time */
     bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
                            time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
 } prony_profile_options;

@@ -471,7 +471,7 @@ class Page(unittest.TestCase):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size"), 9)
+                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 9)  # a slow machine has time to look at its processors
                 self.clean()
 
     def test_theme(self):
