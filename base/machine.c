@@ -156,6 +156,14 @@ static bool usable_mask(prn_cpu_mask *mask)
     return true;
 }
 
+uint64_t prn_machine_available_bytes(void)
+{
+    uint64_t machine = (uint64_t)find_number("/proc/meminfo", "MemAvailable") << 10;
+    uint64_t group = prn_cgroup_memory_left(OWN_GROUPS, OWN_MOUNTS);
+    if (machine == 0) return group == UINT64_MAX ? 0 : group;
+    return group < machine ? group : machine;
+}
+
 void prn_machine_read(prn_machine *machine, const prn_cpu_mask *restricted)
 {
     memset(machine, 0, sizeof *machine);

@@ -32,6 +32,9 @@ int prn_machine_auto_threads(int inter_op, const prn_cpu_mask *mask);
 /* The same of given figures; quota 0: none. */
 int prn_machine_threads_of(int cores, double quota, int inter_op);
 
+/* Memory that this process can still get: of the machine, and of every control group around it. 0: not known. */
+uint64_t prn_machine_available_bytes(void);
+
 /* Resource use of this process so far. */
 typedef struct prn_usage {
     int64_t user_ns, system_ns;

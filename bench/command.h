@@ -53,10 +53,12 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
+    bool ignore_load;
     bool preprocess; /* `image` was given */
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     const char *scenario; /* of bench; NULL: none */
     int64_t streams, max_batch, samples_per_query; /* 0: not given */
@@ -64,7 +66,10 @@ typedef struct options {
     int64_t latency_bound_ns; /* 0: not given */
     double rate, percentile; /* arrivals per second; 0.99; 0: not given */
     bool with_load;
-    bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
+    const char *time_limit; /* as given; NULL: none */
+    int64_t time_limit_ns, max_loop_trips; /* 0: none */
+    bool copy_model;
+    bool memory, quiet, no_color, no_progress, no_rewrites, no_reuse, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -85,6 +90,8 @@ int fail(const options *o, const char *format, ...) __attribute__((format(printf
 prony_session_options session_options(const options *o);
 /* What to do with images; NULL: the defaults. */
 const prony_image_options *image_options(const options *o);
+/* Loads a model as options say. */
+prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */

@@ -1,8 +1,10 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
+#include "bench/interrupt.h"
 #include "bench/phases.h"
 
 #include <stdarg.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -52,6 +54,7 @@ int fail(const options *o, const char *format, ...)
 int report_error(const options *o, const prony_error *error)
 {
     clear_progress();
+    if (error->status == PRONY_CANCELLED && interrupted()) return fail(o, "%s: %s", interrupted(), error->message);
     return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
 }
 
@@ -70,6 +73,8 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->shape_count;
     s.batch = o->batch;
     s.no_rewrites = o->no_rewrites;
+    s.no_reuse = o->no_reuse;
+    s.max_loop_trips = o->max_loop_trips;
     s.record_memory = o->memory || forms_need_events(o);
     return s;
 }
@@ -167,12 +172,22 @@ static void say_affinity(const options *o, const prony_session *session)
     said = said || failure;
 }
 
+prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error)
+{
+    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
+    m.copy = o->copy_model;
+    interrupt_at_once(true);
+    prony_status status = prony_model_load(model, path, &m, error);
+    interrupt_at_once(false);
+    return status;
+}
+
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile)
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);
     s.no_profile = !profile;
-    if (prony_session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
     say_affinity(o, *session);
     return bind_files(o, model, *session);
 }
@@ -180,7 +195,7 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
 {
     prony_error error = {0};
-    if (prony_model_load(model, o->arguments[0], NULL, &error) != PRONY_OK) return report_error(o, &error);
+    if (load_model(o, model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     return make_session(o, *model, session, profile);
 }
 
@@ -240,6 +255,8 @@ void show_progress(void *user, int64_t runs, double seconds, double relative_err
     char text[128];
     if (o->runs > 0)
         snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else if (isnan(relative_error))
+        snprintf(text, sizeof text, "%lld runs, %.1f s", (long long)runs, seconds);
     else
         snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
                  relative_error * 100);

@@ -101,7 +101,7 @@ int command_bench_load(const options *o);
 typedef struct busy {
     int child, pipe, threads;
 } busy;
-/* Before the process has any threads. */
+/* Before there are sessions: of the threads that a child does not inherit none may hold a lock. */
 int busy_start(busy *b, const options *o);
 void busy_stop(busy *b);
 

@@ -1,4 +1,5 @@
 /* prony bench --scenario: which load, with which sessions; checks what the options say together. */
+#include "bench/interrupt.h"
 #include "bench/load.h"
 #include "bench/matrix.h"
 #include "bench/option_table.h"
@@ -72,7 +73,7 @@ static int set_up(load *l)
 {
     const options *o = l->o;
     prony_error error = {0};
-    if (prony_model_load(&l->model, o->arguments[0], NULL, &error) != PRONY_OK) return report_error(o, &error);
+    if (load_model(o, &l->model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     int code = make_session(o, l->model, &l->session, false);
     if (code == EXIT_DONE) code = take_inputs(l);
     if (code != EXIT_DONE) return code;
@@ -85,7 +86,7 @@ static void take_down(load *l)
 {
     prony_batcher_release(l->batcher);
     prony_session_unpin(l->session);
-    prony_session_release(l->session);
+    session_release(l->session);
     prony_model_release(l->model);
     free(l->inputs);
 }
@@ -101,7 +102,7 @@ static int warm_up(load *l)
     if (scenario == SCENARIO_SERVER) l->scenario = SCENARIO_OFFLINE;
     int code = load_issue(l, &(load_plan){.longest = DEFAULT_SECONDS, .least = (size_t)queries}, &warm);
     l->scenario = scenario;
-    if (code == EXIT_DONE && warm.failed) code = fail(l->o, "%s", l->failure);
+    if (code == EXIT_DONE && warm.failed) code = fail(l->o, "%s", interrupted() ? interrupted() : l->failure);
     load_result_free(&warm);
     return code;
 }
@@ -118,7 +119,8 @@ static int measure(load *l, load_result *result, load_result **steps, size_t *st
     }
     if (l->scenario == SCENARIO_SERVER && !(o->rate > 0)) return load_search(l, result, steps, step_count);
     int code = load_issue(l, &plan, result);
-    if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER) code = fail(o, "%s", l->failure);
+    if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER && !interrupted())
+        code = fail(o, "%s", l->failure);
     return code;
 }
 

@@ -6,15 +6,15 @@
  * when the one before is done, `offline` keeps enough requests under way that no session ever waits.
  *
  * Queries lie in blocks that never move, because requests point at them while they are under way. */
+#include "bench/interrupt.h"
 #include "bench/load.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { BLOCK_QUERIES = 4096, OFFLINE_DEPTH = 4, SPIN_NS = 50000 };
+enum { BLOCK_QUERIES = 4096, OFFLINE_DEPTH = 4, SPIN_NS = 50000, NAP_NS = 50000000 };
 
 typedef struct query_list {
     query **blocks;
@@ -104,13 +104,18 @@ static void wait_until_under_way(load *l, size_t most)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Sleeps, and spins for the last of it: to be woken takes longer than a small query. */
-static void wait_until(int64_t ns)
+/* Sleeps, and spins for the last of it: to be woken takes longer than a small query. false: interrupted. */
+static bool wait_until(int64_t ns)
 {
     int64_t early = ns - SPIN_NS;
-    struct timespec t = {early / 1000000000, early % 1000000000};
-    while (prony_now_ns() < early && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
+    for (int64_t now = prony_now_ns(); now < early; now = prony_now_ns()) {
+        int64_t next = early - now > NAP_NS ? now + NAP_NS : early;
+        struct timespec t = {next / 1000000000, next % 1000000000};
+        if (interrupted()) return false;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    }
     while (prony_now_ns() < ns) continue;
+    return true;
 }
 
 /* splitmix64, as an exponential of mean 1. */
@@ -158,7 +163,7 @@ static void show_state(const load *l, size_t queries, double seconds, double rat
 /* false: enough. */
 static bool go_on(const load_plan *plan, size_t queries, double seconds)
 {
-    if (plan->most && queries >= plan->most) return false;
+    if (interrupted() || (plan->most && queries >= plan->most)) return false;
     if (plan->longest > 0 && seconds >= plan->longest && queries > 0) return false;
     return seconds < plan->seconds || queries < plan->least;
 }
@@ -174,15 +179,15 @@ static bool run_queries(load *l, const load_plan *plan, query_list *list, load_r
     double planned = plan->rate * plan->seconds;
     size_t wanted = planned > (double)plan->least ? (size_t)planned : plan->least;
     while (go_on(plan, list->count, (double)((plan->rate > 0 ? due : prony_now_ns()) - begin) / 1e9)) {
-        query *q = add_query(l, list);
-        if (!q) return false;
         if (plan->rate > 0) {
             due += (int64_t)(next_gap(&random) / plan->rate * 1e9);
-            q->scheduled_ns = due;
-            wait_until(due);
+            if (!wait_until(due)) break;
         } else {
             wait_until_under_way(l, depth - 1);
         }
+        query *q = add_query(l, list);
+        if (!q) return false;
+        if (plan->rate > 0) q->scheduled_ns = due;
         issue(l, q);
         int64_t now = prony_now_ns();
         if (plan->rate <= 0 && has_failed(l)) break;

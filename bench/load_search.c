@@ -1,6 +1,7 @@
 /* The largest rate of arrivals at which the latency bound holds. What the sessions can do at most (offline) is the upper
  * end; between it and nothing the search halves the interval by short phases, judged by what they show; then a phase of full
  * length confirms the rate with 99 % confidence, or goes down (by 5 %, 10 %, 15 % …) and tries again. */
+#include "bench/interrupt.h"
 #include "bench/load.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static int narrow(load *l, search *s, double upper, double *out)
 {
     double low = 0, high = upper;
     size_t fewest = load_fewest_queries(l->percentile);
-    while (high - low > NARROW * upper && s->count < MOST_STEPS - MOST_CONFIRMATIONS) {
+    while (!interrupted() && high - low > NARROW * upper && s->count < MOST_STEPS - MOST_CONFIRMATIONS) {
         load_result r;
         double rate = low + (high - low) / 2;
         int code = try_rate(l, s, rate, s->seconds, fewest < 100 ? fewest : 100, &r);
@@ -78,7 +79,7 @@ int load_search(load *l, load_result *out, load_result **steps, size_t *step_cou
         load_result_free(out);
         code = try_rate(l, &s, rate, seconds, load_fewest_queries(l->percentile), out);
         bool enough = load_allowed_late(out->queries, l->percentile) >= 1;
-        if (code != EXIT_DONE || out->met || (!enough && !out->cut_short && out->likely_met)) break;
+        if (code != EXIT_DONE || interrupted() || out->met || (!enough && !out->cut_short && out->likely_met)) break;
     }
     *step_count = s.count;
     return code;

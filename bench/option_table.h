@@ -20,6 +20,7 @@ enum {
     OPT_JSON,
     OPT_OUTPUT_DIR,
     OPT_MEMORY,
+    OPT_MEMORY_LIMIT,
     OPT_COUNT,
     OPT_DEPTH,
     OPT_CSV,
@@ -32,9 +33,11 @@ enum {
     OPT_NO_COLOR,
     OPT_NO_PROGRESS,
     OPT_NO_REWRITES,
+    OPT_NO_REUSE,
     OPT_FRESH,
     OPT_THRESHOLD,
     OPT_NOISE,
+    OPT_IGNORE_LOAD,
     OPT_METRICS,
     OPT_PREPROCESS,
     OPT_TOPK,
@@ -49,6 +52,9 @@ enum {
     OPT_RATE,
     OPT_PERCENTILE,
     OPT_WITH_LOAD,
+    OPT_TIME_LIMIT,
+    OPT_MAX_LOOP_TRIPS,
+    OPT_COPY_MODEL,
     OPT_VERSION,
     OPT_UNBUILT
 };
@@ -75,6 +81,9 @@ void print_help(FILE *to, const command_row *command);
 int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
 int option_take(options *o, int option, char *argument);
+/* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
+ * after a message. */
+int set_memory_limit(const options *o);
 /* Whether a word behind --threshold is one more of its values. */
 bool is_more_threshold(const char *word);
 

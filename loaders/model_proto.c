@@ -243,7 +243,7 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
 static prony_status file_read(prn_model_file **out, prn_model_file *file, const char *name, const void *data,
                               size_t size, bool has_path, prony_error *error)
 {
-    prn_reader reader = {.pool = &file->pool, .external = &file->external, .error = error};
+    prn_reader reader = {.pool = &file->pool, .external = &file->external, .copy = file->copied, .error = error};
     if (has_path) reader.path = name;
     file->data = data;
     file->file_bytes = size;
@@ -260,12 +260,13 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
     return status;
 }
 
-prony_status prn_model_open(prn_model_file **out, const char *path, prony_error *error)
+prony_status prn_model_open(prn_model_file **out, const char *path, bool copy, prony_error *error)
 {
     *out = NULL;
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
-    prony_status status = prn_map_open(&file->map, path, error);
+    file->copied = copy;
+    prony_status status = (copy ? prn_map_read : prn_map_open)(&file->map, path, error);
     if (status != PRONY_OK) {
         prn_model_close(file);
         return status;
@@ -279,6 +280,13 @@ prony_status prn_model_parse(prn_model_file **out, const char *name, const void 
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
     return file_read(out, file, name, data, size, false, error);
+}
+
+prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error)
+{
+    if (!file->map.data || file->copied) return PRONY_OK;
+    PRN_TRY(prn_map_check(&file->map, file->name, error));
+    return prn_external_unchanged(file->external, error);
 }
 
 void prn_model_close(prn_model_file *file)

@@ -31,7 +31,7 @@ typedef struct prn_report_config {
     uint64_t seed;
     bool seed_known;
     const char *count_preset; /* NULL: none */
-    bool rewrites;
+    bool rewrites, reuse;
     int background_threads; /* of another process that kept processors busy meanwhile (--with-load) */
 } prn_report_config;
 
