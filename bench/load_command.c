@@ -155,6 +155,7 @@ int command_bench_load(const options *o)
     if (code == EXIT_DONE) code = measure(&l, &result, &steps, &step_count);
     busy_stop(&beside);
     clear_progress();
+    if (code == EXIT_DONE && interrupted()) fail(o, "%s; what was measured until then follows", interrupted());
     if (code == EXIT_DONE) code = load_write(&l, &result, steps, step_count);
     if (code == EXIT_DONE) code = verdict(&l, &result);
     load_result_free(&result);
