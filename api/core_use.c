@@ -8,9 +8,13 @@
 #define SHORTEST_NS INT64_C(50000000)
 #define MOST_POINTS 2000
 
-void prn_core_recorder_begin(prn_core_recorder *r, int64_t now_ns)
+void prn_core_recorder_begin(prn_core_recorder *r, int64_t now_ns, const prn_cpu_mask *mask)
 {
-    r->cores = prn_core_times_read(r->first, PRN_CORES_LARGEST);
+    if (mask)
+        r->mask = *mask;
+    else if (!prn_cpu_mask_get(&r->mask))
+        return;
+    r->cores = prn_core_times_read(r->first, PRN_CORES_LARGEST, &r->mask);
     memcpy(r->last, r->first, r->cores * sizeof *r->last);
     r->begin_ns = r->last_ns = now_ns;
 }
@@ -25,7 +29,7 @@ void prn_core_recorder_look(prn_core_recorder *r, int64_t now_ns, bool last)
 {
     prn_core_times now[PRN_CORES_LARGEST];
     if (now_ns - r->last_ns < (last ? SHORTEST_NS : INTERVAL_NS) || r->cores == 0 || r->points == MOST_POINTS) return;
-    if (prn_core_times_read(now, PRN_CORES_LARGEST) != r->cores) return;
+    if (prn_core_times_read(now, PRN_CORES_LARGEST, &r->mask) != r->cores) return;
     if (!PRN_GROW(r->times_ns, r->time_capacity, r->points + 1) ||
         !PRN_GROW(r->use, r->use_capacity, (r->points + 1) * r->cores))
         return;

@@ -10,6 +10,7 @@
 /* Zero-initialise. */
 typedef struct prn_core_recorder {
     prn_core_times first[PRN_CORES_LARGEST], last[PRN_CORES_LARGEST];
+    prn_cpu_mask mask; /* whose use is recorded */
     size_t cores;
     int64_t begin_ns, last_ns;
     int64_t *times_ns; /* [points] */
@@ -17,7 +18,8 @@ typedef struct prn_core_recorder {
     size_t points, time_capacity, use_capacity;
 } prn_core_recorder;
 
-void prn_core_recorder_begin(prn_core_recorder *recorder, int64_t now_ns);
+/* Of the processors of `mask`; NULL: those that the calling thread may use. */
+void prn_core_recorder_begin(prn_core_recorder *recorder, int64_t now_ns, const prn_cpu_mask *mask);
 /* Takes a point if enough time has passed for the kernel's clock to tell anything; `last`: if any has. Points that find
  * no memory are left out. */
 void prn_core_recorder_look(prn_core_recorder *recorder, int64_t now_ns, bool last);

@@ -182,7 +182,7 @@ static prony_status measure(prony_machine *machine, const prony_machine_options 
                             prony_error *error)
 {
     prn_machine facts;
-    prn_machine_read(&facts);
+    prn_machine_read(&facts, NULL);
     int last = options->threads ? options->threads : machine->info.usable_cores, counts = 0;
     for (int t = 1; t <= last; t = next_threads(t, last)) counts++;
     size_t rows = (size_t)counts;
@@ -212,13 +212,13 @@ prony_status prn_machine_create(prony_machine **out, prony_error *error)
     prn_machine facts;
     prony_machine *machine = prn_calloc(1, sizeof *machine);
     if (!machine) return prn_no_memory(error);
-    prn_machine_read(&facts);
+    prn_machine_read(&facts, NULL);
     const char *model = facts.cpu_model[0] ? facts.cpu_model : "unknown processor";
     machine->info.cpu_model = prn_pool_strndup(&machine->pool, model, strlen(model));
     machine->info.isa = prn_isa_name(prn_isa_level());
     machine->info.prony_version = PRONY_VERSION;
     machine->info.load_avg_1min = -1;
-    machine->info.usable_cores = prn_machine_auto_threads(1);
+    machine->info.usable_cores = prn_machine_auto_threads(1, NULL);
     if (!machine->info.cpu_model) {
         prony_machine_release(machine);
         return prn_no_memory(error);

@@ -15,6 +15,8 @@
 #define FIRST_RUNS 256 /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
+enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
+#define WATCH_SHARE 0.1 /* of the time */
 #define BLOCK_RUNS 4 /* counted ones, when sessions take turns */
 /* Share of the time budget that detecting the steady state may take. */
 #define WARMUP_SHARE 0.3
@@ -212,15 +214,18 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
 static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
 {
     prn_usage before, after;
+    prn_pin pin;
     int64_t uncounted;
-    PRN_TRY(prn_recording_run(r, &uncounted, error));
+    prn_pin_begin(&pin, r->session->placement);
+    prony_status status = prn_recording_run(r, &uncounted, error);
     prn_usage_read(&before);
     int64_t begin = prn_now_ns();
-    for (size_t i = 0; i < runs; i++) PRN_TRY(measure_run(r, error));
+    for (size_t i = 0; i < runs && status == PRONY_OK; i++) status = measure_run(r, error);
     r->wall_ns += prn_now_ns() - begin;
     prn_usage_read(&after);
     add_usage(&r->usage, &before, &after);
-    return PRONY_OK;
+    prn_pin_end(&pin);
+    return status;
 }
 
 /* `runs` of every session, in an order drawn anew for each round, so that what changes on the machine meets all of them. */
@@ -299,9 +304,10 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     prony_status status = PRONY_OK;
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
-    prn_load_state_read(&load_before);
+    const prn_cpu_mask *mask = count == 1 ? prn_session_mask(all->session) : NULL;
+    prn_load_state_read(&load_before, mask);
     int64_t first_ns = prn_now_ns();
-    if (count == 1) prn_core_recorder_begin(&all->cores, first_ns);
+    if (count == 1) prn_core_recorder_begin(&all->cores, first_ns, mask);
     while (!reason) {
         prony_error full = {0};
         size_t runs = next_runs(all, count);
@@ -320,7 +326,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
     }
-    prn_load_state_read(&load_after);
+    prn_load_state_read(&load_after, mask);
     for (size_t i = 0; i < count; i++) {
         prn_disturbance_between(&all[i].disturbance, &load_before, &load_after);
         all[i].stop_reason = reason;
@@ -337,17 +343,26 @@ static prony_status watch_workers(prn_recording *r, prony_error *error)
     return r->worker_busy_ns && r->in_order ? PRONY_OK : prn_no_memory(error);
 }
 
-/* Room for what every thread does of every operator; the session has it while it is profiled. */
+/* Runs after those that count, in which every thread's part of each operator is written down: looking at the clock so often
+ * would show in the latency of small models. At most as many as counted, and one at least. */
 static prony_status watch_threads(prn_recording *r, prony_error *error)
 {
-    if (!r->options->trace_threads || !r->operators) return PRONY_OK;
     prn_trace *trace = &r->session->trace;
+    if (!r->options->trace_threads || !r->operators) return PRONY_OK;
     int members = r->session->team ? prn_team_size(r->session->team) + 1 : r->session->threads;
-    r->shares = prn_calloc(r->operators * (size_t)members, sizeof *r->shares);
+    size_t runs = r->runs / 10 < FEWEST_WATCHED ? FEWEST_WATCHED : r->runs / 10;
+    if (runs > MOST_WATCHED) runs = MOST_WATCHED;
+    if (runs > r->runs) runs = r->runs;
+    PRN_TRY(prn_team_use_create(&r->team_use, r->operators, members, error));
+    trace->shares = r->shares = prn_calloc(r->operators * (size_t)members, sizeof *r->shares);
     if (!r->shares) return prn_no_memory(error);
-    trace->shares = r->shares;
     trace->share_steps = r->operators;
     trace->members = members;
+    int64_t end = prn_now_ns() + (int64_t)(r->max_seconds * WATCH_SHARE * 1e9);
+    for (size_t i = 0; i < runs && (i == 0 || prn_now_ns() < end); i++) {
+        PRN_TRY(prn_recording_run(r, &r->traced_run_ns, error));
+        prn_team_use_add(r->team_use, trace);
+    }
     return PRONY_OK;
 }
 
@@ -357,6 +372,19 @@ static void stop_watching(prn_recording *r)
     trace->shares = NULL;
     trace->share_steps = 0;
     prn_free(r->shares);
+    prn_team_use_release(r->team_use);
+}
+
+static prony_status get_ready(prn_recording *r, size_t count, prony_error *error)
+{
+    int64_t phase_ns;
+    PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
+    PRN_TRY(prony_session_prepare(r->session, error));
+    r->cached = r->session->current;
+    r->operators = r->session->options.no_profile ? 0 : r->cached->plan->step_count;
+    PRN_TRY(watch_workers(r, error));
+    PRN_TRY(warm_up(r, error));
+    return count == 1 && r->options->measure_cost ? prn_recording_cost(r, error) : PRONY_OK;
 }
 
 /* Called off with finished runs in hand: they are worth a report. */
@@ -374,17 +402,17 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
 {
     all->begin_ns = prn_now_ns();
     for (size_t i = 0; i < count; i++) {
-        int64_t phase_ns;
-        PRN_TRY(timed_phase(&all[i], all[i].options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
-        PRN_TRY(prony_session_prepare(all[i].session, error));
-        all[i].cached = all[i].session->current;
-        all[i].operators = all[i].session->options.no_profile ? 0 : all[i].cached->plan->step_count;
-        PRN_TRY(watch_threads(&all[i], error));
-        PRN_TRY(watch_workers(&all[i], error));
-        PRN_TRY(warm_up(&all[i], error));
-        if (count == 1 && all->options->measure_cost) PRN_TRY(prn_recording_cost(all, error));
+        prn_pin pin;
+        prn_pin_begin(&pin, all[i].session->placement);
+        prony_status status = get_ready(&all[i], count, error);
+        prn_pin_end(&pin);
+        PRN_TRY(status);
     }
+    prn_pin pin;
+    prn_pin_begin(&pin, count == 1 ? all->session->placement : NULL);
     prony_status status = record(all, count, error);
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) status = watch_threads(&all[i], error);
+    prn_pin_end(&pin);
     if (status != PRONY_OK && !is_partial(all, count, status)) return status;
     for (size_t i = 0; i < count; i++)
         PRN_TRY(prn_recording_report(&reports[i], &all[i], status == PRONY_OK ? error : NULL));

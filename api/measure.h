@@ -4,6 +4,7 @@
 
 #include "api/core_use.h"
 #include "api/session.h"
+#include "api/team_use.h"
 #include "base/disturbance.h"
 #include "base/machine.h"
 
@@ -17,7 +18,8 @@ typedef struct prn_recording {
     int64_t *worker_busy_ns;       /* of all recorded runs, by worker */
     int64_t covered_ns;            /* of all recorded runs: some operator ran */
     prn_event *in_order;           /* scratch: a run's events by their start */
-    prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
+    prn_team_share *shares;        /* lent to the session's trace once all runs are counted; NULL: not asked for */
+    prn_team_use *team_use;        /* sums of those; NULL likewise */
     prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;
@@ -33,6 +35,7 @@ typedef struct prn_recording {
     int64_t wall_ns;
     size_t turn; /* scratch of run_round: whose turn it is at this place */
     int64_t last_run_ns; /* when the last run was entered */
+    int64_t traced_run_ns; /* how long it took, where threads were traced; 0: it is the last sample */
     uint64_t own_heap_calls, all_heap_calls; /* in the runs of the recording */
     bool all_heap_known;
 } prn_recording;

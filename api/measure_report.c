@@ -78,6 +78,7 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     report->config.runs = (int64_t)r->runs;
     report->config.seed = r->session->seed;
     report->config.seed_known = r->session->seed_known;
+    report->traced_run_ns = r->traced_run_ns;
     report->warmup_detected = r->warmup_detected;
     report->stop_reason = r->stop_reason;
     report->dropped_events = r->session->trace.dropped;
@@ -190,6 +191,8 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             row->worker = event->worker;
             if (trace->shares) PRN_TRY(fill_team(report, r, row, error));
         }
+        for (size_t o = 0; r->team_use && o < report->operator_count; o++)
+            PRN_TRY(prn_team_use_fill(r->team_use, report, &report->operators[o], error));
         return PRONY_OK;
     }
     return prn_report_fill_latency(report, r->latency_ns, r->runs, error);
@@ -215,7 +218,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     prony_session *session = r->session;
     prony_report *report;
     PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan,
-                             &session->options, session->threads, error));
+                             &session->options, session->threads, session->placement, error));
     fill_measured(report, r);
     fill_held(report, r);
     prony_status status = fill_times(report, r, error);

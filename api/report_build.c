@@ -91,7 +91,7 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
 }
 
 static prony_status fill_config(prony_report *report, const prony_session_options *options, const prn_plan *plan,
-                                int threads, prony_error *error)
+                                int threads, const prn_placement *placement, prony_error *error)
 {
     prn_report_config *config = &report->config;
     const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
@@ -104,7 +104,10 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;
-    return config->affinity && config->inter_op_reason ? PRONY_OK : prn_no_memory(error);
+    config->affinity_used = copy_text(report, placement && placement->count ? placement->used : "");
+    config->affinity_failure = copy_text(report, placement ? placement->failure : "");
+    bool copied = config->affinity && config->inter_op_reason && config->affinity_used && config->affinity_failure;
+    return copied ? PRONY_OK : prn_no_memory(error);
 }
 
 /* ---- rows ---- */
@@ -232,7 +235,8 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
 }
 
 prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
-                              const prony_session_options *options, int threads, prony_error *error)
+                              const prony_session_options *options, int threads, const prn_placement *placement,
+                              prony_error *error)
 {
     prony_report *report = prn_calloc(1, sizeof *report);
     if (!report) return prn_no_memory(error);
@@ -242,7 +246,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     report->time_share = -1;
     size_t unsupported = 0;
     prony_status status = fill_model(report, model, program, error);
-    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, error);
+    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
     if (status == PRONY_OK)
         status = prn_model_unsupported(model, &report->pool, &report->unsupported, &unsupported, error);
     if (status == PRONY_OK) {
@@ -253,7 +257,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     if (status == PRONY_OK) status = prn_report_fill_totals(report, error);
     if (status == PRONY_OK) {
         report->model.parameters = report->totals.cost.parameters;
-        status = prn_report_fill_system(report, error);
+        status = prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL, error);
     }
     if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
     if (status == PRONY_OK && plan)

@@ -5,17 +5,17 @@
 #include "api/session.h"
 #include "profiler/report.h"
 
-/* `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
+/* `placement` may be NULL: no affinity list. `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
 PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program,
                                            const prn_plan *plan, const prony_session_options *options, int threads,
-                                           prony_error *error);
+                                           const prn_placement *placement, prony_error *error);
 
 /* Planned figures, buffer events and the timeline of live bytes (api/report_memory.c). */
 PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_model *model, const prn_plan *plan,
                                                  bool record, prony_error *error);
 
-/* Machine, libraries and build (api/system.c). */
-PRN_MUST_USE prony_status prn_report_fill_system(prony_report *report, prony_error *error);
+/* Machine, libraries and build (api/system.c); `mask` NULL: the calling thread's. */
+PRN_MUST_USE prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask, prony_error *error);
 
 /* Weights and buffers; after the layers. */
 PRN_MUST_USE prony_status prn_report_fill_parameters(prony_report *report, const prn_program *program,

@@ -83,6 +83,12 @@ static prony_status check_supported(const prony_session *session, prony_error *e
 prony_status prony_session_create(prony_session **out, prony_model *model, const prony_session_options *options,
                                   prony_error *error)
 {
+    return prn_session_create_among(out, model, options, 0, 1, error);
+}
+
+prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
+                                      int index, int sharers, prony_error *error)
+{
     static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_create: an argument is NULL");
     if (!options) options = &defaults;
@@ -100,12 +106,18 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     bool made = session->budget && session->inputs;
     prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = check_supported(session, error);
-    if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
+    if (status == PRONY_OK && options->affinity)
+        status = prn_placement_create(&session->placement, options->affinity, error);
     if (status == PRONY_OK) {
+        int workers = options->inter_op_threads > 1 ? options->inter_op_threads : 1;
         session->workers = 1;
         session->threads = options->intra_op_threads
                                ? options->intra_op_threads
-                               : prn_machine_auto_threads(options->inter_op_threads > 1 ? options->inter_op_threads : 1);
+                               : prn_machine_auto_threads(sharers * workers, prn_session_mask(session));
+        if (session->placement) {
+            session->placement->threads = session->threads * workers;
+            session->placement->first = index * session->placement->threads;
+        }
         if (options->pool) {
             session->team = options->pool->team;
             prn_team_retain(session->team);
@@ -129,6 +141,7 @@ static void cached_release(prn_cached_plan *cached)
 void prony_session_release(prony_session *session)
 {
     if (!session) return;
+    if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
     prn_team_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count; i++)
@@ -138,6 +151,7 @@ void prony_session_release(prony_session *session)
     prn_monitor_release(session->monitor);
     prn_dims_free(&session->dims);
     prn_pool_release(&session->pool);
+    prn_placement_release(session->placement);
     prony_model_release(session->model);
     prn_budget_release(session->budget);
     prn_free(session);
@@ -199,6 +213,16 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
     }
     void *data = input->value.data;
     input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = data};
+    return PRONY_OK;
+}
+
+prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like, void **data,
+                                    prony_error *error)
+{
+    prn_session_input *input = &session->inputs[index];
+    PRN_TRY(reserve(session, input, like, error));
+    input->set = true;
+    *data = input->value.data;
     return PRONY_OK;
 }
 
@@ -270,6 +294,11 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_set_input: an argument is NULL");
     PRN_TRY(prn_session_lock(session, error));
     return prn_session_unlock(session, set_input(session, name, value, error));
+}
+
+const prony_value *prony_session_input(const prony_session *session, size_t index)
+{
+    return session && index < session->input_count && session->inputs[index].set ? &session->inputs[index].value : NULL;
 }
 
 static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
@@ -350,7 +379,7 @@ static prony_status staff(prony_session *session, prn_plan *plan, prony_error *e
 {
     if (!plan->schedule) return PRONY_OK;
     if (!session->team) {
-        int cores = prn_machine_auto_threads(1), most = plan->workers * plan->threads;
+        int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
         if (session->options.inter_op_threads < 0 && most < cores) most = cores;
         PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
     }
@@ -378,7 +407,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     int workers = session->options.inter_op_threads;
     prn_plan_options options = {.threads = workers < 0 ? session->options.intra_op_threads : session->threads,
                                 .workers = workers,
-                                .cores = prn_machine_auto_threads(1),
+                                .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
                                 .no_help = session->options.no_help,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
@@ -454,8 +483,12 @@ int prony_session_workers(const prony_session *session)
 prony_status prony_session_prepare(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
+    prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
-    return prn_session_unlock(session, prn_session_plan(session, error));
+    prn_pin_begin(&pin, session->placement);
+    prony_status status = prn_session_plan(session, error);
+    prn_pin_end(&pin);
+    return prn_session_unlock(session, status);
 }
 
 /* ---- runs ---- */
@@ -493,10 +526,14 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
 prony_status prony_session_run(prony_session *session, prony_error *error)
 {
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_run: session is NULL");
+    prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
     prn_trace *trace = session->options.no_profile ? NULL : &session->trace;
-    return prn_session_unlock(session, session->monitor ? prn_monitor_run(session, error)
-                                                        : prn_session_run_once(session, trace, error));
+    prn_pin_begin(&pin, session->placement);
+    prony_status status =
+        session->monitor ? prn_monitor_run(session, error) : prn_session_run_once(session, trace, error);
+    prn_pin_end(&pin);
+    return prn_session_unlock(session, status);
 }
 
 static prony_status check_output(const prony_session *session, size_t index, prony_error *error)

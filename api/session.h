@@ -7,6 +7,7 @@
 #define PRN_API_SESSION_H
 
 #include "api/ports.h"
+#include "base/placement.h"
 #include "base/stop.h"
 #include "engine/plan.h"
 
@@ -36,6 +37,9 @@ struct prony_session {
     prn_pool pool;
     int threads, workers; /* of the plan at hand */
     prn_team *team;       /* the pool's, or of its own for several workers; NULL: none yet */
+    prn_placement *placement; /* of options.affinity; NULL: none */
+    prn_pin pin;              /* of prony_session_pin, if `pinned` */
+    bool pinned;
     atomic_flag busy;
     prn_stop stop;               /* prony_session_cancel */
     const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
@@ -52,6 +56,20 @@ struct prony_session {
     uint64_t seed;
     bool seed_known;
 };
+
+/* The processors of its affinity list; NULL: it has none, or none of them can be had. */
+const prn_cpu_mask *prn_session_mask(const prony_session *session);
+
+/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto is the
+ * machine's threads over `sharers`. */
+PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_model *model,
+                                                   const prony_session_options *options, int index, int sharers,
+                                                   prony_error *error);
+
+/* Binds input `index` as a tensor of numbers of this type and shape, and gives its bytes, to be filled. Callers hold
+ * `busy`, or nobody else has the session. */
+PRN_MUST_USE prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like,
+                                                 void **data, prony_error *error);
 
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);

@@ -52,7 +52,7 @@ prony_status prony_study_create(prony_study **out, prony_model *model, const pro
     PRN_TRY(make_manifest(&manifest, model, options->session, error));
     manifest->config.seed = options->seed;
     manifest->config.seed_known = true;
-    prony_status status = prn_study_plan(out, manifest, options, prn_machine_auto_threads(1), error);
+    prony_status status = prn_study_plan(out, manifest, options, prn_machine_auto_threads(1, NULL), error);
     if (status != PRONY_OK) prony_report_release(manifest);
     return status;
 }
@@ -97,7 +97,7 @@ prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, p
     PRN_TRY(make_manifest(&manifest, model, NULL, error));
     manifest->config.seed = earlier->seed;
     manifest->config.seed_known = true;
-    prony_status status = prn_study_plan_again(out, manifest, earlier, prn_machine_auto_threads(1), error);
+    prony_status status = prn_study_plan_again(out, manifest, earlier, prn_machine_auto_threads(1, NULL), error);
     if (status != PRONY_OK) prony_report_release(manifest);
     return status;
 }

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-prony_status prn_report_fill_system(prony_report *report, prony_error *error)
+prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask, prony_error *error)
 {
     prn_report_system *system = &report->system;
-    prn_machine_read(&system->machine);
+    prn_machine_read(&system->machine, mask);
     system->isa = prn_isa_features();
     system->isa_used = prn_isa_name(prn_isa_level());
     const char *dnnl = prn_dnnl_version(), *blas = prn_blas_version();

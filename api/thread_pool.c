@@ -12,7 +12,7 @@ prony_status prony_pool_create(prony_pool **out, int threads, prony_error *error
     prony_pool *pool = prn_calloc(1, sizeof *pool);
     if (!pool) return prn_no_memory(error);
     prony_status status =
-        prn_team_create(&pool->team, threads ? threads : prn_machine_auto_threads(1) - 1, true, error);
+        prn_team_create(&pool->team, threads ? threads : prn_machine_auto_threads(1, NULL) - 1, true, error);
     if (status != PRONY_OK) {
         prn_free(pool);
         return status;

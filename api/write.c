@@ -80,6 +80,11 @@ double prony_report_time_coverage(const prony_report *report)
     return report ? report->time_share : -1;
 }
 
+void prony_report_set_background(prony_report *report, int threads)
+{
+    if (report) report->config.background_threads = threads > 0 ? threads : 0;
+}
+
 prony_status prony_report_set_evaluation(prony_report *report, const char *metric, double value, int64_t samples,
                                          prony_error *error)
 {

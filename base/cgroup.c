@@ -1,4 +1,4 @@
-/* CPU quota and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
+/* CPU quota, cpusets and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
  * says where a hierarchy is mounted and which group its mount point shows; from the group every directory up to the
  * mount point is asked. A container may see a group path that lies outside of its mount; then the mount point is all
  * there is. */
@@ -16,6 +16,8 @@ typedef struct question {
     void (*read)(struct question *q, const char *directory, bool v2);
     double quota; /* 0: none */
     uint64_t left;
+    prn_cpu_mask set; /* valid if has_set */
+    bool has_set;
 } question;
 
 static void keep_smaller(double *quota, int64_t time, int64_t period)
@@ -70,6 +72,25 @@ static void read_memory(question *q, const char *directory, bool v2)
     uint64_t held = (uint64_t)used > drop ? (uint64_t)used - drop : 0;
     uint64_t left = (uint64_t)limit > held ? (uint64_t)limit - held : 0;
     if (left < q->left) q->left = left;
+}
+
+/* The set in force, or what was written where the kernel does not tell that; an empty one says nothing. */
+static void read_set(question *q, const char *directory, bool v2)
+{
+    static const char *const names[2][2] = {{"cpuset.effective_cpus", "cpuset.cpus"},
+                                            {"cpuset.cpus.effective", "cpuset.cpus"}};
+    char path[PATH_MAX + 32], text[4096];
+    prn_cpu_mask mask;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[v2][i]);
+        if (!prn_text_read(path, text, sizeof text) || !prn_cpu_mask_parse(&mask, text)) continue;
+        if (!q->has_set)
+            q->set = mask;
+        else
+            (void)prn_cpu_mask_intersect(&q->set, &mask);
+        q->has_set = true;
+        return;
+    }
 }
 
 static bool list_has(const char *list, const char *word)
@@ -186,4 +207,12 @@ uint64_t prn_cgroup_memory_left(const char *cgroup_path, const char *mountinfo_p
     question q = {.controller = "memory", .read = read_memory, .left = UINT64_MAX};
     ask(&q, cgroup_path, mountinfo_path);
     return q.left;
+}
+
+bool prn_cgroup_cpuset(prn_cpu_mask *out, const char *cgroup_path, const char *mountinfo_path)
+{
+    question q = {.controller = "cpuset", .read = read_set};
+    ask(&q, cgroup_path, mountinfo_path);
+    if (q.has_set) *out = q.set;
+    return q.has_set;
 }

@@ -2,7 +2,6 @@
  * are not busy; guests' times are in user and nice already. */
 #include "base/core_times.h"
 
-#include "base/cpu_mask.h"
 #include "base/text_file.h"
 
 #include <stdlib.h>
@@ -21,17 +20,16 @@ static void read_ticks(const char *text, prn_core_times *out)
     }
 }
 
-size_t prn_core_times_read(prn_core_times *out, size_t capacity)
+size_t prn_core_times_read(prn_core_times *out, size_t capacity, const prn_cpu_mask *mask)
 {
-    prn_cpu_mask mask;
     prn_lines lines;
     size_t count = 0;
-    if (!prn_cpu_mask_get(&mask) || !prn_lines_open(&lines, "/proc/stat")) return 0;
+    if (!prn_lines_open(&lines, "/proc/stat")) return 0;
     for (char *line; count < capacity && (line = prn_lines_next(&lines));) {
         char *end;
         if (strncmp(line, "cpu", 3) != 0) break;
         long core = strtol(line + 3, &end, 10);
-        if (end == line + 3 || *end != ' ' || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(&mask, (int)core))
+        if (end == line + 3 || *end != ' ' || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(mask, (int)core))
             continue;
         out[count] = (prn_core_times){.core = (int)core};
         read_ticks(end, &out[count++]);

@@ -2,6 +2,8 @@
 #ifndef PRN_BASE_CORE_TIMES_H
 #define PRN_BASE_CORE_TIMES_H
 
+#include "base/cpu_mask.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +13,7 @@ typedef struct prn_core_times {
     uint64_t stolen;      /* of busy: taken by the hypervisor for others */
 } prn_core_times;
 
-/* Processors in the calling thread's affinity mask, ascending; at most `capacity`. No heap use. */
-size_t prn_core_times_read(prn_core_times *out, size_t capacity);
+/* Processors of `mask`, ascending; at most `capacity`. No heap use. */
+size_t prn_core_times_read(prn_core_times *out, size_t capacity, const prn_cpu_mask *mask);
 
 #endif

@@ -15,6 +15,11 @@ void prn_cpu_mask_add(prn_cpu_mask *mask, int cpu)
     mask->word[cpu / PRN_CPU_WORD_BITS] |= 1ul << (cpu % PRN_CPU_WORD_BITS);
 }
 
+void prn_cpu_mask_remove(prn_cpu_mask *mask, int cpu)
+{
+    mask->word[cpu / PRN_CPU_WORD_BITS] &= ~(1ul << (cpu % PRN_CPU_WORD_BITS));
+}
+
 int prn_cpu_mask_count(const prn_cpu_mask *mask)
 {
     int count = 0;
@@ -28,6 +33,15 @@ int prn_cpu_mask_missing(const prn_cpu_mask *mask, const prn_cpu_mask *of)
         if (prn_cpu_mask_has(mask, cpu) && !prn_cpu_mask_has(of, cpu)) return cpu;
     }
     return -1;
+}
+
+bool prn_cpu_mask_intersect(prn_cpu_mask *mask, const prn_cpu_mask *with)
+{
+    prn_cpu_mask both;
+    for (int i = 0; i < PRN_MAX_CPUS / PRN_CPU_WORD_BITS; i++) both.word[i] = mask->word[i] & with->word[i];
+    if (prn_cpu_mask_count(&both) == 0) return false;
+    *mask = both;
+    return true;
 }
 
 /* -1: no number, or one that is too large. */

@@ -47,6 +47,9 @@ struct prn_team {
     _Atomic int references; /* holders as one, and its threads: the memory's */
     _Atomic int spins;
     _Atomic int threads;
+    pthread_t *handles; /* of the threads; the caller's, or the creator's, alone */
+    size_t handle_capacity;
+    uint64_t placed; /* id of the placement that the threads are in; 0: none */
     bool shared;
     prn_desk *desks; /* of callers */
     int desk_count;

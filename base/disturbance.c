@@ -41,14 +41,16 @@ static int64_t waited_ns(void)
     return known ? sum : -1;
 }
 
-void prn_load_state_read(prn_load_state *out)
+void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask)
 {
     static _Thread_local prn_core_times cores[MOST_CPUS];
     struct rusage own;
     struct timespec cpu;
     *out = (prn_load_state){.time_ns = prn_now_ns(), .waited_ns = waited_ns()};
     if (getrusage(RUSAGE_SELF, &own) == 0) out->involuntary_switches = own.ru_nivcsw;
-    size_t count = prn_core_times_read(cores, MOST_CPUS);
+    prn_cpu_mask own_mask;
+    if (!mask && prn_cpu_mask_get(&own_mask)) mask = &own_mask;
+    size_t count = mask ? prn_core_times_read(cores, MOST_CPUS, mask) : 0;
     for (size_t c = 0; c < count; c++) {
         out->busy_ticks += cores[c].busy;
         out->stolen_ticks += cores[c].stolen;

@@ -2,6 +2,8 @@
 #ifndef PRN_BASE_DISTURBANCE_H
 #define PRN_BASE_DISTURBANCE_H
 
+#include "base/cpu_mask.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +28,9 @@ typedef struct prn_disturbance {
     prn_verdict verdict;
 } prn_disturbance;
 
-/* Costs some ten microseconds, and more with many threads; not for inside of a measured run. */
-void prn_load_state_read(prn_load_state *out);
+/* `mask` NULL: the calling thread's. Costs some ten microseconds, and more with many threads; not for inside of a measured
+ * run. */
+void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask);
 
 /* Between two states. Busy: the hypervisor took more than 2 %; or others did and threads stood in line for more than 3 % of
  * the wall time; or others took more than 5 % and left less than a tenth of the processors idle. Where the time between is too

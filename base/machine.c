@@ -2,10 +2,10 @@
  * count of all heap calls comes from hooks that a program may link; here is only the place where they register. */
 #define _GNU_SOURCE
 #include "base/machine.h"
-#include "base/team.h"
 #include "base/cgroup.h"
 #include "base/cpu_mask.h"
 #include "base/text_file.h"
+#include "base/topology.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define CPU_FOLDER "/sys/devices/system/cpu"
+#define CPU_FOLDER PRN_SYSTEM_FOLDER "/cpu"
+#define OWN_GROUPS "/proc/self/cgroup"
+#define OWN_MOUNTS "/proc/self/mountinfo"
 
 /* Cuts what does not fit. */
 static void copy_text(char *to, size_t size, const char *from)
@@ -69,24 +71,6 @@ static bool read_cpu_list(prn_cpu_mask *mask, int cpu, const char *name)
     char path[256], text[1024];
     snprintf(path, sizeof path, CPU_FOLDER "/cpu%d/%s", cpu, name);
     return prn_text_read(path, text, sizeof text) && prn_cpu_mask_parse(mask, text);
-}
-
-/* Each core is counted at the first processor of the mask that belongs to it. 0: the topology is not known. */
-static int count_cores(const prn_cpu_mask *mask)
-{
-    int cores = 0;
-    prn_cpu_mask seen = {0};
-    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
-        if (!prn_cpu_mask_has(mask, cpu)) continue;
-        prn_cpu_mask siblings;
-        if (!read_cpu_list(&siblings, cpu, "topology/thread_siblings_list")) return 0;
-        if (prn_cpu_mask_has(&seen, cpu)) continue;
-        for (int other = 0; other < PRN_MAX_CPUS; other++) {
-            if (prn_cpu_mask_has(&siblings, other)) prn_cpu_mask_add(&seen, other);
-        }
-        cores++;
-    }
-    return cores;
 }
 
 /* "32K", "8192K", "16M" */
@@ -159,27 +143,37 @@ static void read_names(prn_machine *machine)
 
 static double quota_cpus(void)
 {
-    return prn_cgroup_quota_cpus("/proc/self/cgroup", "/proc/self/mountinfo");
+    return prn_cgroup_quota_cpus(OWN_GROUPS, OWN_MOUNTS);
+}
+
+/* Processors that this thread may use: its mask, less what the cpusets of its groups keep away. The kernel takes cpusets off
+ * a mask itself; systems that only imitate one do not. */
+static bool usable_mask(prn_cpu_mask *mask)
+{
+    prn_cpu_mask set;
+    if (!prn_cpu_mask_get(mask)) return false;
+    if (prn_cgroup_cpuset(&set, OWN_GROUPS, OWN_MOUNTS)) (void)prn_cpu_mask_intersect(mask, &set);
+    return true;
 }
 
 uint64_t prn_machine_available_bytes(void)
 {
     uint64_t machine = (uint64_t)find_number("/proc/meminfo", "MemAvailable") << 10;
-    uint64_t group = prn_cgroup_memory_left("/proc/self/cgroup", "/proc/self/mountinfo");
+    uint64_t group = prn_cgroup_memory_left(OWN_GROUPS, OWN_MOUNTS);
     if (machine == 0) return group == UINT64_MAX ? 0 : group;
     return group < machine ? group : machine;
 }
 
-void prn_machine_read(prn_machine *machine)
+void prn_machine_read(prn_machine *machine, const prn_cpu_mask *restricted)
 {
     memset(machine, 0, sizeof *machine);
     read_names(machine);
     machine->cpu_count = online_cpus();
     prn_cpu_mask mask;
     int first = 0;
-    if (prn_cpu_mask_get(&mask)) {
+    if (restricted ? (mask = *restricted, true) : usable_mask(&mask)) {
         machine->mask_count = prn_cpu_mask_count(&mask);
-        machine->physical_cores = count_cores(&mask);
+        machine->physical_cores = prn_topology_cores(&mask, PRN_SYSTEM_FOLDER);
         while (first < PRN_MAX_CPUS - 1 && !prn_cpu_mask_has(&mask, first)) first++;
     }
     machine->quota_cpus = quota_cpus();
@@ -192,12 +186,12 @@ void prn_machine_read(prn_machine *machine)
     if (!machine->cache_count) ask_for_caches(machine);
 }
 
-int prn_machine_auto_threads(int inter_op)
+int prn_machine_auto_threads(int inter_op, const prn_cpu_mask *restricted)
 {
     prn_cpu_mask mask;
     int cores = 0;
-    if (prn_cpu_mask_get(&mask)) {
-        cores = count_cores(&mask);
+    if (restricted ? (mask = *restricted, true) : usable_mask(&mask)) {
+        cores = prn_topology_cores(&mask, PRN_SYSTEM_FOLDER);
         if (cores == 0) cores = prn_cpu_mask_count(&mask);
     }
     return prn_machine_threads_of(cores, quota_cpus(), inter_op);
@@ -209,23 +203,6 @@ int prn_machine_threads_of(int cores, double quota, int inter_op)
     if (quota > 0 && quota < usable) usable = quota;
     double each = floor(usable / (inter_op > 1 ? inter_op : 1));
     return each < 1 ? 1 : (int)each;
-}
-
-prony_status prn_affinity_set(const char *list, prony_error *error)
-{
-    prn_cpu_mask wanted, former, got;
-    if (!prn_cpu_mask_parse(&wanted, list))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "affinity '%s' is no core list such as 0-3,8", list);
-    bool restorable = prn_cpu_mask_get(&former);
-    if (!prn_cpu_mask_set(&wanted) || !prn_cpu_mask_get(&got))
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "affinity '%s': none of these processors may be used here", list);
-    int missing = prn_cpu_mask_missing(&wanted, &got);
-    if (missing < 0) {
-        prn_team_dismiss(); /* the next workers inherit this mask */
-        return PRONY_OK;
-    }
-    if (restorable) (void)prn_cpu_mask_set(&former);
-    return prn_fail(error, PRONY_OUT_OF_RANGE, "affinity '%s': processor %d may not be used here", list, missing);
 }
 
 static int64_t timeval_ns(struct timeval time)

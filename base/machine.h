@@ -2,6 +2,7 @@
 #ifndef PRN_BASE_MACHINE_H
 #define PRN_BASE_MACHINE_H
 
+#include "base/cpu_mask.h"
 #include "base/status.h"
 
 typedef struct prn_cache_level {
@@ -14,7 +15,7 @@ typedef struct prn_cache_level {
 typedef struct prn_machine {
     char host_name[256], os[64], os_release[128], cpu_model[128], governor[32];
     int cpu_count;      /* logical processors online */
-    int mask_count;     /* logical processors in this thread's affinity mask */
+    int mask_count;     /* logical processors in the mask */
     int physical_cores; /* distinct cores in the mask */
     double quota_cpus;  /* cgroup CPU quota, the smallest of all ancestors, v1 and v2; 0: none */
     uint64_t total_memory_bytes;
@@ -23,18 +24,16 @@ typedef struct prn_machine {
     int cache_count;
 } prn_machine;
 
-void prn_machine_read(prn_machine *machine);
+/* `mask`: those processors stand for the calling thread's mask (an affinity list); NULL: its own, less cpusets. */
+void prn_machine_read(prn_machine *machine, const prn_cpu_mask *mask);
 
 /* -x auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter_op)). */
-int prn_machine_auto_threads(int inter_op);
+int prn_machine_auto_threads(int inter_op, const prn_cpu_mask *mask);
 /* The same of given figures; quota 0: none. */
 int prn_machine_threads_of(int cores, double quota, int inter_op);
 
 /* Memory that this process can still get: of the machine, and of every control group around it. 0: not known. */
 uint64_t prn_machine_available_bytes(void);
-
-/* "0-3,8" to a mask for the calling thread (and the teams it creates later). */
-PRN_MUST_USE prony_status prn_affinity_set(const char *list, prony_error *error);
 
 /* Resource use of this process so far. */
 typedef struct prn_usage {

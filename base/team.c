@@ -1,14 +1,16 @@
 /* Teams: threads that look for open desks, and jobs of tasks on a desk. A team is freed by whoever leaves it last; its
  * threads are detached. */
-#define _GNU_SOURCE /* CPU_COUNT */
+#define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/desk.h"
 #include "base/pause.h"
+#include "base/placement.h"
 #include "base/stop.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #define GATE_OPEN (UINT32_C(1) << 31)
@@ -214,6 +216,7 @@ static void team_drop(prn_team *t)
     pthread_mutex_destroy(&t->lock);
     for (int d = 0; d < t->desk_count; d++) prn_free_aligned(t->desks[d].runs);
     prn_free_aligned(t->desks);
+    prn_free(t->handles);
     prn_free(t);
 }
 
@@ -248,12 +251,38 @@ static void *work(void *argument)
 
 static bool crowded(int threads)
 {
-#ifdef __linux__
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < threads;
-#else
-    return threads > 1;
-#endif
+    const prn_placement *placement = prn_placement_current();
+    prn_cpu_mask mask;
+    if (placement) return placement->count < placement->first + threads;
+    return !prn_cpu_mask_get(&mask) || prn_cpu_mask_count(&mask) < threads;
+}
+
+static void set_spins(prn_team *t)
+{
+    atomic_store(&t->spins, crowded(atomic_load(&t->threads) + 1) ? CROWDED_SPINS : SPINS);
+}
+
+static void place_worker(const prn_team *t, int worker, prn_placement *placement)
+{
+    prn_cpu_mask mask;
+    if (placement)
+        prn_placement_mask(placement, worker + 1, &mask);
+    else if (!prn_cpu_mask_get(&mask))
+        return;
+    int code = pthread_setaffinity_np(t->handles[worker], sizeof mask, (const cpu_set_t *)&mask);
+    if (code != 0 && placement)
+        snprintf(placement->failure, sizeof placement->failure, "the system did not pin thread %d: %s", worker + 1,
+                 strerror(code));
+}
+
+void prn_team_place(prn_team *t, prn_placement *placement)
+{
+    uint64_t id = placement ? placement->id : 0;
+    if (!t) t = own_team;
+    if (!t || t->shared || t->placed == id) return;
+    for (int w = 0; w < atomic_load(&t->threads); w++) place_worker(t, w, placement);
+    t->placed = id;
+    set_spins(t);
 }
 
 static void hire(prn_team *t, int workers)
@@ -262,22 +291,28 @@ static void hire(prn_team *t, int workers)
     int have = atomic_load(&t->threads);
     if (have >= workers || pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    prn_placement *placement = prn_placement_current();
+    uint64_t id = placement ? placement->id : 0;
+    if (have == 0)
+        t->placed = id;
+    else if (t->placed != id)
+        t->placed = UINT64_MAX; /* some here, some there: the next placement moves them all */
     while (have < workers) {
-        pthread_t thread;
-        worker *w = prn_alloc(sizeof *w);
+        worker *w = PRN_GROW(t->handles, t->handle_capacity, (size_t)have + 1) ? prn_alloc(sizeof *w) : NULL;
         if (!w) break;
         *w = (worker){t, have + 1};
         atomic_fetch_add(&t->references, 1);
-        if (pthread_create(&thread, &attributes, work, w) != 0) {
+        if (pthread_create(&t->handles[have], &attributes, work, w) != 0) {
             atomic_fetch_sub(&t->references, 1);
             prn_free(w);
             break;
         }
+        if (placement) place_worker(t, have, placement);
         have++;
     }
     pthread_attr_destroy(&attributes);
     atomic_store(&t->threads, have);
-    atomic_store(&t->spins, crowded(have + 1) ? CROWDED_SPINS : SPINS);
+    set_spins(t);
 }
 
 static prn_team *make_team(bool shared)

@@ -48,6 +48,11 @@ typedef struct prn_team prn_team;
 PRN_MUST_USE prony_status prn_team_create(prn_team **out, int threads, bool shared, prony_error *error);
 void prn_team_retain(prn_team *team);
 void prn_team_release(prn_team *team);
+/* Puts the threads of a team that one caller has (NULL: the calling thread's own) where `placement` says, of which the caller
+ * is thread 0; NULL: where the caller may run. A shared team stays where it is. Costs a comparison if they are there. Threads that
+ * come later go where prn_placement_current says. */
+typedef struct prn_placement prn_placement;
+void prn_team_place(prn_team *team, prn_placement *placement);
 /* Threads that it has. */
 int prn_team_size(const prn_team *team);
 

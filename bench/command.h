@@ -65,6 +65,12 @@ typedef struct options {
     bool weak, resume;   /* of scale */
     const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
+    const char *scenario; /* of bench; NULL: none */
+    int64_t streams, max_batch, samples_per_query; /* 0: not given */
+    int64_t batch_window_ns; /* -1: not given */
+    int64_t latency_bound_ns; /* 0: not given */
+    double rate, percentile; /* arrivals per second; 0.99; 0: not given */
+    bool with_load;
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
@@ -105,8 +111,6 @@ prony_write_options write_options(const options *o);
 bool stdout_taken(const options *o);
 /* Whether one of the forms shows the arena's events. */
 bool forms_need_events(const options *o);
-/* Whether one of them shows the threads of teams. */
-bool forms_need_threads(const options *o);
 /* The forms that options name, each to its file; a file appears whole or not at all. */
 int write_forms(const options *o, const prony_report *report);
 /* Every form, under names of its own, into --output-dir. */

@@ -163,6 +163,16 @@ static int bind_files(const options *o, const prony_model *model, prony_session 
     return prony_session_generate_inputs(session, o->seed, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
+/* What of --affinity could not be had: said once, though a matrix has many sessions. */
+static void say_affinity(const options *o, const prony_session *session)
+{
+    static bool said;
+    const char *failure;
+    (void)prony_session_affinity(session, &failure);
+    if (failure && !said) fail(o, "warning: --affinity %s: %s", o->affinity, failure);
+    said = said || failure;
+}
+
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error)
 {
     prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
@@ -179,6 +189,7 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
     prony_session_options s = session_options(o);
     s.no_profile = !profile;
     if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    say_affinity(o, *session);
     return bind_files(o, model, *session);
 }
 
@@ -195,7 +206,7 @@ prony_profile_options profile_options(const options *o)
     p.warmup_runs = o->warmup;
     p.runs = o->runs;
     p.max_seconds = o->seconds;
-    p.trace_threads = forms_need_threads(o);
+    p.trace_threads = strcmp(o->command, "profile") == 0;
     p.measure_cost = strcmp(o->command, "profile") == 0;
     if (want_progress(o)) {
         p.progress = show_progress;

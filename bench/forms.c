@@ -27,14 +27,6 @@ bool forms_need_events(const options *o)
     return false;
 }
 
-bool forms_need_threads(const options *o)
-{
-    if (o->output_dir && strcmp(o->command, "profile") == 0) return true;
-    for (size_t i = 0; i < o->form_count; i++)
-        if (o->forms[i].format == PRONY_FORMAT_TRACE) return true;
-    return false;
-}
-
 static int write_stdout(void *user, const char *data, size_t size)
 {
     (void)user;

@@ -26,6 +26,7 @@ typedef struct matrix {
     prony_report **reports;
     size_t count;
     prony_metrics *metrics; /* once measured */
+    int background_threads;
 } matrix;
 
 static size_t at_least_one(size_t count)
@@ -219,7 +220,9 @@ static void print_table(const options *o, const matrix *m)
 {
     bool precision = o->precision_count > 1, workers = o->inter_ops.count > 0, few = false;
     put_text(stdout, o->arguments[0]);
-    printf(", %zu configurations measured in turns\n\n", m->count);
+    printf(", %zu configurations measured in turns\n", m->count);
+    if (m->background_threads) printf("beside %d busy threads of another process\n", m->background_threads);
+    putchar('\n');
     printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
            "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
@@ -307,15 +310,16 @@ static int show(const options *o, const matrix *m)
     return code;
 }
 
-int command_bench_matrix(const options *o)
+int command_bench_matrix(const options *o, int background_threads)
 {
     prony_error error = {0};
     prony_model *model = NULL;
-    matrix m = {0};
+    matrix m = {.background_threads = background_threads};
     int code = make_rows(o, &m);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = measure(o, model, &m);
+    for (size_t i = 0; i < m.count; i++) prony_report_set_background(m.reports[i], background_threads);
     if (code == EXIT_DONE) code = show(o, &m);
     for (size_t i = 0; i < m.count; i++) {
         prony_report_release(m.reports[i]);

@@ -6,6 +6,7 @@
 
 /* Whether the options name more than one configuration. */
 bool is_matrix(const options *o);
-int command_bench_matrix(const options *o);
+/* `background_threads` of another process are busy meanwhile. */
+int command_bench_matrix(const options *o, int background_threads);
 
 #endif

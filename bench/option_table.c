@@ -54,7 +54,15 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
-                                      {"scenario", required_argument, NULL, OPT_UNBUILT},
+                                      {"scenario", required_argument, NULL, OPT_SCENARIO},
+                                      {"streams", required_argument, NULL, OPT_STREAMS},
+                                      {"max-batch", required_argument, NULL, OPT_MAX_BATCH},
+                                      {"batch-window", required_argument, NULL, OPT_BATCH_WINDOW},
+                                      {"samples-per-query", required_argument, NULL, OPT_SAMPLES_PER_QUERY},
+                                      {"latency-bound", required_argument, NULL, OPT_LATENCY_BOUND},
+                                      {"rate", required_argument, NULL, OPT_RATE},
+                                      {"percentile", required_argument, NULL, OPT_PERCENTILE},
+                                      {"with-load", no_argument, NULL, OPT_WITH_LOAD},
                                       {"repeat", required_argument, NULL, OPT_REPEAT},
                                       {"resume", no_argument, NULL, OPT_RESUME},
                                       {"weak", no_argument, NULL, OPT_WEAK},
@@ -80,7 +88,9 @@ static const int profile_options_list[] = {
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
-    OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_SCENARIO,
+    OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE, OPT_PERCENTILE,
+    OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int compare_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_METRICS,
     OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, 0};
@@ -125,19 +135,13 @@ static const struct {
     int option;
     const char *text;
 } option_help[] = {
-    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\
-"
-          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\
-"
-          "                         combinations)\
-"},
-    {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\
-"
-          "                         threads (default 1), or auto: what the model gains from\
-"},
-    {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\
-"},
-    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
+    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\n"
+          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\n"
+          "                         combinations)\n"},
+    {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\n"
+          "                         threads (default 1), or auto: what the model gains from\n"},
+    {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\n"},
+    {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8: a core for each thread\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
@@ -192,6 +196,15 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_SCENARIO, "      --scenario NAME    single, multi, server or offline load (docs/load.md)\n"},
+    {OPT_STREAMS, "      --streams N        sessions side by side on one model's weights\n"},
+    {OPT_MAX_BATCH, "      --max-batch N      up to N requests in one run\n"},
+    {OPT_BATCH_WINDOW, "      --batch-window T   that a request waits for others: 2ms (default 0ms)\n"},
+    {OPT_SAMPLES_PER_QUERY, "      --samples-per-query N   multi: requests issued together (default 8)\n"},
+    {OPT_LATENCY_BOUND, "      --latency-bound T  what the latency's percentile has to keep: 20ms\n"},
+    {OPT_RATE, "      --rate R           server: R arrivals a second, no search\n"},
+    {OPT_PERCENTILE, "      --percentile P     of the bound (default 99; single: 90)\n"},
+    {OPT_WITH_LOAD, "      --with-load        beside a busy thread pinned to each core\n"},
     {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
                    "                         in place; for doubts about the memory plan\n"},
     {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},

@@ -1,4 +1,5 @@
 /* What stands behind each option: read, checked, and kept in `options`. */
+#include "bench/load.h"
 #include "bench/option_table.h"
 
 #include <errno.h>
@@ -317,6 +318,62 @@ static int parse_preprocess(options *o, const char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
+static int parse_affinity(options *o, const char *argument)
+{
+    prony_error error = {0};
+    o->affinity = argument;
+    return prony_affinity_check(argument, &error) == PRONY_OK ? 0 : usage(o, "--%s", error.message);
+}
+
+static int parse_scenario(options *o, const char *argument)
+{
+    o->scenario = argument;
+    for (const char *const *name = scenario_names; *name; name++)
+        if (strcmp(*name, argument) == 0) return 0;
+    return usage(o, "--scenario '%s': single, multi, server or offline", argument);
+}
+
+static int parse_count(options *o, const char *name, const char *argument, int64_t most, int64_t *out)
+{
+    return parse_int(argument, 1, most, out) ? 0 : usage(o, "--%s '%s': a number from 1 to %lld", name, argument, (long long)most);
+}
+
+/* "20ms"; at most a day. */
+static int parse_time(options *o, const char *name, const char *argument, int64_t least, int64_t *out)
+{
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    double ns = -1;
+    prony_status status = prony_metrics_create(&metrics, &error);
+    if (status == PRONY_OK)
+        status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, &ns, &error);
+    prony_metrics_release(metrics);
+    if (status == PRONY_OUT_OF_MEMORY) return no_memory(o);
+    if (status != PRONY_OK || !(ns >= (double)least && ns <= 86400e9))
+        return usage(o, "--%s '%s': a time %s with its unit, such as 20ms", name, argument, least ? "above 0" : "from 0");
+    *out = (int64_t)ns;
+    return 0;
+}
+
+static int parse_rate(options *o, const char *argument)
+{
+    char *end;
+    o->rate = strtod(argument, &end);
+    return *end || end == argument || !(o->rate >= 1e-6 && o->rate <= 1e9)
+               ? usage(o, "--rate '%s': arrivals per second, from 1e-6 to 1e9", argument)
+               : 0;
+}
+
+static int parse_percentile(options *o, const char *argument)
+{
+    char *end;
+    double percent = strtod(argument, &end);
+    if (*end || end == argument || !(percent >= 50 && percent <= 99.9))
+        return usage(o, "--percentile '%s': a number from 50 to 99.9", argument);
+    o->percentile = percent / 100;
+    return 0;
+}
+
 static int parse_time_limit(options *o, const char *argument)
 {
     prony_error error = {0};
@@ -415,8 +472,7 @@ int option_take(options *o, int option, char *argument)
         o->precision = argument;
         return 0;
     case OPT_AFFINITY:
-        o->affinity = argument;
-        return 0;
+        return parse_affinity(o, argument);
     case OPT_SORT:
         o->sort = argument;
         return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);
@@ -506,6 +562,25 @@ int option_take(options *o, int option, char *argument)
         return 0;
     case OPT_NO_REWRITES:
         o->no_rewrites = true;
+        return 0;
+    case OPT_SCENARIO:
+        return parse_scenario(o, argument);
+    case OPT_STREAMS:
+        return parse_count(o, "streams", argument, 1024, &o->streams);
+    case OPT_MAX_BATCH:
+        return parse_count(o, "max-batch", argument, 65536, &o->max_batch);
+    case OPT_SAMPLES_PER_QUERY:
+        return parse_count(o, "samples-per-query", argument, 65536, &o->samples_per_query);
+    case OPT_BATCH_WINDOW:
+        return parse_time(o, "batch-window", argument, 0, &o->batch_window_ns);
+    case OPT_LATENCY_BOUND:
+        return parse_time(o, "latency-bound", argument, 1, &o->latency_bound_ns);
+    case OPT_RATE:
+        return parse_rate(o, argument);
+    case OPT_PERCENTILE:
+        return parse_percentile(o, argument);
+    case OPT_WITH_LOAD:
+        o->with_load = true;
         return 0;
     case OPT_NO_REUSE:
         o->no_reuse = true;

@@ -73,7 +73,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
     bool done;
-    *o = (options){.warmup = -1, .image = PRONY_IMAGE_OPTIONS_INIT};
+    *o = (options){.warmup = -1, .batch_window_ns = -1, .image = PRONY_IMAGE_OPTIONS_INIT};
     *stop = true;
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     if (!o->arguments) return fail(o, "out of memory");

@@ -67,6 +67,9 @@ typedef struct prony_error {
 
 PRONY_API const char *prony_status_text(prony_status status);
 
+/* The monotonic clock that all times are of, ns. */
+PRONY_API int64_t prony_now_ns(void);
+
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
 PRONY_API const char *prony_version(void);
 
@@ -435,7 +438,7 @@ typedef struct prony_session_options {
     int inter_op_threads;     /* workers that run operators side by side, the caller among them, each with intra_op_threads;
                                  0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024 threads */
     const char *precision;    /* NULL or "fp32"; others are refused by name */
-    const char *affinity;     /* core list such as "0-3,8"; NULL leaves the mask alone */
+    const char *affinity;     /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
     const prony_dim *dims;    /* free dimensions by symbol */
     size_t dim_count;
     const prony_named_shape *shapes; /* whole input shapes by name */
@@ -464,10 +467,27 @@ PRONY_API int prony_session_threads(const prony_session *session);
 /* Workers that run operators side by side, of the plan at hand: 1 before there is one. */
 PRONY_API int prony_session_workers(const prony_session *session);
 
+/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), whatever processors there are. */
+PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, prony_error *error);
+/* Processors that the session's threads are pinned to, "0,2,1,3": thread i (0 is the one that calls) has the i-th. One
+ * processor of each core comes first, NUMA node after NUMA node, then their siblings. Where there are more threads than
+ * processors, each may use all of them. NULL: masks are left alone.
+ * The calling thread is pinned while a run lasts, and has its own mask again when the call returns.
+ * *failure (may be NULL): what of the list could not be had (processors that do not exist or are not allowed are left out)
+ * or which thread the system did not pin; the session runs nevertheless. NULL: nothing. Borrowed until the next run. */
+PRONY_API const char *prony_session_affinity(const prony_session *session, const char **failure);
+/* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call for
+ * it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by itself. A
+ * session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it meanwhile. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
+PRONY_API void prony_session_unpin(prony_session *session);
+
 /* Binds an input by name. The bytes are copied into the session. Another shape than before leads to another plan (kept in
  * a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
+/* What is bound to input `index`; NULL: nothing. Borrowed until the input is set again. */
+PRONY_API const prony_value *prony_session_input(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and
  * bools uniform in {0, 1}. Free dimensions that nothing fixed take 1. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed,
@@ -499,6 +519,80 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_se
                                                                   bool *random, prony_random_range *range,
                                                                   prony_error *error);
 
+/* ---- batching -------------------------------------------------------------------------------------------------------- */
+
+/* Serves requests of many threads with a few sessions on one model's weights, and combines requests into one run along the
+ * first dimension of inputs and outputs.
+ *
+ * A run takes 1, max_batch, or one of two sizes between (powers of two), so that each session keeps its plans; of the
+ * requests that wait it takes the largest such number, oldest first. Requests are combined if each is one sample (first
+ * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. Where a combined
+ * run fails, each of its requests runs again alone, so that only those fail that must.
+ *
+ * Combining is right for models that treat the samples of a batch apart, which a model file does not tell: normalisation
+ * or quantisation over the batch is not. Even then a sample's result may differ in the last bits from that of its run
+ * alone, because kernels are chosen by shape; at one place in runs of one size it does not depend on the samples beside it.
+ * prony_batcher_trial says what held for this model. */
+typedef struct prony_batcher prony_batcher;
+
+typedef struct prony_batcher_options {
+    size_t struct_size;
+    int sessions;        /* runs side by side, each by a thread of its own with a session of its own; 0: 1 */
+    int64_t max_batch;   /* samples in one run, at most 65536; 0 and 1: nothing is combined */
+    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined */
+    size_t max_queue;    /* requests that may wait; 0: 65536 */
+} prony_batcher_options;
+#define PRONY_BATCHER_OPTIONS_INIT {sizeof(prony_batcher_options), 0, 0, 0, 0}
+
+/* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays for
+ * planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity list one
+ * after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is no tensor of numbers
+ * (outputs: no tensor), is PRONY_INVALID_ARGUMENT. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
+                                                           const prony_session_options *session,
+                                                           const prony_batcher_options *options, prony_error *error);
+/* Takes no more requests: prony_batcher_submit is PRONY_CANCELLED from now on. Those that wait are served, or, with `drop`,
+ * done with PRONY_CANCELLED at once, by the calling thread; runs under way end in any case. Returns before that. */
+PRONY_API void prony_batcher_close(prony_batcher *batcher, bool drop);
+/* Closes without dropping, waits until every request is done, and frees. Not to be called from a `done` function, nor while
+ * another thread may still use the batcher. */
+PRONY_API void prony_batcher_release(prony_batcher *batcher);
+
+/* Borrowed: valid during the call of `done`. Times are of the library's monotonic clock. */
+typedef struct prony_batch_result {
+    prony_status status;
+    const char *message;               /* what went wrong; "" */
+    const prony_value *const *outputs; /* this request's own, in model order; NULL where it failed */
+    size_t output_count;
+    int64_t batch;                     /* requests in the run that served it */
+    int64_t submitted_ns, started_ns, finished_ns; /* started_ns: of the run; less submitted_ns is the time in the queue */
+} prony_batch_result;
+
+/* Called once for every request that was taken, by a thread of the batcher (or of prony_batcher_close). It may submit. */
+typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
+
+/* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done` returns.
+ * What the model's inputs do not allow is refused here; a full queue is PRONY_LIMIT. Thread-safe. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
+                                                           size_t count, prony_batch_done done, void *user,
+                                                           prony_error *error);
+/* Submits and waits. outputs[i] of `output_count` (the model's) are copies that the caller releases; on failure all are
+ * NULL. Thread-safe. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_run(prony_batcher *batcher, const prony_value *const *inputs,
+                                                        size_t count, prony_value **outputs, size_t output_count,
+                                                        prony_error *error);
+
+/* What the runs of prony_batcher_create showed: samples run alone against the same samples combined. */
+typedef struct prony_batch_trial {
+    bool known;      /* false: nothing is combined, or the model did not run on generated inputs */
+    bool identical;  /* bit for bit */
+    double largest;  /* difference over the largest magnitude in the output; 1 where anything but floats differs */
+    int sizes_count; /* that runs have, ascending */
+    int64_t sizes[4];
+    int threads;     /* of each session */
+} prony_batch_trial;
+PRONY_API prony_batch_trial prony_batcher_trial(const prony_batcher *batcher);
+
 /* ---- report ----------------------------------------------------------------------------------------------------- */
 
 /* Statistics of a set of times, ns. Quantiles: nearest rank. `valid` flags say whether the sample count supports them
@@ -510,6 +604,10 @@ typedef struct prony_time_stats {
     int64_t median_ci95_ns[2]; /* bootstrap interval of the median */
     bool p90_valid, p95_valid, p99_valid, p999_valid;
 } prony_time_stats;
+
+/* Of times in any unit of nanoseconds, in order; `samples_ns` is left as it is. */
+PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns,
+                                                               size_t count, prony_error *error);
 
 #define PRONY_NO_INDEX UINT32_MAX
 
@@ -537,13 +635,24 @@ typedef struct prony_layer_row {
     uint64_t count; /* what the preset's tool says of it */
 } prony_layer_row;
 
-/* What one thread of a team did of an operator, in the last measured run. */
+/* What one thread of a team did of an operator, in the last run. */
 typedef struct prony_thread_share {
     int thread;               /* 0: the one that called */
     int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
     int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its team several times */
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
+
+/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an operator that gives its
+ * team none is all work of the thread that calls. */
+typedef struct prony_parallel {
+    double threads_used;   /* that had work; 0: not known, and the rest is not set */
+    int64_t busy_ns;       /* at work, all threads together */
+    int64_t wait_ns;       /* the operator's time once for each thread it may use, less busy_ns */
+    double imbalance;      /* busiest thread over the mean of those that had work, less 1; 0: even */
+    double achieved_cores; /* busy_ns over the operator's time */
+    double efficiency;     /* achieved_cores over the threads it may use */
+} prony_parallel;
 
 /* One executed kernel. */
 typedef struct prony_operator_row {
@@ -564,10 +673,13 @@ typedef struct prony_operator_row {
     uint64_t scratch_bytes;
     uint64_t library_heap_calls; /* per run, made by libraries inside this operator; 0 where not counted */
     bool traced;                 /* the three below are set */
-    int worker;                  /* that executed it in the last measured run, from 0 */
+    int worker;                  /* that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
     const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran alone */
     size_t team_count;
+    prony_parallel parallel;          /* if threads were traced */
+    const int64_t *thread_busy_ns;    /* [thread_busy_count] means per run, by number; NULL: not known */
+    size_t thread_busy_count;
 } prony_operator_row;
 
 typedef struct prony_totals {
@@ -671,8 +783,8 @@ typedef struct prony_profile_options {
     prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
     prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
     void *phase_user;
-    bool trace_threads; /* each thread's part of each operator in the last run, for PRONY_FORMAT_TRACE: two more looks at
-                           the clock per thread and operator */
+    bool trace_threads; /* what each thread does of each operator: means (prony_parallel), and the last run's for
+                           PRONY_FORMAT_TRACE; in up to 50 more runs after those that count, in a tenth of the time */
     bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
                            time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
 } prony_profile_options;
@@ -691,6 +803,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **repo
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
 PRONY_API void prony_report_release(prony_report *report);
+/* Labels the report: that many threads of another process kept processors busy meanwhile. */
+PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
 PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
 
@@ -950,7 +1064,7 @@ typedef enum prony_format {
     PRONY_FORMAT_JSON,
     PRONY_FORMAT_CSV,    /* one level: the single bit of options->levels; 0: layers */
     PRONY_FORMAT_LATEX,  /* tables for booktabs, to be included in a document */
-    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last measured run, for Perfetto */
+    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last run, for Perfetto */
     PRONY_FORMAT_FOLDED, /* module;...;layer and nanoseconds, for flame graphs */
     PRONY_FORMAT_DOT,    /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
     PRONY_FORMAT_SVG,    /* the chart that options->chart names */

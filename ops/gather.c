@@ -27,7 +27,7 @@ typedef struct block_work {
 #define DEFINE_MOVE(type)                                                                                              \
     static void move_##type(const block_work *work, void *to_, const int64_t *places, int64_t n)                       \
     {                                                                                                                  \
-        typedef type __attribute__((may_alias)) element;                                                               \
+        typedef type __attribute__((may_alias, aligned(1))) element; /* two floats are one element of 8 bytes */       \
         element *to = to_;                                                                                             \
         const element *from = (const element *)(const void *)work->from;                                               \
         for (int64_t i = 0; i < n; i++) to[i] = from[places[i]];                                                       \

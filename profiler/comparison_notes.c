@@ -78,6 +78,7 @@ static void note_configs(note_list *list, const prn_report_config *a, const prn_
     note_int(list, "batch", a->batch, b->batch);
     note_int(list, "number of intra-op threads", a->intra_op_threads, b->intra_op_threads);
     note_int(list, "number of inter-op workers", a->inter_op_threads, b->inter_op_threads);
+    note_int(list, "number of busy threads beside", a->background_threads, b->background_threads);
     note_text(list, "affinity", a->affinity && *a->affinity ? a->affinity : "none",
               b->affinity && *b->affinity ? b->affinity : "none");
     note_text(list, "precision", a->precision, b->precision);

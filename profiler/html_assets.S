@@ -29,6 +29,7 @@
         begin prn_html_charts_script
         .incbin "charts.js"
         .incbin "charts_memory.js"
+        .incbin "charts_timeline.js"
         .incbin "charts_modules.js"
         finish prn_html_charts_script
 

@@ -22,6 +22,8 @@ typedef struct prn_report_config {
     int intra_op_threads, inter_op_threads;
     const char *inter_op_reason; /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
     const char *affinity; /* "" : mask left alone */
+    const char *affinity_used;    /* processors in the order of the threads; "": none, or not known */
+    const char *affinity_failure; /* what of the list could not be had; "": nothing */
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
     size_t dim_count;
@@ -31,6 +33,7 @@ typedef struct prn_report_config {
     bool seed_known;
     const char *count_preset; /* NULL: none */
     bool rewrites, reuse;
+    int background_threads; /* of another process that kept processors busy meanwhile (--with-load) */
 } prn_report_config;
 
 typedef struct prn_report_system {
@@ -124,6 +127,7 @@ struct prony_report {
     int64_t *samples_ns; /* raw, in order of time; latency.count of them */
     bool has_around;
     prn_report_around around;
+    int64_t traced_run_ns; /* latency of the run that the rows' traces are of; 0: the last one of the samples */
     bool warmup_detected; /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;

@@ -64,6 +64,10 @@ static void write_config(prn_json *j, const prn_report_config *c)
     if (c->inter_op_threads > 0) prn_json_int(j, "inter_op_threads", c->inter_op_threads);
     if (known(c->inter_op_reason)) prn_json_string(j, "inter_op_reason", c->inter_op_reason);
     prn_json_string(j, "affinity", known(c->affinity) ? c->affinity : NULL);
+    if (known(c->affinity)) {
+        prn_json_string(j, "affinity_used", known(c->affinity_used) ? c->affinity_used : NULL);
+        prn_json_string(j, "affinity_failure", known(c->affinity_failure) ? c->affinity_failure : NULL);
+    }
     if (c->batch >= 0)
         prn_json_int(j, "batch", c->batch);
     else
@@ -78,6 +82,7 @@ static void write_config(prn_json *j, const prn_report_config *c)
     prn_json_string(j, "count_preset", known(c->count_preset) ? c->count_preset : NULL);
     prn_json_bool(j, "rewrites", c->rewrites);
     prn_json_bool(j, "reuse", c->reuse);
+    if (c->background_threads > 0) prn_json_int(j, "background_threads", c->background_threads);
     prn_json_close(j, '}');
 }
 
@@ -253,6 +258,7 @@ static void write_latency(prn_json *j, const prony_report *r)
     prn_json_open(j, "latency_ns", '{', false);
     write_statistics(j, t);
     prn_json_bool(j, "warmup_detected", r->warmup_detected);
+    if (r->traced_run_ns > 0) prn_json_int(j, "traced_run", r->traced_run_ns);
     prn_json_known_string(j, "stop_reason", r->stop_reason);
     write_shape(j, r);
     prn_json_open(j, "samples", '[', true);
@@ -277,7 +283,7 @@ static void write_throughput(prn_json *j, const prony_report *r)
     prn_json_close(j, '}');
 }
 
-/* In the last measured run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
+/* In the last run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
 static void write_event_time(prn_json *j, const prony_report *r, const prony_memory_event *e)
 {
     size_t step = e->step < r->operator_count ? e->step : r->operator_count - 1;

@@ -151,6 +151,27 @@ static void write_team(prn_json *j, const prony_operator_row *o)
     prn_json_close(j, ']');
 }
 
+static void write_parallel(prn_json *j, const prony_operator_row *o)
+{
+    const prony_parallel *p = &o->parallel;
+    prn_json_open(j, "parallel", '{', true);
+    prn_json_double(j, "threads_used", p->threads_used);
+    prn_json_int(j, "busy_ns", p->busy_ns);
+    prn_json_int(j, "wait_ns", p->wait_ns);
+    prn_json_double(j, "imbalance", p->imbalance);
+    prn_json_double(j, "achieved_cores", p->achieved_cores);
+    prn_json_double(j, "efficiency", p->efficiency);
+    prn_json_open(j, "thread_busy_ns", '[', true);
+    for (size_t t = 0; t < o->thread_busy_count; t++) prn_json_int(j, NULL, o->thread_busy_ns[t]);
+    prn_json_close(j, ']');
+    prn_json_open(j, "thread_wait_ns", '[', true);
+    int64_t time = o->threads > 0 ? (p->busy_ns + p->wait_ns) / o->threads : 0;
+    for (size_t t = 0; t < o->thread_busy_count; t++)
+        prn_json_int(j, NULL, time > o->thread_busy_ns[t] ? time - o->thread_busy_ns[t] : 0);
+    prn_json_close(j, ']');
+    prn_json_close(j, '}');
+}
+
 static void write_operator(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     prn_json_open(j, NULL, '{', false);
@@ -177,6 +198,7 @@ static void write_operator(prn_json *j, const prony_report *r, const prony_opera
         prn_json_uint(j, "library_heap_calls", o->library_heap_calls);
     }
     if (o->threads > 0) prn_json_int(j, "threads", o->threads);
+    if (o->parallel.threads_used > 0) write_parallel(j, o);
     if (o->offset_bytes != UINT64_MAX)
         prn_json_uint(j, "offset_bytes", o->offset_bytes);
     else

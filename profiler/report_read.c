@@ -159,11 +159,13 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
 {
     const prn_json_value *config = prn_json_get_object(j, root, "config", true);
     prn_read_enter(j, "config");
-    *c = (prn_report_config){.affinity = "", .batch = -1, .warmup_runs = -1, .runs = -1, .reuse = true};
+    *c = (prn_report_config){.affinity = "", .affinity_used = "", .affinity_failure = "", .batch = -1, .warmup_runs = -1, .runs = -1, .reuse = true};
     prn_json_get_int(j, config, "intra_op_threads", false, &c->intra_op_threads);
     prn_json_get_int(j, config, "inter_op_threads", false, &c->inter_op_threads);
     prn_json_get_string(j, config, "inter_op_reason", false, &c->inter_op_reason);
     prn_json_get_string(j, config, "affinity", false, &c->affinity);
+    prn_json_get_string(j, config, "affinity_used", false, &c->affinity_used);
+    prn_json_get_string(j, config, "affinity_failure", false, &c->affinity_failure);
     prn_json_get_i64(j, config, "batch", false, &c->batch);
     prn_json_get_string(j, config, "precision", false, &c->precision);
     prn_json_get_i64(j, config, "warmup_runs", false, &c->warmup_runs);
@@ -172,6 +174,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
     prn_json_get_string(j, config, "count_preset", false, &c->count_preset);
     prn_json_get_bool(j, config, "rewrites", true, &c->rewrites);
     prn_json_get_bool(j, config, "reuse", false, &c->reuse); /* older reports have none */
+    prn_json_get_int(j, config, "background_threads", false, &c->background_threads);
     read_dims(j, config, c);
     prn_read_enter(j, "");
 }

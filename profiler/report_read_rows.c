@@ -159,6 +159,24 @@ static void read_team(prn_json_reader *j, const prn_json_value *trace, prony_ope
     o->team = o->team_count ? team : NULL;
 }
 
+static void read_parallel(prn_json_reader *j, const prn_json_value *object, prony_operator_row *o)
+{
+    const prn_json_value *parallel = prn_json_get_object(j, object, "parallel", false);
+    prony_parallel *p = &o->parallel;
+    if (!parallel) return;
+    prn_json_get_double(j, parallel, "threads_used", true, &p->threads_used);
+    prn_json_get_i64(j, parallel, "busy_ns", true, &p->busy_ns);
+    prn_json_get_i64(j, parallel, "wait_ns", true, &p->wait_ns);
+    prn_json_get_double(j, parallel, "imbalance", true, &p->imbalance);
+    prn_json_get_double(j, parallel, "achieved_cores", true, &p->achieved_cores);
+    prn_json_get_double(j, parallel, "efficiency", true, &p->efficiency);
+    const prn_json_value *busy = prn_json_get_array(j, parallel, "thread_busy_ns", true, &o->thread_busy_count);
+    int64_t *list = prn_json_room(j, o->thread_busy_count, sizeof *list), *at = list;
+    for (const prn_json_value *e = prn_json_first(busy); list && e; e = prn_json_next(e))
+        if (!prn_json_element_i64(j, e, "thread_busy_ns", at++)) return;
+    o->thread_busy_ns = list;
+}
+
 static void read_operator(prn_report_reader *reader, const prn_json_value *object, prony_operator_row *o)
 {
     prn_json_reader *j = &reader->json;
@@ -176,6 +194,7 @@ static void read_operator(prn_report_reader *reader, const prn_json_value *objec
     prn_json_get_share(j, object, "share", o->measured, &o->share);
     prn_json_get_u64(j, object, "library_heap_calls", false, &o->library_heap_calls);
     prn_json_get_int(j, object, "threads", false, &o->threads);
+    read_parallel(j, object, o);
     prn_json_get_u64(j, object, "offset_bytes", false, &o->offset_bytes);
     prn_json_get_u64(j, object, "output_bytes", true, &o->output_bytes);
     prn_json_get_u64(j, object, "scratch_bytes", true, &o->scratch_bytes);

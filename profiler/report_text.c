@@ -144,7 +144,15 @@ static void describe_run(phrase *p, const prony_report *r)
     phrase_add(p, "%d intra-op x %d inter-op thread%s%s%.160s%s", c->intra_op_threads, c->inter_op_threads,
                c->intra_op_threads * c->inter_op_threads == 1 ? "" : "s", reason ? " (" : "", reason ? c->inter_op_reason : "",
                reason ? ")" : "");
-    if (c->affinity && *c->affinity) phrase_add(p, "cores %.60s", c->affinity);
+    if (c->affinity_used && *c->affinity_used)
+        phrase_add(p, "threads on cores %.60s", c->affinity_used);
+    else if (c->affinity && *c->affinity)
+        phrase_add(p, "cores %.60s", c->affinity);
+    if (c->affinity_failure && *c->affinity_failure)
+        phrase_add(p, "not as '%.40s' asks: %.160s", c->affinity, c->affinity_failure);
+    if (c->background_threads > 0)
+        phrase_add(p, "beside %d busy thread%s of another process", c->background_threads,
+                   c->background_threads == 1 ? "" : "s");
     if (!c->rewrites) phrase_add(p, "no rewrites");
     if (!c->reuse) phrase_add(p, "no reuse of memory");
     if (c->seed_known) phrase_add(p, "inputs from seed %" PRIu64, c->seed);

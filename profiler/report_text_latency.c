@@ -143,6 +143,34 @@ static prony_status put_critical_path(prn_text *text, const prony_report *r, pro
     return PRONY_OK;
 }
 
+/* How many processors operators kept at work, and where most of the threads' time was spent waiting. */
+static void put_threads(prn_text *text, const prony_report *r)
+{
+    double busy = 0, wait = 0, time = 0;
+    const prony_operator_row *worst = NULL;
+    int threads = 1;
+    for (size_t i = 0; i < r->operator_count; i++) {
+        const prony_operator_row *o = &r->operators[i];
+        if (!(o->parallel.threads_used > 0)) continue;
+        busy += (double)o->parallel.busy_ns;
+        wait += (double)o->parallel.wait_ns;
+        time += (double)o->time.mean_ns;
+        if (o->threads > threads) threads = o->threads;
+        if (!worst || o->parallel.wait_ns > worst->parallel.wait_ns) worst = o;
+    }
+    if (threads < 2 || !(time > 0)) return;
+    char line[400], name[64];
+    prn_number_text cores, share, waited, part;
+    prn_text_shorten(name, sizeof name, worst->name ? worst->name : "", 40);
+    snprintf(line, sizeof line,
+             "threads: %s of %d processors at work inside operators (%s %%); they waited %s a run, most in %s (%s %% of "
+             "it)",
+             prn_number_fixed(cores, busy / time, 2), threads, prn_number_percent(share, busy / (busy + wait)),
+             prn_number_time(waited, (int64_t)wait, 3, " "), name,
+             prn_number_percent(part, wait > 0 ? (double)worst->parallel.wait_ns / wait : 0));
+    prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
+}
+
 static void put_cores(prn_text *text, const prony_report *r)
 {
     char line[400];
@@ -160,6 +188,7 @@ static void put_cores(prn_text *text, const prony_report *r)
 prony_status prn_text_holdups(prn_text *text, const prony_report *report, prony_error *error)
 {
     PRN_TRY(put_critical_path(text, report, error));
+    put_threads(text, report);
     put_cores(text, report);
     return PRONY_OK;
 }

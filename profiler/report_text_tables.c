@@ -238,6 +238,7 @@ enum {
     OPERATOR_BOUND,
     OPERATOR_ROOF,
     OPERATOR_THREADS,
+    OPERATOR_CORES,
     OPERATOR_LAYERS,
     OPERATOR_BAR
 };
@@ -254,6 +255,7 @@ static const prn_column operator_columns[] = {
     [OPERATOR_BOUND] = {.title = "bound by", .extra = true},
     [OPERATOR_ROOF] = {.title = "roof", .right = true, .extra = true},
     [OPERATOR_THREADS] = {.title = "thr", .right = true},
+    [OPERATOR_CORES] = {.title = "cores", .right = true, .extra = true},
     [OPERATOR_LAYERS] = {.title = "layers", .right = true, .extra = true},
     [OPERATOR_BAR] = {.title = "", .extra = true},
 };
@@ -286,6 +288,14 @@ typedef struct operator_view {
     double *cumulative; /* [shown] */
 } operator_view;
 
+/* Whether it is known what more than one thread did. */
+static bool traced_threads(const prony_report *r)
+{
+    for (size_t o = 0; o < r->operator_count; o++)
+        if (r->operators[o].parallel.threads_used > 0 && r->operators[o].threads > 1) return true;
+    return false;
+}
+
 /* The part of its roof that an operator reaches. */
 static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
 {
@@ -307,6 +317,7 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
         return;
     }
     const prony_operator_row *o = &v->report->operators[v->rows[row]];
+    prn_number_text number;
     switch (column) {
     case OPERATOR_INDEX:
         prn_cell_index(cell, o->index);
@@ -341,6 +352,10 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
         break;
     case OPERATOR_THREADS:
         prn_cell_count(cell, o->threads > 0 ? (uint64_t)o->threads : 0);
+        break;
+    case OPERATOR_CORES:
+        snprintf(cell->own, sizeof cell->own, "%s", prn_number_fixed(number, o->parallel.achieved_cores, 2));
+        cell->string = cell->own;
         break;
     case OPERATOR_LAYERS:
         prn_cell_count(cell, o->layer_count);
@@ -377,6 +392,7 @@ prony_status prn_text_operators(prn_text *text, const prn_selection *selection, 
                      1U << OPERATOR_BAR;
     uint32_t hidden = prn_report_stamped(r) ? 0 : times;
     if (!prn_report_stamped(r) || !r->has_roof) hidden |= 1U << OPERATOR_BOUND | 1U << OPERATOR_ROOF;
+    if (!traced_threads(r)) hidden |= 1U << OPERATOR_CORES;
     prn_table table = {.columns = operator_columns,
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
                        .hidden = hidden,

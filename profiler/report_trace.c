@@ -1,4 +1,4 @@
-/* The last measured run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one
+/* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one
  * track for the run, one per worker with its operators, one per worker with the layers that each operator stands for
  * (an operator's time is shared among them by analytic cost, and marked as attributed), where threads were traced one per
  * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A flow
@@ -219,8 +219,9 @@ static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
 
 static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
 {
-    int64_t run_end = r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
     bool threads = team_size(r) > 0;
+    int64_t run_end = r->traced_run_ns;
+    if (run_end <= 0) run_end = r->samples_ns && r->latency.count ? r->samples_ns[r->latency.count - 1] : last_end;
     put_run(j, r, run_end > last_end ? run_end : last_end);
     for (size_t i = 0; i < r->operator_count; i++) {
         if (!r->operators[i].traced) continue;

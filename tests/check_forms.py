@@ -219,7 +219,7 @@ class Forms(unittest.TestCase):
             self.assertAlmostEqual(event["ts"] * 1000, o["trace"]["start_ns"], 3)
             self.assertAlmostEqual((event["ts"] + event["dur"]) * 1000, o["trace"]["end_ns"], 3)
         whole, = (e for e in events if e.get("cat") == "run")
-        self.assertAlmostEqual(whole["dur"] * 1000, report["latency_ns"]["samples"][-1], 3)
+        self.assertAlmostEqual(whole["dur"] * 1000, report["latency_ns"]["traced_run"], 3)
         live = [e for e in events if e["ph"] == "C"]
         self.assertEqual(max(e["args"]["live_bytes"] for e in live), max(p["live_bytes"] for p in report["memory"]["timeline"]))
 
@@ -248,13 +248,11 @@ class Forms(unittest.TestCase):
                 self.assertAlmostEqual(e["ts"] * 1000, share["start_ns"], 3)
                 self.assertEqual((e["args"]["busy_ns"], e["args"]["tasks"]), (share["busy_ns"], share["tasks"]))
 
-    def test_threads_are_traced_only_where_a_trace_is_asked_for(self):
-        def teams(*arguments):
-            code, out, error = run("profile", "-b", 64, "-r", 5, "-w", 1, "-x", 2, "-q", "--memory", "--json", self.path("teams.json"), *arguments)
-            self.assertEqual((code, out), (DONE, ""), error)
-            return [o["trace"]["team"] for o in json.loads(read(self.path("teams.json")))["operators"] if "team" in o["trace"]]
-        self.assertEqual(teams(), [])
-        shares = teams("--trace", self.path("teams_trace.json"))
+    def test_threads_in_a_trace(self):
+        code, out, error = run("profile", "-b", 64, "-r", 5, "-w", 1, "-x", 2, "-q", "--memory", "--json", self.path("teams.json"),
+                               "--trace", self.path("teams_trace.json"))
+        self.assertEqual((code, out), (DONE, ""), error)
+        shares = [o["trace"]["team"] for o in json.loads(read(self.path("teams.json")))["operators"] if "team" in o["trace"]]
         self.assertTrue(shares and all(0 <= s["thread"] < 2 and s["tasks"] > 0 for team in shares for s in team))
         trace, report = json.loads(read(self.path("teams_trace.json"))), json.loads(read(self.path("teams.json")))
         self.check_trace(trace, report)
@@ -490,11 +488,11 @@ class Page(unittest.TestCase):
         for width, phone in ((1400, False), (390, True)):
             for dark in (False, True):
                 self.open(self.page, width=width, dark=dark, phone=phone)
-                for chart in ("layers", "types", "roofline", "modules", "memory", "arena", "latency", "runs"):
+                for chart in ("layers", "types", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size"), 8)
+                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 9)  # a slow machine has time to look at its processors
                 self.clean()
 
     def test_theme(self):
@@ -619,8 +617,9 @@ class Page(unittest.TestCase):
         self.browser.run("document.getElementById('scroller').scrollTop = 1e9")
         self.browser.run("new Promise(done => setTimeout(done, 100))")
         self.assertGreaterEqual(self.browser.run("Math.max(...[...document.querySelectorAll('#table tr.data')].map(r => +r.getAttribute('aria-rowindex')))"), 10000)
-        ink, _ = self.browser.run(self.INK + "('layers')")
-        self.assertGreater(ink, 2000)
+        for chart in ("layers", "timeline"):
+            self.assertGreater(self.browser.run(self.INK + "('%s')" % chart)[0], 2000, chart)
+        self.assertEqual(self.browser.run("drawn.get('timeline').data.datasets[0].data.length >= operators.length"), True)
         self.clean()
 
 

@@ -223,6 +223,10 @@ static void sample_fill_details(prony_report *r, bool measured)
     static const prony_thread_share team[] = {{0, 1000, 1700000, 1690000, 5}, {1, 2000, 1750000, 1700000, 7}};
     r->operators[0].team = team;
     r->operators[0].team_count = 2;
+    static const int64_t thread_busy[] = {1690000, 1700000};
+    r->operators[0].parallel = (prony_parallel){2, 3390000, 110000, 0.0029, 1.937, 0.9686};
+    r->operators[0].thread_busy_ns = thread_busy;
+    r->operators[0].thread_busy_count = 2;
     r->operators[1].traced = true;
     r->operators[1].trace_start_ns = 1800000;
     r->operators[1].trace_end_ns = 1801000;

@@ -444,30 +444,6 @@ static void core_lists_are_parsed(void **state)
     assert_int_equal(prn_cpu_mask_missing(&other, &mask), -1);
 }
 
-static void affinity_is_set_whole_or_not_at_all(void **state)
-{
-    (void)state;
-    prony_error error = {0};
-    prn_cpu_mask before, after;
-    assert_true(prn_cpu_mask_get(&before));
-    int first = 0;
-    while (!prn_cpu_mask_has(&before, first)) first++;
-    char list[32];
-    assert_int_equal(prn_affinity_set("x", &error), PRONY_INVALID_ARGUMENT);
-    snprintf(list, sizeof list, "%d,4095", first);
-    assert_int_equal(prn_affinity_set(list, &error), PRONY_OUT_OF_RANGE);
-    assert_true(prn_cpu_mask_get(&after));
-    assert_memory_equal(&before, &after, sizeof before);
-
-    snprintf(list, sizeof list, "%d", first);
-    assert_int_equal(prn_affinity_set(list, &error), PRONY_OK);
-    prn_machine machine;
-    prn_machine_read(&machine);
-    assert_int_equal(machine.mask_count, 1);
-    assert_int_equal(prn_machine_auto_threads(1), 1);
-    assert_true(prn_cpu_mask_set(&before));
-}
-
 static void quotas_of_all_ancestors_count(void **state)
 {
     (void)state;
@@ -569,7 +545,7 @@ static void machine_facts_agree_with_one_another(void **state)
 {
     (void)state;
     prn_machine machine;
-    prn_machine_read(&machine);
+    prn_machine_read(&machine, NULL);
     assert_true(machine.host_name[0] && machine.os[0] && machine.os_release[0] && machine.cpu_model[0]);
     assert_in_range(machine.mask_count, 1, machine.cpu_count);
     assert_in_range(machine.physical_cores, 0, machine.mask_count);
@@ -580,7 +556,7 @@ static void machine_facts_agree_with_one_another(void **state)
         assert_in_range(machine.caches[i].level, 1, 5);
         assert_true(machine.caches[i].bytes >= 1024 && machine.caches[i].shared_by >= known);
     }
-    assert_in_range(prn_machine_auto_threads(1), 1, machine.mask_count);
+    assert_in_range(prn_machine_auto_threads(1, NULL), 1, machine.mask_count);
     static const struct {
         int cores, inter_op, threads;
         double quota;
@@ -588,7 +564,7 @@ static void machine_facts_agree_with_one_another(void **state)
                 {8, 1, 3, 3.9}, {8, 2, 1, 3}, {8, 1, 1, 0.5}, {8, 1, 8, 64}, {0, 1, 1, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(prn_machine_threads_of(rows[i].cores, rows[i].quota, rows[i].inter_op), rows[i].threads);
-    assert_int_equal(prn_machine_auto_threads(PRN_MAX_CPUS), 1);
+    assert_int_equal(prn_machine_auto_threads(PRN_MAX_CPUS, NULL), 1);
 
     prn_usage usage;
     prn_usage_read(&usage);
@@ -638,7 +614,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(maps_refuse_what_is_no_file, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(lines_of_any_length_are_read, make_folder, remove_folder),
         cmocka_unit_test(core_lists_are_parsed),
-        cmocka_unit_test(affinity_is_set_whole_or_not_at_all),
         cmocka_unit_test_setup_teardown(quotas_of_all_ancestors_count, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(memory_of_all_ancestors_counts, make_folder, remove_folder),
         cmocka_unit_test(budgets_hold),

@@ -88,7 +88,7 @@ class Usage(CommandTest):
                 (["'--quiet=3'", "takes no value"], ["run", "m", "--quiet=3"]),
                 (["--json needs a value"], ["run", "m", "--json"]),
                 (["-x needs a value"], ["run", "m", "-x"]),
-                (["--scenario", "not built"], ["profile", "m", "--scenario", "f"]),
+                (["'profile' has no use for --scenario"], ["profile", "m", "--scenario", "single"]),
                 (["latency", "no unit"], ["bench", "m", "--threshold", "p50:3"]),
                 (["'inspect' has no use for --runs"], ["inspect", "m", "--top", "3", "--runs", "4"]),
                 (["'inspect' has no use for -r"], ["inspect", "m", "-r", "4"]),
@@ -110,6 +110,26 @@ class Usage(CommandTest):
                 (["--filter"], ["ops", "--filter", "kernel=x"])):
             self.refuse(USAGE, words, *arguments)
         self.assertEqual(run()[0], USAGE)
+
+    def test_core_lists(self):
+        for wrong in ("", "x", "1-0", "0-", "4096", "0,,1", "0;1"):
+            code, out, error = run("bench", self.digits, "-r", 1, "--affinity", wrong)
+            self.assertEqual((code, out), (USAGE, ""))
+            self.assertIn("no core list such as 0-3,8", error)
+        allowed = sorted(os.sched_getaffinity(0))
+        for cores, used, said in (("%d" % allowed[0], str(allowed[0]), None), ("4094,4095", None, "none of these processors"),
+                                  ("%d,4095" % allowed[0], str(allowed[0]), "processor 4095 does not exist")):
+            code, out, error = run("profile", self.digits, "-r", 3, "--affinity", cores, "--json", "-")
+            self.assertEqual(code, DONE)
+            config = json.loads(out)["config"]
+            self.assertEqual((config["affinity"], config["affinity_used"]), (cores, used))
+            self.assertEqual(said is None, config["affinity_failure"] is None)
+            if said:
+                self.assertIn("--affinity %s: " % cores, error)
+                self.assertIn(said, error)
+                self.assertIn(said, config["affinity_failure"])
+            else:
+                self.assertEqual(error, "")
 
     def test_what_is_not_built_is_refused_by_name(self):
         self.refuse(FAILED, ["'bf16'", "fp32"], "run", self.lenet, "-p", "bf16")

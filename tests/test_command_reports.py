@@ -97,6 +97,21 @@ class Reports(CommandTest):
         """The static totals; what is known only after planning is taken from `full`."""
         return {**static["totals"], "operators": full["totals"]["operators"], "conserved": full["totals"]["conserved"]}
 
+    def test_threads_of_operators(self):
+        code, out, _ = run("profile", "-x", 2, "-r", 20, "--json", "-")
+        self.assertEqual(code, 0)
+        for operator in json.loads(out)["operators"]:
+            use = operator["parallel"]
+            self.assertEqual(len(use["thread_busy_ns"]), 2)
+            self.assertAlmostEqual(sum(use["thread_busy_ns"]), use["busy_ns"], delta=2)
+            self.assertAlmostEqual(sum(use["thread_wait_ns"]), use["wait_ns"], delta=4)
+            whole = use["busy_ns"] + use["wait_ns"]  # the operator's time once for each of its threads
+            self.assertAlmostEqual(use["achieved_cores"], use["busy_ns"] / (whole / operator["threads"]), delta=0.02)
+            self.assertAlmostEqual(use["efficiency"] * operator["threads"], use["achieved_cores"], places=9)
+            self.assertTrue(1 <= use["threads_used"] <= 2 and use["imbalance"] >= 0)
+            for thread in operator["trace"].get("team", []):
+                self.assertIn(thread["thread"], (0, 1))
+
     def test_counting_presets(self):
         native = self.report("inspect", self.lenet)
         self.assertNotIn("count", native["totals"])

@@ -90,10 +90,10 @@ static void test_real_counters(void **state)
 {
     (void)state;
     prn_load_state before, after;
-    prn_load_state_read(&before);
+    prn_load_state_read(&before, NULL);
     volatile uint64_t work = 0;
     for (int i = 0; i < 20000000; i++) work = work + (uint64_t)i;
-    prn_load_state_read(&after);
+    prn_load_state_read(&after, NULL);
     assert_true(after.time_ns > before.time_ns && after.own_cpu_ns > before.own_cpu_ns);
     assert_true(after.waited_ns >= before.waited_ns && after.busy_ticks >= before.busy_ticks);
     assert_true(before.cpus > 0 && before.cpus == after.cpus);

@@ -80,6 +80,12 @@ class Documents(DocumentTest):
         document["blocks"][0]["samples_ns"] = "fast"
         self.assertEqual(len(list(Schema("study").problems(document))), 1)
 
+    def test_load(self):
+        document = self.document("load", DONE, "bench", self.digits, "--scenario", "single", *QUICK)
+        self.assertEqual((document["scenario"], document["result"]["queries"]), ("single", 12))
+        document["result"]["bound"] = "perhaps"
+        self.assertEqual(len(list(Schema("load").problems(document))), 1)
+
     def test_machine(self):
         document = self.document("machine", DONE, "machine", "-x", "1", "-t", "0.1")
         self.assertTrue(document["compute"] and document["bandwidth"])

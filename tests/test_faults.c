@@ -29,6 +29,8 @@ static prony_status life(const char *path, bool inspect, prony_error *error)
     size_t bytes = 0;
     options.record_memory = write.memory = true;
     options.intra_op_threads = 2;
+    options.affinity = "0";
+    profile.trace_threads = true;
     profile.runs = 2;
     profile.warmup_runs = 1;
     prony_status status = prony_model_load(&model, path, NULL, error);

@@ -147,6 +147,11 @@ static void test_schema_and_documentation(void **state)
     r.cpu.worker_count = 2;
     r.system.git_commit = "0123abcd";
     strcpy(r.system.machine.governor, "performance");
+    r.config.affinity = "0-1,9";
+    r.config.affinity_used = "0,1";
+    r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
+    r.traced_run_ns = 2900000;
+    r.config.background_threads = 2;
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
     const prony_value *outputs[] = {&sequence};
     r.layers[0].outputs = outputs;

@@ -201,6 +201,7 @@ function drawCharts() {
   typeChart();
   rooflineChart();
   sunburst();
+  timelineChart();
   memoryCharts();
   latencyCharts();
   coresChart();

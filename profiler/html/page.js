@@ -65,6 +65,9 @@ for (const o of operators) {
   o.time = o.time_ns ? o.time_ns.mean : null;
   o.rate = o.flops_per_second ?? null;
   o.layer_count = o.layers.length;
+  const several = o.parallel && o.threads > 1;
+  o.cores = several ? o.parallel.achieved_cores : null;
+  o.imbalance = several ? o.parallel.imbalance : null;
 }
 for (const m of modules) {
   m.time = m.time_ns ?? null;

@@ -59,6 +59,8 @@ const levels = {
       number('bytes', 'bytes', 92, bytes),
       number('layer_count', 'layers', 70, String),
       number('threads', 'threads', 74, si),
+      number('cores', 'cores', 74, v => (known(v) ? v.toFixed(2) : '–')),
+      number('imbalance', 'imbalance', 90, v => (known(v) ? percent(v) : '–')),
       number('output_bytes', 'out bytes', 92, bytes),
       number('scratch_bytes', 'scratch', 92, bytes),
       number('offset_bytes', 'offset', 92, bytes),
@@ -432,6 +434,19 @@ function showRow(level, row) {
   if (level === 'operators') {
     put('stands for', joined(row.layers.map(i => link('layers', i))));
     put('threads', row.threads && String(row.threads));
+    if (row.parallel && row.threads > 1)
+      put(
+        'at work',
+        row.parallel.achieved_cores.toFixed(2) +
+          ' of ' +
+          plural(row.threads, 'core') +
+          ' (' +
+          percent(row.parallel.efficiency) +
+          '), imbalance ' +
+          percent(row.parallel.imbalance) +
+          '; waiting by thread ' +
+          row.parallel.thread_wait_ns.map(time).join(', '),
+      );
     put(
       'memory',
       bytes(row.output_bytes) +

@@ -132,3 +132,10 @@ prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, si
     prn_free(sorted);
     return status;
 }
+
+prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns, size_t count, prony_error *error)
+{
+    if (!out || (!samples_ns && count))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_time_stats_compute: an argument is NULL");
+    return prn_stats_compute(out, samples_ns, count, true, error);
+}
