@@ -8,10 +8,10 @@
 
 /* What one level must find: the largest frames of kernels (tiles of a product) and of libraries, and room to fail in. */
 #if defined(__SANITIZE_ADDRESS__)
-#define PRN_STACK_NEEDED ((size_t)256 << 10)
+#define PRN_STACK_NEEDED ((size_t)1 << 20)
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define PRN_STACK_NEEDED ((size_t)256 << 10)
+#define PRN_STACK_NEEDED ((size_t)1 << 20)
 #endif
 #endif
 #ifndef PRN_STACK_NEEDED
