@@ -238,7 +238,7 @@ static const void *lay_cache(const attention *at, size_t input, size_t past, siz
                      .work = ready ? NULL : *space,
                      .size = size};
     const void *result = ready ? job.fresh->data : *space;
-    if (!ready) *space += prony_dtype_bytes(at->work, rows * size);
+    if (!ready && rows * size > 0) *space += prony_dtype_bytes(at->work, rows * size);
     if (size > 0 && (job.work || job.present))
         prn_parallel_items(context->threads, rows, 16 * rows * size, lay_rows, &job);
     return result;
