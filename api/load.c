@@ -36,7 +36,7 @@ prony_status prony_model_load(prony_model **out, const char *path, const prony_m
     int64_t start = prn_now_ns();
     prn_model_file *file = NULL;
     PRN_TRY(check_arguments(out, path, options, "prony_model_load", error));
-    PRN_TRY(prn_model_open(&file, path, error));
+    PRN_TRY(prn_model_open_with(&file, path, options ? options->data_folder : NULL, error));
     return adopt(out, file, options, start, error);
 }
 

@@ -176,7 +176,8 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
-    prony_status status = fill_times(report, r, error);
+    prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);
+    if (status == PRONY_OK) status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);

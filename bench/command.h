@@ -24,6 +24,8 @@ typedef struct form_file {
 /* What the command line said. Arrays are owned; strings point into argv. */
 typedef struct options {
     const char *command;
+    char **words; /* of the command line, rewritten */
+    size_t word_count;
     const char **arguments; /* MODEL, DIR… */
     size_t argument_count;
     int intra_op, inter_op; /* 0: auto */
@@ -46,6 +48,7 @@ typedef struct options {
     int64_t top;
     const char *sort, *filter, *count;
     int64_t depth; /* of the module table; 0: all */
+    const char *data_folder; /* of external data; NULL: the model's */
     const char *json, *output_dir;
     form_file *forms; /* what stands beside text and JSON */
     size_t form_count;
@@ -78,7 +81,9 @@ int fail(const options *o, const char *format, ...) __attribute__((format(printf
 prony_session_options session_options(const options *o);
 /* What to do with images; NULL: the defaults. */
 const prony_image_options *image_options(const options *o);
-/* Loads the one model argument and creates a session with its inputs bound. */
+/* Loads the one model argument. */
+int load_model(const options *o, prony_model **model);
+/* As above, and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile);
@@ -112,6 +117,9 @@ void clear_progress(void);
 prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);
+
+/* " (assumed: batch=1)" behind line 1, where free dimensions were assumed. */
+void put_assumed(const prony_report *report);
 
 /* ---- subcommands ---- */
 

@@ -1,4 +1,5 @@
 /* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. */
+#include "bench/inputs.h"
 #include "bench/judge.h"
 
 #include <string.h>
@@ -28,7 +29,9 @@ static prony_status evaluate(const options *o, prony_report **report, prony_mode
     prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
     d.classes = o->labels;
     d.image = image_options(o);
-    prony_status status = prony_model_load(model, o->arguments[0], NULL, error);
+    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
+    m.data_folder = o->data_folder;
+    prony_status status = prony_model_load(model, o->arguments[0], &m, error);
     if (status == PRONY_OK) status = prony_session_create(session, *model, &s, error);
     if (status == PRONY_OK) status = prony_dataset_open(data, o->arguments[1], *model, &d, error);
     if (status == PRONY_OK) status = prony_evaluate(report, *session, *data, &e, error);
@@ -46,7 +49,7 @@ int command_eval(const options *o)
     if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
     prony_status status = evaluate(o, &report, &model, &session, &data, &error);
     clear_progress();
-    int code = status == PRONY_OK ? write_report(&shown, report) : report_error(o, &error);
+    int code = status == PRONY_OK ? write_report(&shown, report) : report_session_error(o, model, &error);
     code = check_after_report(o, report, code);
     prony_report_release(report);
     prony_dataset_release(data);

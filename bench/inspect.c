@@ -1,6 +1,6 @@
 /* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was saved: it
  * is shown again, in any form. */
-#include "bench/command.h"
+#include "bench/inputs.h"
 
 #include <string.h>
 
@@ -22,9 +22,10 @@ int command_inspect(const options *o)
     prony_model *model = NULL;
     prony_report *report = NULL;
     prony_session_options s = session_options(o);
-    prony_status status = prony_model_load(&model, o->arguments[0], NULL, &error);
-    if (status == PRONY_OK) status = prony_inspect(&report, model, &s, &error);
-    int code = status == PRONY_OK ? write_report(o, report) : report_error(o, &error);
+    int code = load_model(o, &model);
+    if (code == EXIT_DONE && prony_inspect(&report, model, &s, &error) != PRONY_OK)
+        code = report_session_error(o, model, &error);
+    if (code == EXIT_DONE) code = write_report(o, report);
     prony_report_release(report);
     prony_model_release(model);
     return code;

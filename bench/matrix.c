@@ -214,7 +214,9 @@ static void print_table(const options *o, const matrix *m)
 {
     bool precision = o->precision_count > 1, few = false;
     put_text(stdout, o->arguments[0]);
-    printf(", %zu configurations measured in turns\n\n", m->count);
+    printf(", %zu configurations measured in turns", m->count);
+    put_assumed(m->reports[0]);
+    puts("\n");
     printf("batch  thr%s %9s %22s %9s  %11s %7s\n", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
            "samples/s", "runs");
     for (size_t i = 0; i < m->count; i++) {
@@ -302,12 +304,10 @@ static int show(const options *o, const matrix *m)
 
 int command_bench_matrix(const options *o)
 {
-    prony_error error = {0};
     prony_model *model = NULL;
     matrix m = {0};
     int code = make_rows(o, &m);
-    if (code == EXIT_DONE && prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE) code = load_model(o, &model);
     if (code == EXIT_DONE) code = measure(o, model, &m);
     if (code == EXIT_DONE) code = show(o, &m);
     for (size_t i = 0; i < m.count; i++) {

@@ -1,6 +1,7 @@
 /* The tables of the command line: options, subcommands with the options that each takes, and help made of both. */
 #include "bench/option_table.h"
 
+#include <limits.h>
 #include <string.h>
 
 const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
@@ -45,6 +46,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"preprocess", required_argument, NULL, OPT_PREPROCESS},
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
+                                      {"data-folder", required_argument, NULL, OPT_DATA_FOLDER},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_UNBUILT},
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
@@ -104,10 +106,13 @@ static const struct {
     {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
-    {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
+    {OPT_DIM, "      --dim NAME=N       a free dimension, by symbol or as INPUT.AXIS; '*' for\n"
+              "                         every one that nothing else says anything of\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
-    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; otherwise inputs\n"
-          "                         are generated\n"},
+    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
+          "                         [1,2,3], zeros, ones, uniform:-1:1; otherwise\n"
+          "                         inputs are generated\n"},
+    {OPT_DATA_FOLDER, "      --data-folder DIR  where external data lies (default: beside the model)\n"},
     {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
                      "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"
                      "                         std=R:G:B, channels=rgb|bgr, layout=nchw|nhwc,\n"
@@ -117,7 +122,8 @@ static const struct {
     {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
-    {'t', "  -t, --seconds S        time limit (default 5, with -r none; machine: 2)\n"},
+    {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
+          "                         none; machine: 2)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
@@ -156,6 +162,7 @@ bool command_takes(const command_row *command, int option)
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
+    if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;
@@ -168,7 +175,8 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony %s%s%s [options]\n%s.\n\n", command->name, *command->arguments ? " " : "",
                 command->arguments, command->summary);
     } else {
-        fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
+        fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
+                    "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
             fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
@@ -193,4 +201,87 @@ bool is_later_command(const char *name)
     for (const char *const *later = later_commands; *later; later++)
         if (strcmp(*later, name) == 0) return true;
     return false;
+}
+
+/* ---- names that people try ---- */
+
+static const struct {
+    const char *other, *own;
+} other_names[] = {{"threads", "intra-op"},          {"num-threads", "intra-op"},    {"nthreads", "intra-op"},
+             {"num_threads", "intra-op"},      {"intra-op-threads", "intra-op"}, {"intra_op_num_threads", "intra-op"},
+             {"inter-op-threads", "inter-op"}, {"inter_op_num_threads", "inter-op"},
+             {"iterations", "runs"},           {"iters", "runs"},              {"num-iterations", "runs"},
+             {"num-runs", "runs"},             {"num_runs", "runs"},           {"repetitions", "runs"},
+             {"warmup-runs", "warmup"},        {"warm-up", "warmup"},          {"warmup-iterations", "warmup"},
+             {"warmup_runs", "warmup"},        {"duration", "seconds"},        {"time", "seconds"},
+             {"batch-size", "batch"},          {"batch_size", "batch"},        {"batchsize", "batch"},
+             {"input-shape", "shape"},         {"input-shapes", "shape"},      {"shapes", "shape"},
+             {"dims", "dim"},                  {"symbolic-dim", "dim"},        {"free-dim", "dim"},
+             {"inputs", "input"},              {"dtype", "precision"},         {"random-seed", "seed"},
+             {"cpus", "affinity"},             {"cores", "affinity"},          {"taskset", "affinity"},
+             {"sort-by", "sort"},              {"limit", "top"},               {"no-fusion", "no-rewrites"},
+             {"no-optimization", "no-rewrites"}, {"external-data", "data-folder"}, {"silent", "quiet"}};
+
+const char *option_by_other_name(const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strlen(other_names[i].other) == length && strncmp(other_names[i].other, word, length) == 0) return other_names[i].own;
+    return NULL;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours between two words; both are cut to what fits. */
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    int d[LONGEST + 1][LONGEST + 1], n = (int)strlen(a), m = (int)strlen(b);
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (int i = 0; i <= n; i++) d[i][0] = i;
+    for (int j = 0; j <= m; j++) d[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        for (int j = 1; j <= m; j++) {
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    }
+    return d[n][m];
+}
+
+/* Takes `name` over if it is nearer to `word` than what was found before; a third of its letters may be wrong. */
+static void consider(const char *word, const char *name, const char **found, int *least)
+{
+    int wrong = distance(word, name), allowed = (int)strlen(name) > 3 ? ((int)strlen(name) + 2) / 3 : 1;
+    if (wrong > allowed || wrong >= *least) return;
+    *found = name;
+    *least = wrong;
+}
+
+const char *nearest_command(const char *word)
+{
+    const char *found = NULL;
+    int least = INT_MAX;
+    for (const command_row *c = commands; c->name; c++) consider(word, c->name, &found, &least);
+    return found;
+}
+
+static int find_option(const char *name)
+{
+    for (const struct option *o = long_options; o->name; o++)
+        if (strcmp(o->name, name) == 0) return o->val;
+    return OPT_UNBUILT;
+}
+
+const char *nearest_option(const command_row *command, const char *word)
+{
+    const char *found = NULL;
+    int least = INT_MAX;
+    for (const struct option *o = long_options; o->name; o++)
+        if (o->val != OPT_UNBUILT && (!command || command_takes(command, o->val))) consider(word, o->name, &found, &least);
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (!command || command_takes(command, find_option(other_names[i].own)))
+            consider(word, other_names[i].other, &found, &least);
+    return found;
 }

@@ -40,6 +40,7 @@ enum {
     OPT_LABELS,
     OPT_DETAILED,
     OPT_VERSION,
+    OPT_DATA_FOLDER,
     OPT_UNBUILT
 };
 
@@ -55,6 +56,11 @@ extern const struct option long_options[];
 
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
+/* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such name. */
+const char *option_by_other_name(const char *word, size_t length);
+/* The name nearest to a mistyped one: of a command, or of a long option that `command` takes. NULL: none is near. */
+const char *nearest_command(const char *word);
+const char *nearest_option(const command_row *command, const char *word);
 /* Named in the interface, and not built yet. */
 bool is_later_command(const char *name);
 bool command_takes(const command_row *command, int option);
@@ -65,6 +71,8 @@ void print_help(FILE *to, const command_row *command);
 int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
 int option_take(options *o, int option, char *argument);
+/* "2", "60s", "500ms", "10m", "1h"; above 0. */
+bool parse_duration(const char *text, double *seconds);
 /* Whether a word behind --threshold is one more of its values. */
 bool is_more_threshold(const char *word);
 

@@ -20,14 +20,36 @@ int usage(const options *o, const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* "5000" or "5k": a suffix k, M or G multiplies. */
 static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out)
 {
     char *end;
     errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (errno || end == text || *end || v < min || v > max) return false;
+    long long v = strtoll(text, &end, 10), factor = 1;
+    if (errno || end == text) return false;
+    if (*end && !end[1]) factor = *end == 'k' || *end == 'K' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 0;
+    else if (*end) factor = 0;
+    if (!factor || __builtin_mul_overflow(v, factor, &v) || v < min || v > max) return false;
     *out = v;
     return true;
+}
+
+bool parse_duration(const char *text, double *seconds)
+{
+    static const struct {
+        const char *suffix;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"sec", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || !(v > 0) || !isfinite(v)) return false;
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].suffix) != 0) continue;
+        *seconds = v * units[i].seconds;
+        return true;
+    }
+    return false;
 }
 
 static bool parse_threads(const char *text, int *out)
@@ -262,7 +284,6 @@ static int parse_preprocess(options *o, const char *argument)
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
-    char *end;
     switch (option) {
     case 'x':
         if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->intra_ops, &o->intra_op);
@@ -286,10 +307,7 @@ int option_take(options *o, int option, char *argument)
         return parse_int(argument, 0, 100000000, &o->warmup) ? 0
                                                              : usage(o, "-w '%s': a number from 0 to 1e8", argument);
     case 't':
-        o->seconds = strtod(argument, &end);
-        return *end || end == argument || !(o->seconds > 0) || !isfinite(o->seconds)
-                   ? usage(o, "-t '%s': seconds above 0", argument)
-                   : 0;
+        return parse_duration(argument, &o->seconds) ? 0 : usage(o, "-t '%s': seconds above 0, or 500ms, 10m", argument);
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:
@@ -362,6 +380,9 @@ int option_take(options *o, int option, char *argument)
         return 0;
     case OPT_NO_REWRITES:
         o->no_rewrites = true;
+        return 0;
+    case OPT_DATA_FOLDER:
+        o->data_folder = argument;
         return 0;
     case OPT_FRESH:
         o->fresh = true;

@@ -184,6 +184,7 @@ static prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status
     for (uint32_t k = 0; k < node->output_count; k++)
         if (node->output_values[k]) *node->output_values[k] = (prony_value){.shape = prn_shape_unknown()};
     node->dynamic = true;
+    ++*b->program->misfit_total;
     if (b->error) *b->error = (prony_error){0};
     return PRONY_OK;
 }
@@ -319,6 +320,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->fold_limit_bytes = options->fold_limit_bytes ? options->fold_limit_bytes : PRN_FOLD_LIMIT_BYTES;
     if (parent) program->fold_limit_bytes = parent->fold_limit_bytes;
     program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
+    program->misfit_total = parent ? parent->misfit_total : &program->misfits;
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;

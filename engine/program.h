@@ -112,6 +112,8 @@ struct prn_program {
     uint64_t fold_limit_bytes;
     uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
     uint64_t *bound_total; /* that of the outermost program */
+    uint64_t misfits;      /* nodes of branches that do not fit their inputs; of the outermost program */
+    uint64_t *misfit_total; /* that of the outermost program */
     const prn_frame *frame; /* of the function its node stood in; NULL: none */
     uint32_t depth;        /* of programs and function calls around this one */
 };

@@ -96,6 +96,9 @@ typedef struct prn_model_file {
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
 
 PRN_MUST_USE prony_status prn_model_open(prn_model_file **out, const char *path, prony_error *error);
+/* External data lies in `data_folder`; NULL: where the model does. */
+PRN_MUST_USE prony_status prn_model_open_with(prn_model_file **out, const char *path, const char *data_folder,
+                                              prony_error *error);
 PRN_MUST_USE prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size,
                                           prony_error *error);
 void prn_model_close(prn_model_file *file);

@@ -23,6 +23,8 @@ typedef struct prn_report_config {
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
     size_t dim_count;
+    const prony_assumed_dim *assumed;
+    size_t assumed_count;
     const char *precision;
     int64_t warmup_runs, runs; /* -1: not measured */
     uint64_t seed;

@@ -57,6 +57,8 @@ static void *sample_alloc(prony_report *r, size_t count, size_t size)
     return block;
 }
 
+static const prony_assumed_dim sample_assumed[] = {{"N", 1, "batch"}, {"image.2", 1, ""}};
+
 static void sample_fill_layers(prony_report *r)
 {
     r->layer_count = SAMPLE_LAYERS;
@@ -245,7 +247,9 @@ static void sample_report(prony_report *r, bool measured)
                   .outputs = &out,
                   .input_count = 1,
                   .output_count = 1},
-        .config = {.intra_op_threads = 2,
+        .config = {.assumed = sample_assumed,
+                   .assumed_count = 2,
+                   .intra_op_threads = 2,
                    .inter_op_threads = 1,
                    .affinity = "",
                    .batch = 1,
