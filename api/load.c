@@ -56,6 +56,7 @@ void prony_model_release(prony_model *model)
     prn_shared_release(model->shared);
     prony_registry_release(model->registry);
     prn_model_close(model->file);
+    prn_free(model->owned);
     prn_free(model);
 }
 

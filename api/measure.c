@@ -317,6 +317,7 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
     }
     PRN_TRY(record(all, count, error));
     for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_report(&reports[i], &all[i], error));
+    for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_count(reports[i], &all[i], error));
     return PRONY_OK;
 }
 

@@ -57,6 +57,11 @@ const prony_memory_report *prony_report_memory(const prony_report *report)
     return report->has_memory ? &report->memory : NULL;
 }
 
+const char *prony_report_counters_missing(const prony_report *report)
+{
+    return report->counters_missing;
+}
+
 const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count)
 {
     *count = report->config.assumed_count;

@@ -48,6 +48,9 @@ typedef struct options {
     int64_t top;
     const char *sort, *filter, *count;
     int64_t depth; /* of the module table; 0: all */
+    const char **from, **to; /* tensors that a part is cut at */
+    size_t from_count, to_count;
+    const char *output; /* of extract */
     const char *data_folder; /* of external data; NULL: the model's */
     const char *json, *output_dir;
     form_file *forms; /* what stands beside text and JSON */
@@ -60,7 +63,7 @@ typedef struct options {
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
-    bool memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
+    bool counters, memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -134,6 +137,7 @@ int command_compare(const options *o);
 int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
+int command_extract(const options *o);
 int command_metrics(const options *o);
 
 #endif

@@ -1,6 +1,7 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
 #include "bench/inputs.h"
+#include "bench/part.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -95,7 +96,13 @@ int load_model(const options *o, prony_model **model)
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
 {
     int code = load_model(o, model);
-    return code != EXIT_DONE ? code : make_session(o, *model, session, profile);
+    if (code != EXIT_DONE) return code;
+    if (!is_part(o)) return make_session(o, *model, session, profile);
+    prony_model *part = NULL;
+    code = open_part(o, *model, &part, session, profile);
+    prony_model_release(*model);
+    *model = part;
+    return code;
 }
 
 prony_profile_options profile_options(const options *o)
@@ -105,6 +112,7 @@ prony_profile_options profile_options(const options *o)
     p.runs = o->runs;
     p.max_seconds = o->seconds;
     p.trace_threads = forms_need_threads(o);
+    p.count_hardware = o->counters;
     p.measure_cost = strcmp(o->command, "profile") == 0;
     if (want_progress(o)) {
         p.progress = show_progress;

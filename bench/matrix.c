@@ -3,6 +3,7 @@
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "bench/matrix.h"
+#include "bench/part.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -306,6 +307,7 @@ int command_bench_matrix(const options *o)
 {
     prony_model *model = NULL;
     matrix m = {0};
+    if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
     int code = make_rows(o, &m);
     if (code == EXIT_DONE) code = load_model(o, &model);
     if (code == EXIT_DONE) code = measure(o, model, &m);

@@ -47,6 +47,10 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
                                       {"data-folder", required_argument, NULL, OPT_DATA_FOLDER},
+                                      {"from", required_argument, NULL, OPT_FROM},
+                                      {"to", required_argument, NULL, OPT_TO},
+                                      {"output", required_argument, NULL, 'o'},
+                                      {"counters", no_argument, NULL, OPT_COUNTERS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_UNBUILT},
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
@@ -56,7 +60,7 @@ static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH
                                     OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
-                                  OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, 0};
+                                  OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_FROM, OPT_TO, 0};
 static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                    OPT_LEVEL,      OPT_TOP,    OPT_SORT,      OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
                                    OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
@@ -64,9 +68,11 @@ static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OP
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
     OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
-    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS, 0};
+    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS,
+    OPT_FROM,      OPT_TO,         OPT_COUNTERS, 0};
 static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, 0};
+                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, OPT_FROM,  OPT_TO, 0};
+static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
                                       OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
 static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
@@ -89,6 +95,7 @@ static const command_row commands[] = {
      recommend_options},
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
     {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
+    {"extract", "MODEL", "a part as a model: --from TENSOR --to TENSOR -o OUT.onnx", 1, 1, "bo", extract_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
@@ -151,6 +158,12 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
+    {OPT_FROM, "      --from TENSOR      the part behind this tensor (repeatable); its inputs are\n"
+               "                         recorded from a run of the model\n"},
+    {OPT_TO, "      --to TENSOR        the part that this tensor needs (repeatable)\n"},
+    {'o', "  -o, --output F         the model that is written\n"},
+    {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
+                   "                         where the kernel gives them\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"

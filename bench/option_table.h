@@ -41,6 +41,9 @@ enum {
     OPT_DETAILED,
     OPT_VERSION,
     OPT_DATA_FOLDER,
+    OPT_FROM,
+    OPT_TO,
+    OPT_COUNTERS,
     OPT_UNBUILT
 };
 

@@ -219,6 +219,15 @@ static int add_chart(options *o, char *argument)
     return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
 }
 
+static int add_tensor(options *o, const char ***list, size_t *count, const char *name)
+{
+    const char **grown = realloc(*list, (*count + 1) * sizeof *grown);
+    if (!grown) return no_memory(o);
+    *list = grown;
+    grown[(*count)++] = name;
+    return 0;
+}
+
 static int add_threshold(options *o, const char *argument)
 {
     prony_error error = {0};
@@ -380,6 +389,16 @@ int option_take(options *o, int option, char *argument)
         return 0;
     case OPT_NO_REWRITES:
         o->no_rewrites = true;
+        return 0;
+    case OPT_FROM:
+        return add_tensor(o, &o->from, &o->from_count, argument);
+    case OPT_TO:
+        return add_tensor(o, &o->to, &o->to_count, argument);
+    case 'o':
+        o->output = argument;
+        return 0;
+    case OPT_COUNTERS:
+        o->counters = true;
         return 0;
     case OPT_DATA_FOLDER:
         o->data_folder = argument;

@@ -114,7 +114,7 @@ static int parse_options(options *o, const command_row *command, int argc, char 
     opterr = 0;
     for (;;) {
         int index = -1, at = optind ? optind : 1;
-        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:qh", long_options, &index);
+        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:o:qh", long_options, &index);
         if (option == -1) break;
         /* A short option inside of a word leaves optind on that word. */
         if (option == ':' || option == '?') return bad_option(o, option, argv[optind > at ? optind - 1 : at]);
@@ -175,6 +175,8 @@ void options_free(options *o)
     free(o->shapes);
     free(o->precisions);
     free(o->inputs);
+    free(o->from);
+    free(o->to);
     free(o->forms);
     free(o->thresholds);
 }

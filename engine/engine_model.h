@@ -12,6 +12,7 @@
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
+    void *owned; /* bytes that the file lies in, if they are the model's; else NULL */
     prony_registry *registry; /* may be NULL */
     prn_shared *shared;
     int64_t load_ns;

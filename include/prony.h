@@ -333,6 +333,29 @@ PRONY_API size_t prony_model_output_count(const prony_model *model);
 PRONY_API const prony_port *prony_model_input(const prony_model *model, size_t index);
 PRONY_API const prony_port *prony_model_output(const prony_model *model, size_t index);
 
+/* A part of a model: the nodes that the tensors `to` need, down to the tensors `from`. */
+typedef struct prony_part {
+    size_t struct_size;
+    const char *const *from; /* become inputs, besides the model's own that are still needed; none: those alone */
+    size_t from_count;
+    const char *const *to;   /* become outputs; none: the model's */
+    size_t to_count;
+    /* Types and shapes of the tensors `from`, in their order, as a run had them; NULL: what the file declares, else what
+     * follows from the input shapes that `options` give (NULL: defaults). */
+    const prony_value *const *values;
+    const struct prony_session_options *options;
+} prony_part;
+#define PRONY_PART_INIT {sizeof(prony_part), 0, 0, 0, 0, 0, 0}
+
+/* The part as a model of its own. Names that the graph has not (those inside of subgraphs and functions among them),
+ * constants, a `to` that no node makes, a `from` that nothing of the part reads and sequences as `from` are
+ * PRONY_INVALID_ARGUMENT; weights of 2 GiB or more, and external data of a subgraph, PRONY_UNSUPPORTED. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part,
+                                                       prony_error *error);
+/* As an ONNX file, complete in itself: to a temporary name, then renamed. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path,
+                                                            prony_error *error);
+
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
 /* What happens to an image before the centre crop. */
@@ -910,6 +933,8 @@ typedef struct prony_assumed_dim {
     const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
 } prony_assumed_dim;
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
+/* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
+PRONY_API const char *prony_report_counters_missing(const prony_report *report);
 /* NULL if the report measured nothing. */
 PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
 /* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */

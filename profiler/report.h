@@ -128,6 +128,9 @@ struct prony_report {
     double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
     prn_report_cost cost;                         /* measured */
     uint64_t dropped_events;
+    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have none */
+    uint64_t counter_runs;
+    int64_t counter_read_ns; /* what two readings around an operator take */
 
     bool has_memory;
     prony_memory_report memory;

@@ -459,6 +459,14 @@ static void write_trust(prn_json *j, const prony_report *r)
         if (r->cost.pairs) write_cost(j, &r->cost);
         prn_json_close(j, '}');
     }
+    if (r->counters_missing) {
+        bool missing = *r->counters_missing;
+        prn_json_open(j, "counters", '{', false);
+        prn_json_string(j, "missing", missing ? r->counters_missing : NULL);
+        if (!missing) prn_json_uint(j, "runs", r->counter_runs);
+        if (!missing) prn_json_int(j, "reading_ns", r->counter_read_ns);
+        prn_json_close(j, '}');
+    }
     prn_json_open(j, "unsupported_operators", '[', false);
     for (size_t i = 0; i < r->unsupported_count; i++) prn_json_string(j, NULL, r->unsupported[i]);
     prn_json_close(j, ']');

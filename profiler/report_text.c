@@ -476,6 +476,7 @@ static prony_status put_levels(prn_text *text, const prn_selection *selection, u
         }
         PRN_TRY(prn_text_types(text, r, top, error));
         PRN_TRY(prn_text_roof(text, r, error));
+        PRN_TRY(prn_text_counters(text, r, top, error));
     }
     if (levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, depth, top, error));
     if (levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, top, error));

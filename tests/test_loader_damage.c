@@ -128,7 +128,7 @@ static void test_wire_damage(void **state)
         must_refuse_bytes(rows[i].bytes, rows[i].size, BAD, rows[i].text);
     }
     must_refuse_bytes("", 0, BAD, "is empty");
-    must_refuse_bytes("not a model at all", 18, BAD, "byte 0");
+    must_refuse_bytes("not a model at all", 18, BAD, "text");
 }
 
 /* Every known field of the messages with each wrong wire type. */
