@@ -138,6 +138,8 @@ int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
 int command_extract(const options *o);
+int command_manual(const options *o);
+int command_completion(const options *o);
 int command_metrics(const options *o);
 
 #endif

@@ -83,6 +83,8 @@ static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
+static const int no_options[] = {0};
+
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
@@ -99,6 +101,8 @@ static const command_row commands[] = {
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
+    {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, "", no_options},
+    {"manual", "[COMMAND]", "the manual page, for man", 0, 1, "", no_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 static const char *const later_commands[] = {"scale", NULL};
@@ -167,8 +171,21 @@ static const struct {
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
-        "      --no-progress\n"
-        "  -h, --help             --version\n"}};
+        "      --no-progress      no line that counts runs\n"
+        "  -h, --help\n"
+        "      --version          with commit, instruction set and libraries\n"}};
+
+const command_row *command_at(size_t index)
+{
+    return index + 1 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+}
+
+const char *option_help_at(size_t index, int *option)
+{
+    if (index >= sizeof option_help / sizeof *option_help) return NULL;
+    *option = option_help[index].option;
+    return option_help[index].text;
+}
 
 bool command_takes(const command_row *command, int option)
 {
@@ -191,7 +208,7 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
                     "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
-            fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
+            fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)

@@ -57,6 +57,9 @@ typedef struct command_row {
 
 extern const struct option long_options[];
 
+/* The tables row by row, NULL behind the last one; `option` 0: of every command. */
+const command_row *command_at(size_t index);
+const char *option_help_at(size_t index, int *option);
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
 /* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such name. */

@@ -8,8 +8,10 @@ import io
 import json
 import os
 import pickle
+import re
 import shlex
 import struct
+import subprocess
 import zipfile
 
 import command_case
@@ -259,6 +261,119 @@ class Words(CommandTest):
             code = run("profile", self.lenet, "-t", text, "-q")[0]
             self.assertEqual(code, DONE if good else USAGE, text)
         self.assertEqual(self.report("profile", self.lenet, "-r", "1k", "-w", "0")["config"]["runs"], 1000)
+
+
+class Manual(CommandTest):
+    def options(self, text):
+        return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+    def test_pages_have_every_option_of_the_help(self):
+        for command in ("", "profile", "bench", "extract", "machine"):
+            words = [command] if command else []
+            text = self.succeed("manual", *words).replace("\\-", "-").replace("\\&", "")
+            self.assertTrue(text.startswith(".TH PRONY"), text[:40])
+            self.assertEqual(self.options(self.succeed(*words, "--help")) - self.options(text) - {"--help"}, set())
+        self.refuse(USAGE, ["nothing"], "manual", "nothing")
+
+    def test_completion(self):
+        bash = self.write("prony.bash", self.succeed("completion", "bash").encode())
+
+        def complete(*words):
+            script = "source %s; COMP_WORDS=(%s); COMP_CWORD=%d; _prony; printf '%%s\\n' \"${COMPREPLY[@]}\"" % (
+                bash, " ".join(shlex.quote(w) for w in words), len(words) - 1)
+            done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True, cwd=self.folder)
+            return done.stdout.split()
+        self.assertEqual(complete("prony", "prof"), ["profile"])
+        self.assertEqual(complete("prony", "bench", "--thr"), ["--threshold"])
+        self.assertNotIn("--threshold", complete("prony", "verify", "--"))
+        self.assertEqual(complete("prony", "profile", "--level", "op"), ["operator"])
+        self.assertEqual(complete("prony", "inspect", "prony.b"), ["prony.bash"])
+        self.assertIn("'*--intra-op=[", self.succeed("completion", "zsh"))
+        self.assertIn("-n '__fish_seen_subcommand_from verify' -l no-rewrites", self.succeed("completion", "fish"))
+        self.refuse(USAGE, ["tcsh"], "completion", "tcsh")
+
+
+class Parts(CommandTest):
+    def setUp(self):
+        super().setUp()
+        branch = lambda name, op: ("graph", ob.graph([ob.node(op, ["b", "w"], [name])], outputs=[ob.value(name, ob.FLOAT, None)]))
+        self.model = self.save("net.onnx", ob.graph(
+            [ob.node("Add", ["x", "w"], ["a"]), ob.node("Mul", ["a", "a"], ["b"]), ob.node("ReduceSum", ["x"], ["s"], keepdims=0),
+             ob.node("Greater", ["s", "zero"], ["c"]),
+             ob.node("If", ["c"], ["d"], then_branch=branch("t", "Add"), else_branch=branch("e", "Sub")),
+             ob.node("Neg", ["d"], ["y"])],
+            [ob.value("x", ob.FLOAT, ["N", 3])], [ob.value("y", ob.FLOAT, None)],
+            [ob.floats("w", [3], [1, 2, 3]), ob.floats("zero", [], [0])]))
+
+    def outputs(self, model, *arguments):
+        self.succeed("run", model, "-q", "--output-dir", self.path("out"), *arguments)
+        return ob.read_npy(self.path("out/output_0.npy"))
+
+    def test_a_part_computes_what_the_model_does(self):
+        whole = self.outputs(self.model, "-b", "2", "-S", "5")
+        for cut in (["--from", "b"], ["--from", "a"], ["--from", "b", "--from", "c"], ["--from", "d"], ["--to", "y"]):
+            self.assertEqual(self.outputs(self.model, "-b", "2", "-S", "5", *cut), whole, cut)
+        self.assertEqual(self.outputs(self.model, "-i", "x=[1,2,3]", "--from", "a", "--to", "b")[2],
+                         struct.pack("<3f", 4, 16, 36))
+
+    def test_reports(self):
+        report = self.report("profile", self.model, "--from", "a", "--to", "b", "-r", "3")
+        self.assertEqual([row["op"] for row in report["layers"]], ["Mul"])
+        self.assertTrue(report["model"]["name"].endswith("net.onnx (part)"))
+        self.assertEqual(len(self.report("bench", self.model, "--from", "d", "-r", "3")["layers"]), 1)
+        self.refuse(USAGE, ["--from", "matrix"], "bench", self.model, "--from", "d", "-x", "1,2")
+
+    def test_extracted_file(self):
+        part = self.path("part.onnx")
+        text = self.succeed("extract", self.model, "--from", "b", "--from", "c", "-o", part)
+        self.assertIn("input   b  float32[1, 3]", text)
+        b = "b=" + self.write("b.npy", ob.npy("<f4", (1, 3), struct.pack("<3f", 4, 16, 36)))
+        self.assertEqual(self.outputs(part, "-i", b, "-i", "c=true")[2], struct.pack("<3f", -5, -18, -39))
+        self.assertEqual(self.outputs(part, "-i", b, "-i", "c=false")[2], struct.pack("<3f", -3, -14, -33))
+        # What the part needs of the model's inputs stays an input; weights that nothing reads are left out.
+        self.succeed("extract", self.model, "--from", "b", "-o", part)
+        self.assertEqual([p["name"] for p in self.report("inspect", part)["model"]["inputs"]], ["x", "b"])
+        self.succeed("extract", self.model, "--from", "d", "-o", part)
+        self.assertNotIn(b"zero", self.read(part))
+
+    def test_external_data_functions_and_declared_types(self):
+        self.write("w.bin", struct.pack("<3f", 5, 6, 7))
+        function = (ob.chunk(1, "Twice") + ob.chunk(4, "v") + ob.chunk(5, "r") + ob.chunk(7, ob.node("Add", ["v", "v"], ["r"])) +
+                    ob.chunk(9, ob.chunk(1, "") + ob.integer(2, 13)) + ob.chunk(10, "own"))
+        graph = ob.graph([ob.node("Add", ["x", "w"], ["a"]), ob.node("Twice", ["a"], ["b"], domain="own"),
+                          ob.node("Add", ["b", "w"], ["y"])], [ob.value("x", ob.FLOAT, ["N", 3])],
+                         [ob.value("y", ob.FLOAT, None)], [ob.external("w", ob.FLOAT, [3], "w.bin")],
+                         value_infos=[ob.value("a", ob.FLOAT, ["N", 3])])
+        model = self.write("net.onnx", ob.model(graph, domains=[("own", 1)]) + ob.chunk(25, function))
+        os.mkdir(self.path("elsewhere"))
+        part = self.path("elsewhere/part.onnx")
+        self.assertIn("input   a  float32[N, 3]", self.succeed("extract", model, "--from", "a", "-o", part))
+        self.assertEqual(self.outputs(part, "-i", "a=[1,1,1]")[2], struct.pack("<3f", 7, 8, 9))
+
+    def test_refused(self):
+        out = self.path("part.onnx")
+        for words, arguments in ((["'nope'", "no tensor"], ["--from", "nope"]), (["'w' is a constant"], ["--from", "w"]),
+                                 (["'x' is an input"], ["--to", "x"]), (["nothing", "reads 'y'"], ["--from", "y", "--to", "b"]),
+                                 (["'t'", "subgraph"], ["--to", "t"])):
+            self.refuse(FAILED, words, "extract", self.model, "-o", out, *arguments)
+            self.assertFalse(os.path.exists(out))
+        self.refuse(USAGE, ["-o OUT.onnx is missing"], "extract", self.model, "--to", "b")
+        self.refuse(USAGE, ["--from"], "extract", self.model, "-o", out)
+
+
+class Counters(CommandTest):
+    def test_counters_or_one_line(self):
+        code, out, err = run("profile", self.lenet, "-r", "5", "--counters", "--json", self.path("r.json"))
+        self.assertEqual((code, err), (DONE, ""))
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(list(command_case.Schema("report").problems(report)), [])
+        if report["counters"]["missing"]:
+            self.assertEqual(len([line for line in out.splitlines() if "hardware counters" in line.lower()]), 1)
+            self.assertNotIn("counters", report["operators"][0])
+        else:
+            self.assertGreater(report["operators"][0]["counters"]["instructions"], 0)
+        self.assertNotIn("counters", self.report("profile", self.lenet, "-r", "5"))
 
 
 if __name__ == "__main__":
