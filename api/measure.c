@@ -259,8 +259,10 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
+    prn_load_state load_before, load_after;
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
+    prn_load_state_read(&load_before);
     if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
     while (!reason) {
         prony_error full = {0};
@@ -278,7 +280,11 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
     }
-    for (size_t i = 0; i < count; i++) all[i].stop_reason = reason;
+    prn_load_state_read(&load_after);
+    for (size_t i = 0; i < count; i++) {
+        prn_disturbance_between(&all[i].disturbance, &load_before, &load_after);
+        all[i].stop_reason = reason;
+    }
     return PRONY_OK;
 }
 

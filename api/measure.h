@@ -4,6 +4,7 @@
 
 #include "api/core_use.h"
 #include "api/session.h"
+#include "base/disturbance.h"
 #include "base/machine.h"
 
 typedef struct prn_recording {
@@ -21,6 +22,7 @@ typedef struct prn_recording {
     const char *stop_reason;
     double max_seconds;
     prn_usage usage; /* of the measured runs */
+    prn_disturbance disturbance; /* while all sessions of the measurement took their turns */
     prn_core_recorder cores; /* where one session has the process to itself */
     prn_report_cost cost; /* of profiling; pairs 0: not measured */
     int64_t wall_ns;

@@ -3,6 +3,7 @@
 #include "api/machine_peaks.h"
 #include "api/report_build.h"
 #include "base/clock.h"
+#include "base/resident.h"
 #include "base/sha256.h"
 #include "profiler/stats.h"
 
@@ -80,6 +81,8 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     report->warmup_detected = r->warmup_detected;
     report->stop_reason = r->stop_reason;
     report->dropped_events = r->session->trace.dropped;
+    report->disturbance = r->disturbance;
+    report->has_disturbance = true;
     prn_report_cpu *cpu = &report->cpu;
     cpu->user_ns = r->usage.user_ns;
     cpu->system_ns = r->usage.system_ns;
@@ -98,6 +101,24 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     memory->library_heap_calls_known = r->all_heap_known;
     if (r->all_heap_known && r->all_heap_calls > r->own_heap_calls)
         memory->library_heap_calls_per_run = (r->all_heap_calls - r->own_heap_calls) / r->runs;
+}
+
+static void fill_held(prony_report *report, const prony_session *session)
+{
+    prn_resident resident;
+    prn_arena_figures arena;
+    prony_memory_held *held = &report->memory.held;
+    if (!prn_resident_read(&resident)) return;
+    prn_arena_read(session->current->plan->arena, &arena);
+    report->memory.held_known = true;
+    held->file_bytes = resident.mapped_bytes;
+    held->library_bytes = resident.library_bytes;
+    held->packed_bytes = report->memory.packed_weight_bytes;
+    held->arena_bytes = arena.planned_bytes + arena.dynamic_bytes;
+    for (size_t i = 0; i < session->input_count; i++) held->input_bytes += session->inputs[i].capacity;
+    uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
+    held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
+    held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
 }
 
 static prony_status keep_samples(prony_report *report, const prn_recording *r, prony_error *error)
@@ -176,6 +197,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
+    fill_held(report, session);
     prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);
     if (status == PRONY_OK) status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);

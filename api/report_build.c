@@ -74,6 +74,17 @@ prony_status prn_report_fill_assumed(prony_report *report, const prony_model *mo
     return PRONY_OK;
 }
 
+static uint64_t claimed_bytes(const prn_program *program)
+{
+    uint64_t sum = 0;
+    for (size_t w = 0; w < program->weight_count; w++)
+        if (program->weights[w].claimed) sum += program->weights[w].bytes;
+    for (size_t n = 0; n < program->node_count; n++)
+        for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
+            if (program->nodes[n]->children[c].program) sum += claimed_bytes(program->nodes[n]->children[c].program);
+    return sum;
+}
+
 static prony_status fill_model(prony_report *report, const prony_model *model, const prn_program *program,
                                prony_error *error)
 {
@@ -85,8 +96,7 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
                                        .opset = prn_model_opset(file, ""),
                                        .nodes = file->graph.node_count};
     if (!report->model.name || !report->model.producer) return prn_no_memory(error);
-    for (size_t w = 0; w < program->weight_count; w++)
-        if (program->weights[w].claimed) report->model.parameter_bytes += program->weights[w].bytes;
+    report->model.parameter_bytes = claimed_bytes(program);
     PRN_TRY(fill_ports(report, program, true, error));
     PRN_TRY(fill_ports(report, program, false, error));
     return fill_dims(report, error);

@@ -16,6 +16,7 @@ static void read_ticks(const char *text, prn_core_times *out)
         if (end == text) return;
         out->total += ticks;
         if (field != 3 && field != 4) out->busy += ticks;
+        if (field == 7) out->stolen = ticks;
         text = end;
     }
 }

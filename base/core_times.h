@@ -8,6 +8,7 @@
 typedef struct prn_core_times {
     int core;
     uint64_t busy, total; /* ticks of the kernel, of 10 ms as a rule */
+    uint64_t stolen;      /* of busy: taken by the hypervisor for others */
 } prn_core_times;
 
 /* Processors in the calling thread's affinity mask, ascending; at most `capacity`. No heap use. */

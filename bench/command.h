@@ -46,6 +46,7 @@ typedef struct options {
     size_t precision_count;
     unsigned levels;
     int64_t top;
+    bool all;
     const char *sort, *filter, *count;
     int64_t depth; /* of the module table; 0: all */
     const char **from, **to; /* tensors that a part is cut at */

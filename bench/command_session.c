@@ -204,6 +204,7 @@ prony_write_options write_options(const options *o)
     w.top = o->top;
     w.sort = o->sort;
     w.filter = o->filter;
+    w.all = o->all;
     w.memory = o->memory;
     w.module_depth = o->depth;
     return w;

@@ -19,6 +19,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"level", required_argument, NULL, OPT_LEVEL},
                                       {"top", required_argument, NULL, OPT_TOP},
                                       {"sort", required_argument, NULL, OPT_SORT},
+                                      {"all", no_argument, NULL, OPT_ALL},
                                       {"filter", required_argument, NULL, OPT_FILTER},
                                       {"json", required_argument, NULL, OPT_JSON},
                                       {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
@@ -56,21 +57,21 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
                                       {NULL, 0, NULL, 0}};
 
-static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT,
+static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT, OPT_ALL,
                                     OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
                                     OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
 static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
                                   OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_FROM, OPT_TO, 0};
 static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                   OPT_LEVEL,      OPT_TOP,    OPT_SORT,      OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
+                                   OPT_LEVEL,      OPT_TOP,    OPT_ALL,       OPT_SORT,        OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
                                    OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
                                    OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
 static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_SORT, OPT_FILTER,
+    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_ALL, OPT_SORT, OPT_FILTER,
     OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
     OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS,
     OPT_FROM,      OPT_TO,         OPT_COUNTERS, 0};
-static const int bench_options[] = {OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
+static const int bench_options[] = {OPT_ALL,  OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
                                     OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, OPT_FROM,  OPT_TO, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
@@ -139,7 +140,8 @@ static const struct {
     {'p', "  -p, --precision P      fp32\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
     {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
-    {OPT_TOP, "      --top N            rows per table\n"},
+    {OPT_ALL, "      --all              everything, not what a first look needs\n"},
+    {OPT_TOP, "      --top N            rows per table, by time (default 20; inspect: by FLOPs)\n"},
     {OPT_SORT, "      --sort KEY         index, time, macs, madds, flops, special, int_ops,\n"
                "                         parameters, bytes, memory, count, rate, intensity, name\n"},
     {OPT_COUNT, "      --count PRESET     another tool's figure beside: fvcore, deepspeed,\n"

@@ -14,6 +14,7 @@ enum {
     OPT_SHAPE,
     OPT_LEVEL,
     OPT_TOP,
+    OPT_ALL,
     OPT_SORT,
     OPT_FILTER,
     OPT_JSON,

@@ -317,6 +317,9 @@ int option_take(options *o, int option, char *argument)
                                                              : usage(o, "-w '%s': a number from 0 to 1e8", argument);
     case 't':
         return parse_duration(argument, &o->seconds) ? 0 : usage(o, "-t '%s': seconds above 0, or 500ms, 10m", argument);
+    case OPT_ALL:
+        o->all = true;
+        return 0;
     case OPT_TOP:
         return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
     case OPT_LEVEL:

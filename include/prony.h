@@ -639,6 +639,18 @@ typedef struct prony_memory_point {
     uint64_t live_bytes;
 } prony_memory_point;
 
+/* What the process holds when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never touched is
+ * not resident: then `other_bytes` is 0 and the parts are what was asked for. */
+typedef struct prony_memory_held {
+    uint64_t resident_bytes;
+    uint64_t file_bytes;    /* pages of the model file and of other mapped files */
+    uint64_t packed_bytes;  /* packed and folded weights, constants made at bind time */
+    uint64_t arena_bytes;   /* planned and dynamic region */
+    uint64_t input_bytes;   /* copies of the inputs */
+    uint64_t library_bytes; /* pages of the program and of shared libraries */
+    uint64_t other_bytes;   /* graphs, plans, the profiler's samples, the program's own heap, stacks */
+} prony_memory_held;
+
 typedef struct prony_memory_report {
     uint64_t weight_bytes, packed_weight_bytes;
     uint64_t planned_bytes;      /* arena bytes the plan needs */
@@ -651,6 +663,8 @@ typedef struct prony_memory_report {
     uint64_t heap_calls_per_run, library_heap_calls_per_run;
     bool heap_calls_known, library_heap_calls_known;
     uint64_t peak_rss_bytes;
+    bool held_known;
+    prony_memory_held held;
     const prony_memory_point *timeline;
     size_t timeline_count;
     const prony_memory_event *events;
@@ -976,16 +990,18 @@ typedef struct prony_write_options {
     size_t struct_size;
     bool color;         /* text: ANSI colours */
     int width;          /* text: columns; 0: 80 */
-    unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: all but modules */
-    int64_t top;        /* text: rows per table; 0: all */
-    const char *sort;   /* text: "index" (default), "time", "macs", "madds", "flops", "special", "int_ops", "parameters",
-                           "bytes", "memory" (of the outputs), "count", "rate" (FLOP/s), "intensity", "name" */
+    unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: model and layers, with `all` operators too */
+    int64_t top;        /* text: rows per table; 0: the 20 that take longest, with `all` every one */
+    const char *sort;   /* text: "index" (default with `all` and no `top`), "time" (default otherwise; where nothing was
+                           measured "flops"), "macs", "madds", "special", "int_ops", "parameters", "bytes", "memory" (of the
+                           outputs), "count", "rate" (FLOP/s), "intensity", "name" */
     const char *filter; /* text: KEY=GLOB with KEY name, op, module or kernel; NULL: none */
     bool memory;        /* JSON: timeline and events as well; text: the memory table */
     const char *chart;  /* SVG: a name from prony_chart_names */
     int64_t module_depth; /* text and CSV: levels of the module tree below the root; 0: all */
+    bool all;             /* text: everything that is known, not what a first look needs */
 } prony_write_options;
-#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false, 0, 0}
+#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false, 0, 0, false}
 
 /* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
 PRONY_API const char *const *prony_chart_names(void);

@@ -5,6 +5,7 @@
 #define PRN_PROFILER_REPORT_H
 
 #include "base/alloc.h"
+#include "base/disturbance.h"
 #include "base/machine.h"
 #include "base/status.h"
 
@@ -120,6 +121,8 @@ struct prony_report {
     bool warmup_detected; /* steady state was found by the detector, not assumed */
     const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
     prn_report_cpu cpu;
+    bool has_disturbance;
+    prn_disturbance disturbance;
     const prony_core_row *cores;
     size_t core_count;
     const int64_t *core_times_ns;

@@ -317,6 +317,19 @@ static void write_timeline(prn_json *j, const prony_report *r)
     prn_json_close(j, ']');
 }
 
+static void write_held(prn_json *j, const prony_memory_held *held)
+{
+    prn_json_open(j, "held", '{', false);
+    prn_json_uint(j, "resident_bytes", held->resident_bytes);
+    prn_json_uint(j, "file_bytes", held->file_bytes);
+    prn_json_uint(j, "packed_bytes", held->packed_bytes);
+    prn_json_uint(j, "arena_bytes", held->arena_bytes);
+    prn_json_uint(j, "input_bytes", held->input_bytes);
+    prn_json_uint(j, "library_bytes", held->library_bytes);
+    prn_json_uint(j, "other_bytes", held->other_bytes);
+    prn_json_close(j, '}');
+}
+
 static void write_memory(prn_json *j, const prony_report *r, bool detail)
 {
     const prony_memory_report *m = &r->memory;
@@ -336,6 +349,7 @@ static void write_memory(prn_json *j, const prony_report *r, bool detail)
     if (m->heap_calls_known) prn_json_uint(j, "heap_calls_per_run", m->heap_calls_per_run);
     if (m->library_heap_calls_known) prn_json_uint(j, "library_heap_calls_per_run", m->library_heap_calls_per_run);
     if (m->peak_rss_bytes) prn_json_uint(j, "peak_rss_bytes", m->peak_rss_bytes);
+    if (m->held_known) write_held(j, &m->held);
     if (r->config.batch > 0)
         prn_json_ratio(j, "bytes_per_sample", (double)m->planned_bytes, (double)r->config.batch);
     else
@@ -404,6 +418,26 @@ static void write_cpu(prn_json *j, const prony_report *r)
     prn_json_uint(j, "written_bytes", c->written_bytes);
     prn_json_uint(j, "read_calls", c->read_calls);
     prn_json_uint(j, "write_calls", c->write_calls);
+    prn_json_close(j, '}');
+}
+
+static void share_if_known(prn_json *j, const char *key, double share)
+{
+    if (share >= 0) prn_json_double(j, key, share);
+}
+
+static void write_disturbance(prn_json *j, const prony_report *r)
+{
+    const prn_disturbance *d = &r->disturbance;
+    char text[160];
+    if (!r->has_disturbance) return;
+    prn_json_open(j, "disturbance", '{', true);
+    share_if_known(j, "others_share", d->others);
+    share_if_known(j, "steal_share", d->steal);
+    share_if_known(j, "waited_share", d->waited);
+    prn_json_int(j, "involuntary_switches", d->involuntary_switches);
+    prn_json_string(j, "verdict", prn_verdict_name(d->verdict));
+    if (prn_disturbance_text(d, text, sizeof text)) prn_json_string(j, "text", text);
     prn_json_close(j, '}');
 }
 
@@ -502,6 +536,7 @@ prony_status prn_report_write_json(const prony_report *report, const prony_write
     if (report->has_memory) write_memory(j, report, options && options->memory);
     if (report->has_roof) write_roof(j, &report->roof);
     if (report->measured) write_cpu(j, report);
+    write_disturbance(j, report);
     prn_json_rows(j, report);
     write_trust(j, report);
     prn_json_close(j, '}');

@@ -165,6 +165,23 @@ static void read_events(prn_json_reader *j, const prn_json_value *memory, prony_
     m->event_count = i;
 }
 
+static void read_held(prn_json_reader *j, const prn_json_value *memory, prony_memory_report *m)
+{
+    prony_memory_held *held = &m->held;
+    const prn_json_value *object = prn_json_get_object(j, memory, "held", false);
+    if (!object) return;
+    prn_read_enter(j, "memory.held");
+    m->held_known = true;
+    prn_json_get_u64(j, object, "resident_bytes", true, &held->resident_bytes);
+    prn_json_get_u64(j, object, "file_bytes", true, &held->file_bytes);
+    prn_json_get_u64(j, object, "packed_bytes", true, &held->packed_bytes);
+    prn_json_get_u64(j, object, "arena_bytes", true, &held->arena_bytes);
+    prn_json_get_u64(j, object, "input_bytes", true, &held->input_bytes);
+    prn_json_get_u64(j, object, "library_bytes", true, &held->library_bytes);
+    prn_json_get_u64(j, object, "other_bytes", true, &held->other_bytes);
+    prn_read_enter(j, "memory");
+}
+
 static void read_memory(prn_json_reader *j, const prn_json_value *root, prony_report *r)
 {
     const prn_json_value *memory = prn_json_get_object(j, root, "memory", false);
@@ -188,6 +205,7 @@ static void read_memory(prn_json_reader *j, const prn_json_value *root, prony_re
     m->library_heap_calls_known =
         prn_json_get_u64(j, memory, "library_heap_calls_per_run", false, &m->library_heap_calls_per_run);
     prn_json_get_u64(j, memory, "peak_rss_bytes", false, &m->peak_rss_bytes);
+    read_held(j, memory, m);
     read_timeline(j, memory, m);
     read_events(j, memory, m);
     prn_read_enter(j, "");
@@ -248,6 +266,25 @@ static void read_cpu(prn_json_reader *j, const prn_json_value *root, prony_repor
         prn_json_get_u64(j, io, "read_calls", true, &c->read_calls);
         prn_json_get_u64(j, io, "write_calls", true, &c->write_calls);
     }
+    prn_read_enter(j, "");
+}
+
+static void read_disturbance(prn_json_reader *j, const prn_json_value *root, prony_report *r)
+{
+    prn_disturbance *d = &r->disturbance;
+    const char *verdict = "";
+    const prn_json_value *object = prn_json_get_object(j, root, "disturbance", false);
+    *d = (prn_disturbance){.others = -1, .steal = -1, .waited = -1};
+    if (!object) return;
+    prn_read_enter(j, "disturbance");
+    r->has_disturbance = true;
+    prn_json_get_double(j, object, "others_share", false, &d->others);
+    prn_json_get_double(j, object, "steal_share", false, &d->steal);
+    prn_json_get_double(j, object, "waited_share", false, &d->waited);
+    prn_json_get_i64(j, object, "involuntary_switches", true, &d->involuntary_switches);
+    prn_json_get_string(j, object, "verdict", true, &verdict);
+    for (int v = PRN_LOAD_UNKNOWN; v <= PRN_LOAD_BUSY; v++)
+        if (verdict && strcmp(verdict, prn_verdict_name((prn_verdict)v)) == 0) d->verdict = (prn_verdict)v;
     prn_read_enter(j, "");
 }
 
@@ -318,5 +355,6 @@ void prn_read_figures(prn_report_reader *reader, const prn_json_value *root)
     read_around(j, root, reader->report);
     read_memory(j, root, reader->report);
     read_cpu(j, root, reader->report);
+    read_disturbance(j, root, reader->report);
     read_trust(j, root, reader->report);
 }

@@ -12,6 +12,7 @@
 #define NARROWEST 60
 #define MAX_PAIRS 24
 #define MAX_PORTS 8
+#define MOST_ROWS 20 /* of a table, unless told otherwise */
 
 typedef struct pair_list {
     const prn_text *text;
@@ -249,6 +250,7 @@ static void put_name(prn_text *text, const prony_report *r)
 static void put_heading(prn_text *text, const prony_report *r)
 {
     phrase model = {0}, run = {0}, machine = {0};
+    prn_text_busy(text, r);
     put_evaluation(text, r);
     put_name(text, r);
     describe_model(&model, &r->model);
@@ -292,7 +294,7 @@ static void put_uncounted(prn_text *text, const prony_report *r)
     prn_text_line(text);
 }
 
-static void put_model(prn_text *text, const prony_report *r)
+static void put_model(prn_text *text, const prony_report *r, bool all)
 {
     pair_list list = {.text = text};
     const prony_cost *c = &r->totals.cost;
@@ -306,13 +308,15 @@ static void put_model(prn_text *text, const prony_report *r)
         snprintf(layers->value, sizeof layers->value, "%u", r->totals.layers);
     prn_pair *operators = add_pair(&list, "operators");
     snprintf(operators->value, sizeof operators->value, r->totals.operators ? "%u" : "-", r->totals.operators);
-    add_bytes(&list, "bytes read", c->bytes_read);
-    add_bytes(&list, "bytes written", c->bytes_written);
+    if (all) {
+        add_bytes(&list, "bytes read", c->bytes_read);
+        add_bytes(&list, "bytes written", c->bytes_written);
+    }
     add_count(&list, "MACs", c->macs);
-    add_count(&list, "MAdds", c->madds);
+    if (all) add_count(&list, "MAdds", c->madds);
     add_count(&list, "FLOPs", c->flops);
-    add_count(&list, "special", c->special);
-    add_count(&list, "int ops", c->int_ops);
+    if (all) add_count(&list, "special", c->special);
+    if (all || c->int_ops) add_count(&list, "int ops", c->int_ops);
     double bytes = (double)c->bytes_read + (double)c->bytes_written;
     prn_number_text number;
     snprintf(add_pair(&list, "intensity")->value, sizeof list.items[0].value, "%s FLOP/byte",
@@ -343,7 +347,7 @@ static void add_interval(pair_list *list, const prony_time_stats *t)
     snprintf(add_pair(list, "its 95 % interval")->value, sizeof list->items[0].value, "%s - %s", low, high);
 }
 
-static void put_latency(prn_text *text, const prony_report *r)
+static void put_latency(prn_text *text, const prony_report *r, bool all)
 {
     const prony_time_stats *t = &r->latency;
     pair_list list = {.text = text};
@@ -359,16 +363,18 @@ static void put_latency(prn_text *text, const prony_report *r)
     list.items[0].style = PRN_STYLE_BOLD;
     add_interval(&list, t);
     add_time(&list, "mean", t->mean_ns, true);
-    add_time(&list, "standard deviation", t->std_ns, true);
-    add_time(&list, "minimum", t->min_ns, true);
+    if (all) {
+        add_time(&list, "standard deviation", t->std_ns, true);
+        add_time(&list, "minimum", t->min_ns, true);
+    }
     double seconds = (double)t->mean_ns / 1e9;
     if (seconds > 0) {
         bool samples = r->config.batch > 0;
         add_rate(&list, "throughput", (samples ? (double)r->config.batch : 1) / seconds, samples ? "samples" : "runs");
     }
-    add_time(&list, "p50", t->p50_ns, true);
+    if (all) add_time(&list, "p50", t->p50_ns, true);
     add_time(&list, "p90", t->p90_ns, t->p90_valid);
-    add_time(&list, "p95", t->p95_ns, t->p95_valid);
+    if (all) add_time(&list, "p95", t->p95_ns, t->p95_valid);
     add_time(&list, "p99", t->p99_ns, t->p99_valid);
     add_time(&list, "maximum", t->max_ns, true);
     if (seconds > 0) add_rate(&list, "achieved", (double)r->totals.cost.flops / seconds, "FLOP");
@@ -382,11 +388,11 @@ static void put_latency(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_DIM, 2, "? fewer samples than this quantile needs (p90 64, p95 130, p99 662)");
 }
 
-static void put_memory(prn_text *text, const prony_report *r)
+static void put_memory(prn_text *text, const prony_report *r, const char *title)
 {
     const prony_memory_report *m = &r->memory;
     pair_list list = {.text = text};
-    prn_text_heading(text, "Memory", NULL);
+    prn_text_heading(text, title, NULL);
     add_bytes(&list, "weights", m->weight_bytes);
     add_bytes(&list, "packed weights", m->packed_weight_bytes);
     add_bytes(&list, "planned arena", m->planned_bytes);
@@ -457,34 +463,53 @@ static void put_trust(prn_text *text, const prony_report *r)
     }
 }
 
-static prony_status put_levels(prn_text *text, const prn_selection *selection, unsigned levels, size_t top, bool memory,
-                               int64_t depth, prony_error *error)
+/* How much is shown, and in which order; `top` 0: every row. */
+typedef struct extent {
+    unsigned levels;
+    size_t top;
+    bool all, memory;
+    int64_t depth;
+} extent;
+
+static prony_status put_first_level(prn_text *text, const prony_report *r, const extent *e, prony_error *error)
+{
+    put_heading(text, r);
+    put_unsupported(text, r);
+    PRN_TRY(prn_text_in_short(text, r, error));
+    put_model(text, r, e->all);
+    if (r->measured) {
+        put_latency(text, r, e->all);
+        PRN_TRY(prn_text_latency(text, r, e->all, error));
+    }
+    bool held = prn_text_held(text, r);
+    if (r->has_memory && (e->all || !held)) put_memory(text, r, held ? "Arena and allocations" : "Memory");
+    if (r->measured && e->all) {
+        put_trust(text, r);
+        PRN_TRY(prn_text_holdups(text, r, error));
+    }
+    PRN_TRY(prn_text_types(text, r, e->top, error));
+    if (e->all) PRN_TRY(prn_text_roof(text, r, error));
+    return prn_text_counters(text, r, e->top, error);
+}
+
+static prony_status put_levels(prn_text *text, const prn_selection *selection, const extent *e, prony_error *error)
 {
     const prony_report *r = selection->report;
-    if (levels & PRONY_LEVEL_MODEL) {
-        put_heading(text, r);
-        put_unsupported(text, r);
-        put_model(text, r);
-        if (r->measured) {
-            put_latency(text, r);
-            PRN_TRY(prn_text_latency(text, r, error));
-        }
-        if (r->has_memory) put_memory(text, r);
-        if (r->measured) {
-            put_trust(text, r);
-            PRN_TRY(prn_text_holdups(text, r, error));
-        }
-        PRN_TRY(prn_text_types(text, r, top, error));
-        PRN_TRY(prn_text_roof(text, r, error));
-        PRN_TRY(prn_text_counters(text, r, top, error));
-    }
-    if (levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, depth, top, error));
-    if (levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, top, error));
-    if (levels & PRONY_LEVEL_OPERATOR && r->operator_count) {
-        PRN_TRY(prn_text_operators(text, selection, top, error));
-        if (memory && r->has_memory) PRN_TRY(prn_text_memory_table(text, selection, top, error));
-    }
-    return PRONY_OK;
+    if (e->levels & PRONY_LEVEL_MODEL) PRN_TRY(put_first_level(text, r, e, error));
+    if (e->levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, e->depth, e->top, error));
+    if (e->levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, e->top, error));
+    if (e->levels & PRONY_LEVEL_OPERATOR && r->operator_count) PRN_TRY(prn_text_operators(text, selection, e->top, error));
+    return e->memory && r->has_memory && r->operator_count ? prn_text_memory_table(text, selection, e->top, error) : PRONY_OK;
+}
+
+static extent extent_of(const prony_write_options *options)
+{
+    const unsigned levels = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | (options->all ? PRONY_LEVEL_OPERATOR : 0);
+    return (extent){.levels = options->levels ? options->levels : levels,
+                    .top = options->top || options->all ? (size_t)options->top : MOST_ROWS,
+                    .all = options->all,
+                    .memory = options->memory,
+                    .depth = options->module_depth};
 }
 
 prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options, prony_write_fn write,
@@ -496,20 +521,21 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s %" PRId64 " is negative",
                         options->width < 0 ? "width" : "top",
                         options->width < 0 ? (int64_t)options->width : options->top);
-    const unsigned all = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR;
-    if (options->levels & ~(all | PRONY_LEVEL_MODULE))
+    if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR | PRONY_LEVEL_MODULE))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator) and 8 (module)", options->levels);
     if (options->module_depth < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "module depth %" PRId64 " is negative", options->module_depth);
+    extent shown = extent_of(options);
+    prony_write_options order = *options;
+    if (!order.sort && shown.top) order.sort = prn_report_stamped(report) ? "time" : "flops";
     prn_selection selection;
-    PRN_TRY(prn_select_init(&selection, report, options, error));
+    PRN_TRY(prn_select_init(&selection, report, &order, error));
     int width = options->width ? options->width : 80;
     prn_text *text = prn_alloc(sizeof *text);
     if (!text) return prn_no_memory(error);
     prn_text_begin(text, width < NARROWEST ? NARROWEST : width, options->color, write, user, error);
-    prony_status status = put_levels(text, &selection, options->levels ? options->levels : all, (size_t)options->top,
-                                     options->memory, options->module_depth, error);
+    prony_status status = put_levels(text, &selection, &shown, error);
     prony_status written = prn_text_end(text);
     prn_free(text);
     return status != PRONY_OK ? status : written;

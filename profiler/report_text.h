@@ -13,11 +13,18 @@ void prn_text_heading(prn_text *text, const char *title, const char *note);
 size_t prn_text_shown_rows(size_t count, size_t top);
 void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun);
 
+/* That other processes disturbed the runs, if they did. */
+void prn_text_busy(prn_text *text, const prony_report *report);
+/* What dominates and why, in three sentences; in one where nothing was measured. */
+PRN_MUST_USE prony_status prn_text_in_short(prn_text *text, const prony_report *report, prony_error *error);
+/* The memory that the process holds, as one sum; false: it is not known, and nothing was written. */
+bool prn_text_held(prn_text *text, const prony_report *report);
+/* `top` 0 shows all types. */
 PRN_MUST_USE prony_status prn_text_types(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 /* What dominates and why, by the roofline; nothing where no operator was stamped. */
 PRN_MUST_USE prony_status prn_text_roof(prn_text *text, const prony_report *report, prony_error *error);
-/* Steady state, outliers and histogram, behind the latency's figures. */
-PRN_MUST_USE prony_status prn_text_latency(prn_text *text, const prony_report *report, prony_error *error);
+/* Behind the latency's figures, with `all` steady state, outliers and histogram; else only that the state was not steady. */
+PRN_MUST_USE prony_status prn_text_latency(prn_text *text, const prony_report *report, bool all, prony_error *error);
 /* Critical path and use of the processors, behind the figures of trust. */
 PRN_MUST_USE prony_status prn_text_holdups(prn_text *text, const prony_report *report, prony_error *error);
 /* The module tree down to `depth` levels below the root; 0: all of it. */

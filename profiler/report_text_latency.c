@@ -14,12 +14,12 @@
 #define SHOWN_CORES 16
 #define FEWEST_RUNS 10 /* that a histogram is shown of */
 
-static prony_status put_steady(prn_text *text, const prony_report *r, prony_error *error)
+static prony_status put_steady(prn_text *text, const prony_report *r, bool all, prony_error *error)
 {
     prony_steady_state s;
     prn_number_text drift, p;
     PRN_TRY(prony_report_steady_state(&s, r, error));
-    if (!s.known) return PRONY_OK;
+    if (!s.known || (s.steady && !all)) return PRONY_OK;
     prn_text_to(text, 2);
     if (s.steady)
         prn_text_put(text, PRN_STYLE_GOOD, "steady");
@@ -109,10 +109,11 @@ static prony_status put_histogram(prn_text *text, const prony_report *r, prony_e
     return PRONY_OK;
 }
 
-prony_status prn_text_latency(prn_text *text, const prony_report *report, prony_error *error)
+prony_status prn_text_latency(prn_text *text, const prony_report *report, bool all, prony_error *error)
 {
     if (!report->samples_ns || report->latency.count == 0) return PRONY_OK;
-    PRN_TRY(put_steady(text, report, error));
+    PRN_TRY(put_steady(text, report, all, error));
+    if (!all) return PRONY_OK;
     PRN_TRY(put_outliers(text, report, error));
     return report->latency.count < FEWEST_RUNS ? PRONY_OK : put_histogram(text, report, error);
 }

@@ -15,7 +15,7 @@ size_t prn_text_shown_rows(size_t count, size_t top)
 void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun)
 {
     if (!hidden) return;
-    prn_text_putf(text, PRN_STYLE_DIM, "%zu more %s%s not shown", hidden, noun, hidden == 1 ? "" : "s");
+    prn_text_putf(text, PRN_STYLE_DIM, "and %zu more %s%s; --all shows every one", hidden, noun, hidden == 1 ? "" : "s");
     prn_text_line(text);
 }
 

@@ -143,6 +143,7 @@ void prn_text_wrap(prn_text *text, prn_style style, int indent, const char *stri
     while (*string) {
         char word[256];
         size_t span = strcspn(string, " ");
+        if (string[span] == ' ' && string[span + 1] == '%') span += 1 + strcspn(string + span + 1, " "); /* "73.6 %" */
         size_t size = span < sizeof word ? span : sizeof word - 1;
         memcpy(word, string, size);
         word[size] = '\0';

@@ -150,6 +150,8 @@ static void sample_fill_memory(prony_report *r)
                                       .library_heap_calls_per_run = 42,
                                       .library_heap_calls_known = true,
                                       .peak_rss_bytes = 91234304,
+                                      .held_known = true,
+                                      .held = {81234304, 20000000, 30000000, 10000000, 602112, 15000000, 5632192},
                                       .timeline = timeline,
                                       .timeline_count = SAMPLE_OPERATORS,
                                       .events = events,
@@ -205,6 +207,8 @@ static void sample_fill_details(prony_report *r, bool measured)
         if (!r->layers[i].sources) r->layers[i].sources = sources;
     }
     if (!measured) return;
+    r->has_disturbance = true;
+    r->disturbance = (prn_disturbance){0.125, 0.0625, 0.25, 41, PRN_LOAD_BUSY};
     static const double use[2][2] = {{0.5, 1}, {0.125, 0.25}};
     static const int64_t times[] = {250000000, 500000000};
     static const prony_core_row cores[] = {{0, 0.75, use[0]}, {3, 0.1875, use[1]}};

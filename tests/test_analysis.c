@@ -286,6 +286,7 @@ static void test_text(void **state)
     prony_error error = {0};
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     options.levels = PRONY_LEVEL_MODEL | PRONY_LEVEL_OPERATOR;
+    options.all = true;
     options.width = 120;
     if (prony_report_write(&r, PRONY_FORMAT_TEXT, &options, sink_write, &s, &error) != PRONY_OK)
         fail_msg("%s", error.message);
@@ -341,7 +342,7 @@ static void test_module_table(void **state)
     assert_null(strstr(text, "layer1.0"));
     prn_free(text);
     text = module_text(&r, 0, 2);
-    assert_non_null(strstr(text, "more modules not shown"));
+    assert_non_null(strstr(text, "more modules; --all shows every one"));
     prn_free(text);
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     options.module_depth = -1;

@@ -122,7 +122,7 @@ class BenchMachineTest(unittest.TestCase):
             self.assertNotIn("bound", without["operators"][row["index"]])
             self.assertIn(row["bound"], ("compute", "memory", "overhead"))
             self.assertEqual(row["bound"] == "overhead", row["percent_of_roof"] < 10)
-        out = self.succeed("profile", self.digits, "-r", 20, "-w", 2, "-x", 1)
+        out = self.succeed("profile", self.digits, "-r", 20, "-w", 2, "-x", 1, "--all")
         self.assertIn("What dominates, and why", out)
         self.assertIn("GFLOP/s, DRAM", out)
 

@@ -39,12 +39,12 @@ class Reports(CommandTest):
         self.assertTrue(cost["on_ns"] > 0 and cost["off_ns"] > 0)
         self.assertLessEqual(cost["share_ci95"][0], cost["share"])
         self.assertGreaterEqual(cost["share_ci95"][1], cost["share"])
-        self.assertIn("profiling costs", self.succeed("profile", self.digits, "-x", "1", "-r", "5"))
+        self.assertIn("profiling costs", self.succeed("profile", self.digits, "-x", "1", "-r", "5", "--all"))
         self.assertNotIn("overhead", self.report("bench", self.lenet, "-x", "1", "-r", "5"))
         self.assertEqual(len(full["latency_ns"]["samples"]), 5)
         self.assertTrue(full["memory"]["events"] and full["memory"]["timeline"])
         self.assertEqual(full["memory"]["allocations"], full["memory"]["releases"])
-        self.assertRegex(self.succeed("profile", self.digits, "-x", "1", "-r", "3"), r"allocations given back +(\d+) of \1\b")
+        self.assertRegex(self.succeed("profile", self.digits, "-x", "1", "-r", "3", "--all"), r"allocations given back +(\d+) of \1\b")
         for event in full["memory"]["events"]:
             step = min(event["step"], len(full["operators"]) - 1)
             self.assertEqual(event["time_ns"], full["operators"][step]["trace"]["end_ns" if event["release"] else "start_ns"])
@@ -264,7 +264,12 @@ class Text(CommandTest):
         self.assertEqual([row[1] for row in top][:2], ["/7/Gemm", "/9/Gemm"])
         self.assertFalse(any(row[0].isdigit() for row in top[2:]), top)
         some = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer", "--filter", "op=Conv"))
+        self.assertEqual([row[1] for row in some if row[0].isdigit()], ["/3/Conv", "/0/Conv"])  # by FLOPs
+        some = self.table("Layers", self.lines("inspect", self.lenet, "--level", "layer", "--filter", "op=Conv", "--all"))
         self.assertEqual([row[1] for row in some if row[0].isdigit()], ["/0/Conv", "/3/Conv"])
+        both = self.lines("profile", self.digits, "-r", "3"), self.lines("profile", self.digits, "-r", "3", "--all")
+        self.assertEqual([any(line.startswith(title) for line in lines) for lines in both for title in ("Layers", "Operators")],
+                         [True, False, True, True])
 
     def test_width_follows_columns(self):
         wide = self.lines("inspect", self.lenet, environment={"COLUMNS": "120"})

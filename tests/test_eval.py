@@ -127,6 +127,8 @@ class Archives(Data):
         self.assertGreater(report["phases_ns"]["preprocess"], 0)
         self.assertGreaterEqual(report["end_to_end_ns"]["min"], report["latency_ns"]["min"])
         text = self.succeed("eval", self.digits, data)
+        if ": times are too high" in text.split("\n", 1)[0]:  # where the machine is busy, that comes first
+            text = text.split("\n", 1)[1]
         self.assertTrue(text.startswith("top1_accuracy 99.44 %, top5_accuracy 100.00 % on 360 labelled samples"), text[:200])
         self.assertIn("Latency", text)
         self.assertNotIn("Layers ", text)

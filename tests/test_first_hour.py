@@ -53,7 +53,11 @@ class FreeDimensions(CommandTest):
 
     def test_a_leading_batch_is_one_and_line_one_says_so(self):
         model = self.image_model(dims=("batch", 3, 8, 8))
-        first = lambda *a: self.succeed(*a).splitlines()[0]
+        def first(*arguments):
+            """Line 1, or line 2 where the machine is busy and line 1 says so."""
+            lines = self.succeed(*arguments).splitlines()
+            return lines[1] if ": times are too high" in lines[0] else lines[0]
+
         self.assertTrue(first("inspect", model).endswith("net.onnx  assumed: batch=1"))
         self.assertTrue(first("run", model).endswith("(assumed: batch=1)"))
         self.assertTrue(first("profile", model, "-r", "3").endswith("assumed: batch=1"))

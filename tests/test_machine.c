@@ -351,6 +351,7 @@ static void the_terminal_says_what_dominates(void **state)
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     prony_error error = {0};
     options.levels = PRONY_LEVEL_MODEL;
+    options.all = true;
     options.width = 120;
     for (int kept = 0; kept < 2; kept++) {
         if (kept) keep_made_up();
@@ -361,6 +362,8 @@ static void the_terminal_says_what_dominates(void **state)
         assert_int_equal(strstr(text, "not known: 'prony machine'") != NULL, !kept);
         assert_int_equal(strstr(text, "roofs at 1 thread: 1.00 GFLOP/s, DRAM 1.00 GB/s") != NULL, kept);
         assert_int_equal(strstr(text, "of the time, memory") != NULL, kept);
+        assert_int_equal(strstr(text, "Compute bounds") != NULL, kept);
+        assert_int_equal(strstr(text, "of the 1 GFLOP/s that 1 thread can.") != NULL, kept);
         prony_report_release(report);
     }
 }

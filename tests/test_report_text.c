@@ -14,6 +14,13 @@ static char *write_text(const prony_report *r, const prony_write_options *option
     return s->text;
 }
 
+static char *write_all(const prony_report *r, sink *s)
+{
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    options.all = true;
+    return write_text(r, &options, s);
+}
+
 /* Length of the longest line, escape codes aside; fails on trailing blanks and on anything but printable ASCII and u with dots. */
 static size_t longest_line(const char *text, bool color)
 {
@@ -54,6 +61,7 @@ static void test_width(void **state)
                 prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
                 options.width = widths[w];
                 options.color = color;
+                options.all = w % 2;
                 options.memory = true;
                 const char *text = write_text(&r, &options, &s);
                 assert_true(longest_line(text, color) <= (size_t)widths[w]);
@@ -116,7 +124,8 @@ static void test_what_is_said(void **state)
     prony_report r;
     sink s = {0};
     sample_report(&r, true);
-    const char *text = write_text(&r, NULL, &s);
+    const char *text = write_all(&r, &s);
+    assert_true(strncmp(text, "other processes took 12 % of the processors: times are too high\n", 64) == 0);
     static const char *const there[] = {"accuracy 98.33 %, top5_accuracy 99.72 % on 360",
                                         "resnet-sample",
                                         "opset 17",
@@ -143,15 +152,15 @@ static void test_what_is_said(void **state)
     assert_null(strstr(text, "belong to no layer"));
     r.layers[3].share = 0; /* as if the pool were a reorder, which stands for no layer: 4.4 % */
     assert_non_null(
-        strstr(write_text(&r, NULL, &s), "The other 4.4 % were spent in operators that belong to no layer"));
+        strstr(write_all(&r, &s), "The other 4.4 % were spent in operators that belong to no layer"));
     r.conserved = false;
-    assert_non_null(strstr(write_text(&r, NULL, &s), "counts differ between layers and operators"));
+    assert_non_null(strstr(write_all(&r, &s), "counts differ between layers and operators"));
     prn_pool_release(&r.pool);
     sample_report(&r, false);
-    text = write_text(&r, NULL, &s);
+    text = write_all(&r, &s);
     assert_non_null(strstr(text, "com.microsoft::FusedMatMul-1 (2 nodes)"));
     assert_non_null(strstr(text, "float32[batch=1, classes=?]"));
-    static const char *const not_there[] = {"Latency", "time", "Operators", "Run\n", "Memory"};
+    static const char *const not_there[] = {"Latency", "time", "Operators", "Run\n", "Memory", "times are"};
     for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
         if (strstr(text, not_there[i])) fail_msg("a static report says \"%s\"", not_there[i]);
     prn_free(s.text);
@@ -168,10 +177,10 @@ static void test_roof_exceeded(void **state)
     prony_report r;
     sink s = {0};
     sample_report(&r, true);
-    assert_non_null(strstr(write_text(&r, NULL, &s), "above the roof"));
+    assert_non_null(strstr(write_all(&r, &s), "above the roof"));
     r.roof.compute = &high;
     r.roof.memory = &fast;
-    const char *text = write_text(&r, NULL, &s);
+    const char *text = write_all(&r, &s);
     assert_non_null(strstr(text, "roofs at"));
     assert_null(strstr(text, "above the roof"));
     prn_free(s.text);
@@ -187,13 +196,51 @@ static void test_latency_alone(void **state)
     r.time_share = -1;
     for (size_t o = 0; o < r.operator_count; o++) r.operators[o].measured = false;
     for (size_t l = 0; l < r.layer_count; l++) r.layers[l].measured = r.layers[l].time_attributed = false;
-    const char *text = write_text(&r, NULL, &s);
+    const char *text = write_all(&r, &s);
     assert_non_null(strstr(text, "median"));
     assert_non_null(strstr(text, "conv_f32_dnnl"));
     static const char *const not_there[] = {"share ", "time ", "overhead", "cost of one event", "cum"};
     for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
         if (strstr(strstr(text, "Layers"), not_there[i]) || strstr(text, "overhead"))
             fail_msg("a report without stamps says \"%s\"", not_there[i]);
+    prn_free(s.text);
+    prn_pool_release(&r.pool);
+}
+
+/* What a first look needs, and nothing else; what is hidden is counted. */
+static void test_first_screen(void **state)
+{
+    (void)state;
+    prony_report r;
+    sink s = {0};
+    sample_report(&r, true);
+    const char *text = write_text(&r, NULL, &s);
+    static const char *const there[] = {"\nIn short\n  Conv takes ",
+                                        "the most expensive of\n  11 layers, ",
+                                        "Compute bounds ",
+                                        " % of a run is spent inside operators, where of 2 threads ",
+                                        "\nMemory  77.47 MiB held after the runs; at the peak, while packing, 87.01 MiB\n",
+                                        "pages of the model file    19.07 MiB",
+                                        "median                      4.805 ms",
+                                        "\nBy type ",
+                                        "\nLayers "};
+    for (size_t i = 0; i < sizeof there / sizeof there[0]; i++)
+        if (!strstr(text, there[i])) fail_msg("the first screen does not say \"%s\":\n%s", there[i], text);
+    static const char *const not_there[] = {"histogram", "outlier",  "sha256 9f86", "cost of one event", "\nRun\n",
+                                            "\nOperators", "standard deviation", "plan gap", "What dominates"};
+    for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
+        if (strstr(text, not_there[i])) fail_msg("the first screen says \"%s\"", not_there[i]);
+    r.has_disturbance = r.memory.held_known = false; /* as read from a report of before */
+    text = write_text(&r, NULL, &s);
+    assert_null(strstr(text, "other processes"));
+    assert_non_null(strstr(text, "plan gap"));
+    prony_layer_row *few = r.layers;
+    r.layers = prn_calloc(SAMPLE_LAYERS * 3, sizeof *r.layers);
+    for (uint32_t l = 0; l < SAMPLE_LAYERS * 3; l++) r.layers[l] = few[l % SAMPLE_LAYERS];
+    r.layer_count = SAMPLE_LAYERS * 3;
+    assert_non_null(strstr(write_text(&r, NULL, &s), "and 13 more layers; --all shows every one"));
+    assert_non_null(strstr(s.text, "of 33 layers take"));
+    prn_free(r.layers);
     prn_free(s.text);
     prn_pool_release(&r.pool);
 }
@@ -241,7 +288,7 @@ static void test_sorting(void **state)
     (void)state;
     static const struct {
         const char *sort, *order;
-    } rows[] = {{NULL, "sm12af"},    {"index", "sm12af"}, {"time", "s21mfa"},       {"macs", "s12fma"},
+    } rows[] = {{NULL, "s21mfa"},    {"index", "sm12af"}, {"time", "s21mfa"},       {"macs", "s12fma"},
                 {"flops", "s21maf"}, {"name", "a12msf"},  {"parameters", "f12sma"}, {"bytes", "s21mfa"}};
     prony_report r;
     sink s = {0};
@@ -262,11 +309,11 @@ static void test_filter_and_top(void **state)
     (void)state;
     static const struct {
         const char *filter, *order;
-    } rows[] = {{"op=Conv", "s12"},
+    } rows[] = {{"op=Conv", "s21"},
                 {"op=*Pool", "ma"},
-                {"name=/layer1/*", "12"},
-                {"kernel=*dnnl", "sm12"},
-                {"module=layer1/layer1.0*", "12"},
+                {"name=/layer1/*", "21"},
+                {"kernel=*dnnl", "s21m"},
+                {"module=layer1/layer1.0*", "21"},
                 {"op=Nothing", ""}};
     prony_report r;
     sink s = {0};
@@ -283,7 +330,7 @@ static void test_filter_and_top(void **state)
     options.sort = "time";
     operator_order(&r, &options, &s, order);
     assert_string_equal(order, "s2");
-    assert_non_null(strstr(write_text(&r, &options, &s), "4 more operators not shown"));
+    assert_non_null(strstr(write_text(&r, &options, &s), "and 4 more operators; --all shows every one"));
     options = (prony_write_options)PRONY_WRITE_OPTIONS_INIT;
     options.levels = PRONY_LEVEL_LAYER;
     options.filter = "kernel=gemm*";
@@ -407,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_roof_exceeded),
         cmocka_unit_test(test_latency_alone),
+        cmocka_unit_test(test_first_screen),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_sorting),
         cmocka_unit_test(test_filter_and_top),

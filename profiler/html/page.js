@@ -158,7 +158,7 @@ function heading() {
     known(c.batch) && 'batch ' + c.batch,
     c.assumed_dims &&
       c.assumed_dims.length > 0 &&
-      'assumed: ' + c.assumed_dims.map((d) => d.name + '=' + d.value + (d.reason ? ' (' + d.reason + ')' : '')).join(', '),
+      'assumed: ' + c.assumed_dims.map((d) => d.name + '=' + d.value + (d.reason && d.reason !== 'batch' ? ' (' + d.reason + ')' : '')).join(', '),
     c.precision,
     latency && plural(latency.runs, 'run'),
     'opset ' + report.model.opset,
@@ -213,11 +213,22 @@ function cards() {
       bytes(memory.planned_bytes),
       percent(memory.plan_gap) + ' above the lower bound; average live ' + bytes(memory.average_live_bytes),
     );
-    card(
-      'Process, peak',
-      known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : '–',
-      'resident; packed weights ' + bytes(memory.packed_weight_bytes),
-    );
+    const held = memory.held;
+    if (held)
+      card(
+        'Memory held',
+        bytes(held.resident_bytes),
+        'model file ' + bytes(held.file_bytes) + ' + packed weights, constants ' + bytes(held.packed_bytes) + ' + arena ' +
+          bytes(held.arena_bytes) + ' + inputs ' + bytes(held.input_bytes) + ' + program and libraries ' +
+          bytes(held.library_bytes) + ' + graphs, plans, samples ' + bytes(held.other_bytes) +
+          (known(memory.peak_rss_bytes) ? '; peak ' + bytes(memory.peak_rss_bytes) : ''),
+      );
+    else
+      card(
+        'Process, peak',
+        known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : '–',
+        'resident; packed weights ' + bytes(memory.packed_weight_bytes),
+      );
   }
   if (report.cpu)
     card(
@@ -231,7 +242,7 @@ function cards() {
   if (report.coverage && known(report.coverage.time_share))
     card('Inside operators', percent(report.coverage.time_share), "of the runs' wall time");
   const cost = report.overhead && report.overhead.paired;
-  if (cost)
+  if (cost && cost.share_ci95[1] - cost.share_ci95[0] < Math.abs(cost.share))
     card(
       'Profiling costs',
       (cost.share * 100).toFixed(2) + ' %',
@@ -399,6 +410,7 @@ function fences(samples) {
 
 function warnings() {
   const list = [];
+  if (report.disturbance && report.disturbance.text) list.push(report.disturbance.text + '.');
   if (report.unsupported_operators && report.unsupported_operators.length)
     list.push('This version cannot run: ' + report.unsupported_operators.join(', '));
   if (operators.length && report.totals.conserved === false)
