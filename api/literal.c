@@ -22,6 +22,8 @@ typedef struct list {
     number *items;
     size_t count, capacity;
     prony_shape shape;
+    int leaf; /* depth of the numbers, from 1; 0: none was seen */
+    bool no_memory;
 } list;
 
 static const char *skip(const char *text)
@@ -61,14 +63,16 @@ static const char *read_list(const char *text, list *out, int depth)
 {
     int64_t count = 0;
     text = skip(text + 1);
-    if (depth == PRONY_MAX_RANK) return NULL;
+    if (depth == PRONY_MAX_RANK || (out->leaf && depth >= out->leaf)) return NULL;
     bool first = out->shape.rank <= depth;
     if (first) out->shape.rank = depth + 1;
     while (*text && *text != ']') {
         if (*text == '[') {
             text = read_list(text, out, depth + 1);
         } else {
-            if (out->shape.rank != depth + 1 || !PRN_GROW(out->items, out->capacity, out->count + 1)) return NULL;
+            out->leaf = depth + 1;
+            out->no_memory = !PRN_GROW(out->items, out->capacity, out->count + 1);
+            if (out->shape.rank != depth + 1 || out->no_memory) return NULL;
             text = read_one(text, &out->items[out->count++]);
         }
         if (!text) return NULL;
@@ -181,7 +185,9 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     prony_status status = PRONY_OK;
     prony_shape own;
     char want[PRN_SHAPE_TEXT_BYTES], got[PRN_SHAPE_TEXT_BYTES];
-    if (!rest || *skip(rest))
+    if (l.no_memory)
+        status = prn_no_memory(error);
+    else if (!rest || *skip(rest))
         status = refuse(text, out->dtype, error);
     else if (!fit_list(&own, shape, &l))
         status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted", prn_shape_text(&l.shape, got),

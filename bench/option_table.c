@@ -92,7 +92,7 @@ static const command_row commands[] = {
     {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
-    {"compare", "A B", "two reports or two models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
+    {"compare", "A B", "two reports or models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
     {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
      recommend_options},

@@ -3,7 +3,7 @@
 #include "api/free_dims.h"
 #include "base/file.h"
 #include "engine/program.h"
-#include "loaders/part.h"
+#include "loaders/graph_part.h"
 
 #include <string.h>
 

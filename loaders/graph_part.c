@@ -1,6 +1,6 @@
-/* See part.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of them is lost; what
+/* See graph_part.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of them is lost; what
  * is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the cuts. */
-#include "loaders/part.h"
+#include "loaders/graph_part.h"
 #include "loaders/reader.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A part of a model's graph as an ONNX file of its own. */
-#ifndef PRN_LOADERS_PART_H
-#define PRN_LOADERS_PART_H
+#ifndef PRN_LOADERS_GRAPH_PART_H
+#define PRN_LOADERS_GRAPH_PART_H
 
 #include "loaders/model.h"
 
