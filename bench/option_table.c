@@ -164,8 +164,8 @@ static const struct {
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
-    {OPT_FROM, "      --from TENSOR      the part behind this tensor (repeatable); its inputs are\n"
-               "                         recorded from a run of the model\n"},
+    {OPT_FROM, "      --from TENSOR      the part behind this tensor (repeatable); what lies\n"
+               "                         there is recorded from a run of the model\n"},
     {OPT_TO, "      --to TENSOR        the part that this tensor needs (repeatable)\n"},
     {'o', "  -o, --output F         the model that is written\n"},
     {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
