@@ -1,4 +1,5 @@
-/* See free_dims.h. What is assumed is decided by the model and the options alone, so every run of them sees the same. */
+/* See free_dims.h. What is assumed is decided by the model and the options alone, so every run of them sees the same.
+ */
 #include "api/free_dims.h"
 #include "loaders/declared.h"
 #include "profiler/row_block.h"
@@ -41,8 +42,8 @@ static bool has_word(const char *symbol, const char *const *words)
 static bool is_batch(const prony_port *port, int axis)
 {
     static const char *const batch[] = {"batch", NULL};
-    static const char *const others[] = {"seq", "len", "time", "height", "width", "frame", "token", "sample", "point", "step",
-                                         NULL};
+    static const char *const others[] = {"seq",   "len",    "time",  "height", "width", "frame",
+                                         "token", "sample", "point", "step",   NULL};
     const char *symbol = port->dim_names[axis];
     bool named = symbol && *symbol;
     if (named && (has_word(symbol, batch) || strcmp(symbol, "N") == 0 || strcmp(symbol, "n") == 0 ||
@@ -134,15 +135,14 @@ static size_t count_open(prn_input_shapes *s, const prony_model *model)
     return open;
 }
 
-prony_status prn_input_shapes_settle(prn_input_shapes *s, const prony_model *model, const prony_session_options *options,
-                                     prony_error *error)
+prony_status prn_input_shapes_settle(prn_input_shapes *s, const prony_model *model,
+                                     const prony_session_options *options, prony_error *error)
 {
     const prn_graph *graph = &model->file->graph;
     const char *name = model->file->name;
     bool ask = options->free_dims == PRONY_FREE_ASK;
     for (size_t i = 0; i < graph->input_count; i++)
-        if (!s->bound || !s->bound[i])
-            PRN_TRY(prn_port_given(&graph->inputs[i], options, &s->dims, name, error));
+        if (!s->bound || !s->bound[i]) PRN_TRY(prn_port_given(&graph->inputs[i], options, &s->dims, name, error));
     for (size_t i = 0; i < graph->input_count; i++)
         if (!s->bound || !s->bound[i])
             PRN_TRY(prn_port_fix(&s->shapes[i], &graph->inputs[i], options, &s->dims, name, error));
@@ -169,7 +169,8 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
                                          prn_shape_text(&port->shape, shape));
     }
     return prn_fail(error, PRONY_NEEDS_DIMENSION,
-                    "%.300s: nothing tells the extent of %s; give it (--dim NAME=N), or '*' for all", model->file->name, list);
+                    "%.300s: nothing tells the extent of %s; give it (--dim NAME=N), or '*' for all", model->file->name,
+                    list);
 }
 
 /* ---- the list that users see ---- */
@@ -222,7 +223,8 @@ prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_m
 {
     prony_session_options ask = PRONY_SESSION_OPTIONS_INIT;
     ask.free_dims = PRONY_FREE_ASK;
-    if (!rows || !count || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
+    if (!rows || !count || !model)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
     const prn_graph *graph = &model->file->graph;
     size_t most = 0;
     prn_input_shapes s;
@@ -273,13 +275,14 @@ void prn_error_name_dims(prony_error *error, const prony_model *model, const pro
             if (port->shape.dim[d] >= 0 || inputs[i].shape.rank != port->shape.rank) continue;
             for (size_t k = 0; assumed && k < assumed->count; k++)
                 was_assumed = was_assumed || (assumed->items[k].input == i && assumed->items[k].axis == d);
-            snprintf(one, sizeof one, "%.100s=%lld%s", prn_free_dim_name(port, d, text), (long long)inputs[i].shape.dim[d],
-                     was_assumed ? " (assumed)" : "");
+            snprintf(one, sizeof one, "%.100s=%lld%s", prn_free_dim_name(port, d, text),
+                     (long long)inputs[i].shape.dim[d], was_assumed ? " (assumed)" : "");
             if (strstr(list, one) || used + strlen(one) + 4 > sizeof list) continue;
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", named++ ? ", " : "", one);
         }
     }
     size_t length = strlen(error->message);
     if (named)
-        snprintf(error->message + length, sizeof error->message - length, "; free dimensions here: %s (--dim NAME=N)", list);
+        snprintf(error->message + length, sizeof error->message - length, "; free dimensions here: %s (--dim NAME=N)",
+                 list);
 }

@@ -1,5 +1,5 @@
-/* Open dimensions, tried out: shapes are inferred for several extents, nothing runs and no weight is read. A trial owns its
- * program only while it looks at it. */
+/* Open dimensions, tried out: shapes are inferred for several extents, nothing runs and no weight is read. A trial owns
+ * its program only while it looks at it. */
 #include "api/free_dims.h"
 #include "base/shape.h"
 #include "engine/names.h"
@@ -43,7 +43,8 @@ static role role_of(const prony_port *port, int axis)
         int width = channels_last ? rank - 2 : rank - 1;
         return axis == width ? ROLE_WIDTH : axis == width - 1 ? ROLE_HEIGHT : ROLE_OTHER;
     }
-    if (rank == 3 && axis == 1 && dim[0] > 0 && dim[2] > 0) return ROLE_OTHER; /* the state of a recurrent layer: its batch */
+    if (rank == 3 && axis == 1 && dim[0] > 0 && dim[2] > 0)
+        return ROLE_OTHER; /* the state of a recurrent layer: its batch */
     if (prn_dtype_is_integer(port->dtype)) return ROLE_SEQUENCE;
     return rank == 2 || rank == 3 ? ROLE_SAMPLES : ROLE_OTHER;
 }
@@ -92,13 +93,14 @@ static prony_status count_differences(const trial *t, const prn_program *program
     return enough ? PRONY_OK : prn_no_memory(error);
 }
 
-/* *misfits: UINT64_MAX if the shapes do not fit at all; else nodes of branches that do not, and declared shapes that come out
- * otherwise. */
+/* *misfits: UINT64_MAX if the shapes do not fit at all; else nodes of branches that do not, and declared shapes that
+ * come out otherwise. */
 static prony_status try_extents(trial *t, const extents *e, uint64_t *misfits, prony_error *error)
 {
     prony_error own = {0};
     prn_program *program = NULL;
-    prn_bind_options bind = {.inputs = t->inputs, .input_count = t->model->file->graph.input_count, .static_only = true};
+    prn_bind_options bind = {
+        .inputs = t->inputs, .input_count = t->model->file->graph.input_count, .static_only = true};
     fill_inputs(t, e);
     *misfits = UINT64_MAX;
     prony_status status = prn_program_bind(&program, t->model, &t->model->file->graph, NULL, NULL, &bind, &own);
@@ -158,7 +160,8 @@ static unsigned open_roles(const prony_shape *shapes, const prony_model *model)
 
 static bool add_candidate(extents *list, size_t *count, int64_t first, int64_t second)
 {
-    if (*count == MOST_TRIALS || first <= 0 || second <= 0 || first > LARGEST_EXTENT || second > LARGEST_EXTENT) return false;
+    if (*count == MOST_TRIALS || first <= 0 || second <= 0 || first > LARGEST_EXTENT || second > LARGEST_EXTENT)
+        return false;
     for (size_t i = 0; i < *count; i++)
         if (list[i].of[ROLE_HEIGHT] == first && list[i].of[ROLE_WIDTH] == second) return false;
     list[(*count)++] = (extents){{first, second, first, first, first}};
@@ -221,7 +224,8 @@ static prony_status imply(prn_input_shapes *s, trial *t, bool pairs, prony_error
     uint64_t misfits = 1;
     for (int r = 0; r < ROLES; r++) other.of[r] *= 2;
     PRN_TRY(try_extents(t, &other, &misfits, error));
-    return misfits > 0 && (differing || misfits != UINT64_MAX) ? settle_implied(s, t->model, &list[found], error) : PRONY_OK;
+    return misfits > 0 && (differing || misfits != UINT64_MAX) ? settle_implied(s, t->model, &list[found], error)
+                                                               : PRONY_OK;
 }
 
 prony_status prn_free_dims_imply(prn_input_shapes *s, const prony_model *model, prony_error *error)

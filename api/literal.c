@@ -1,5 +1,5 @@
-/* prony_value_parse: tensors written as text. Numbers are read independently of the locale; a list's numbers are kept in one
- * growing array until the shape is known. */
+/* prony_value_parse: tensors written as text. Numbers are read independently of the locale; a list's numbers are kept
+ * in one growing array until the shape is known. */
 #include "api/session.h"
 #include "base/shape.h"
 #include "loaders/owned_value.h"
@@ -78,8 +78,10 @@ static const char *read_list(const char *text, list *out, int depth)
         if (!text) return NULL;
         count++;
         text = skip(text);
-        if (*text == ',') text = skip(text + 1);
-        else if (*text != ']') return NULL;
+        if (*text == ',')
+            text = skip(text + 1);
+        else if (*text != ']')
+            return NULL;
     }
     if (*text != ']' || (!first && out->shape.dim[depth] != count)) return NULL;
     out->shape.dim[depth] = count;
@@ -99,10 +101,14 @@ static bool store_integer(uint8_t *to, prony_dtype dtype, const number *n)
     static const struct {
         prony_dtype dtype;
         double low, high;
-    } ranges[] = {{PRONY_BOOL, 0, 1},           {PRONY_INT8, -128, 127},
-                  {PRONY_UINT8, 0, 255},        {PRONY_INT16, -32768, 32767},
-                  {PRONY_UINT16, 0, 65535},     {PRONY_INT32, INT32_MIN, INT32_MAX},
-                  {PRONY_UINT32, 0, UINT32_MAX}, {PRONY_INT64, -0x1p63, 0x1p62},
+    } ranges[] = {{PRONY_BOOL, 0, 1},
+                  {PRONY_INT8, -128, 127},
+                  {PRONY_UINT8, 0, 255},
+                  {PRONY_INT16, -32768, 32767},
+                  {PRONY_UINT16, 0, 65535},
+                  {PRONY_INT32, INT32_MIN, INT32_MAX},
+                  {PRONY_UINT32, 0, UINT32_MAX},
+                  {PRONY_INT64, -0x1p63, 0x1p62},
                   {PRONY_UINT64, 0, 0x1p62}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (ranges[i].dtype != dtype) continue;
@@ -190,8 +196,8 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     else if (!rest || *skip(rest))
         status = refuse(text, out->dtype, error);
     else if (!fit_list(&own, shape, &l))
-        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted", prn_shape_text(&l.shape, got),
-                          prn_shape_text(shape, want));
+        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted",
+                          prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
     if (status == PRONY_OK) status = prn_owned_tensor(out, out->dtype, &own, 0, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (size_t i = 0; status == PRONY_OK && i < l.count; i++)
@@ -202,7 +208,8 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     return status;
 }
 
-static prony_status fill(prony_value *out, const number *n, const char *text, const prony_shape *shape, prony_error *error)
+static prony_status fill(prony_value *out, const number *n, const char *text, const prony_shape *shape,
+                         prony_error *error)
 {
     PRN_TRY(need_shape(shape, text, error));
     PRN_TRY(prn_owned_tensor(out, out->dtype, shape, 0, error));
@@ -218,8 +225,10 @@ static prony_status parse_uniform(prony_value *out, const char *text, const pron
 {
     number low, high;
     const char *at = read_one(text + strlen("uniform:"), &low);
-    if (at && *at == ':') at = read_one(at + 1, &high);
-    else at = NULL;
+    if (at && *at == ':')
+        at = read_one(at + 1, &high);
+    else
+        at = NULL;
     if (!at || *at || !(low.real <= high.real)) return refuse(text, out->dtype, error);
     PRN_TRY(fill(out, &low, text, shape, error));
     bool whole = !prn_dtype_is_float(out->dtype);
@@ -234,7 +243,8 @@ static prony_status parse_uniform(prony_value *out, const char *text, const pron
     return PRONY_OK;
 }
 
-static prony_status parse(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed, prony_error *error)
+static prony_status parse(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed,
+                          prony_error *error)
 {
     number n = {0, 0, true};
     const char *rest = "";
@@ -255,7 +265,8 @@ static prony_status parse(prony_value *out, const char *text, const prony_shape 
 prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype, const prony_shape *shape,
                                uint64_t seed, prony_error *error)
 {
-    if (!out || !text || !shape) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_parse: an argument is NULL");
+    if (!out || !text || !shape)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_parse: an argument is NULL");
     prony_value *value = prn_calloc(1, sizeof *value);
     if (!value) return prn_no_memory(error);
     value->dtype = dtype;

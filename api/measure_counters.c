@@ -1,4 +1,5 @@
-/* Hardware counters per operator: a few more runs behind the measured ones, so that no measured time has the counting in it. */
+/* Hardware counters per operator: a few more runs behind the measured ones, so that no measured time has the counting
+ * in it. */
 #include "api/measure.h"
 #include "base/clock.h"
 #include "base/counters.h"

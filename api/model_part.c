@@ -1,5 +1,5 @@
-/* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is made when
- * the first one is asked for. */
+/* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
+ * made when the first one is asked for. */
 #include "api/free_dims.h"
 #include "base/file.h"
 #include "engine/program.h"
@@ -25,7 +25,8 @@ static prony_status bind_types(typing *t, prony_error *error)
     prony_status status = inputs ? prn_input_shapes_settle(&shapes, t->model, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, t->model, error);
     for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++)
-        inputs[i] = (prony_value){.kind = graph->inputs[i].kind, .dtype = graph->inputs[i].dtype, .shape = shapes.shapes[i]};
+        inputs[i] =
+            (prony_value){.kind = graph->inputs[i].kind, .dtype = graph->inputs[i].dtype, .shape = shapes.shapes[i]};
     prn_bind_options bind = {.inputs = inputs, .input_count = graph->input_count, .static_only = true};
     if (status == PRONY_OK) status = prn_program_bind(&t->program, t->model, graph, NULL, NULL, &bind, error);
     prn_free(inputs);
@@ -46,9 +47,11 @@ static prony_status type_of(void *user, const char *name, prony_value *out, pron
     return PRONY_OK;
 }
 
-static prony_status write_part(uint8_t **data, size_t *size, prony_model *model, const prony_part *part, prony_error *error)
+static prony_status write_part(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
+                               prony_error *error)
 {
-    if (part->struct_size < sizeof *part) return prn_fail(error, PRONY_INVALID_ARGUMENT, "part: struct_size is not set");
+    if (part->struct_size < sizeof *part)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "part: struct_size is not set");
     typing t = {.model = model, .options = part->options};
     prn_part p = {.from = part->from,
                   .to = part->to,
@@ -64,7 +67,8 @@ static prony_status write_part(uint8_t **data, size_t *size, prony_model *model,
 
 prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part, prony_error *error)
 {
-    if (!out || !model || !part) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_part: an argument is NULL");
+    if (!out || !model || !part)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_part: an argument is NULL");
     uint8_t *data = NULL;
     size_t size = 0;
     prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
@@ -83,7 +87,8 @@ prony_status prony_model_part(prony_model **out, prony_model *model, const prony
 
 prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path, prony_error *error)
 {
-    if (!model || !part || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_save_part: an argument is NULL");
+    if (!model || !part || !path)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_save_part: an argument is NULL");
     uint8_t *data = NULL;
     size_t size = 0;
     prn_file_writer *writer = NULL;

@@ -49,7 +49,9 @@ static bool open_thread(prn_counters *counters, const prn_counter_event events[P
 static void explain(char why[160], int code)
 {
     if (code == EACCES || code == EPERM)
-        snprintf(why, 160, "hardware counters are not allowed here: kernel.perf_event_paranoid is above 2, or the container forbids them");
+        snprintf(why, 160,
+                 "hardware counters are not allowed here: kernel.perf_event_paranoid is above 2, or the container "
+                 "forbids them");
     else if (code == ENOENT || code == EOPNOTSUPP || code == ENODEV)
         snprintf(why, 160, "this machine shows no hardware counters, as virtual machines often do");
     else

@@ -12,8 +12,10 @@ static void print_ports(const prony_model *model, bool inputs)
         printf("  %s", prony_dtype_name(port->dtype));
         for (int d = 0; d < port->shape.rank; d++) {
             fputs(d ? ", " : "[", stdout);
-            if (port->shape.dim[d] >= 0) printf("%lld", (long long)port->shape.dim[d]);
-            else put_text(stdout, port->dim_names[d] ? port->dim_names[d] : "?");
+            if (port->shape.dim[d] >= 0)
+                printf("%lld", (long long)port->shape.dim[d]);
+            else
+                put_text(stdout, port->dim_names[d] ? port->dim_names[d] : "?");
         }
         puts(port->shape.rank > 0 ? "]" : port->shape.rank == 0 ? "[]" : "");
     }
@@ -46,14 +48,15 @@ static int extract(const options *o, prony_model *model)
     p.to_count = o->to_count;
     p.options = &s;
     return prony_model_save_part(model, &p, o->output, &error) == PRONY_OK ? EXIT_DONE
-                                                                          : report_session_error(o, model, &error);
+                                                                           : report_session_error(o, model, &error);
 }
 
 int command_extract(const options *o)
 {
     prony_model *model = NULL;
     if (!o->output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
-    if (!is_part(o)) return fail(o, "--from TENSOR or --to TENSOR is missing: without them the part is the model"), EXIT_USAGE;
+    if (!is_part(o))
+        return fail(o, "--from TENSOR or --to TENSOR is missing: without them the part is the model"), EXIT_USAGE;
     int code = load_model(o, &model);
     if (code == EXIT_DONE) code = extract(o, model);
     if (code == EXIT_DONE) code = show(o);

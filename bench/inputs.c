@@ -89,9 +89,10 @@ static prony_status load_input(const options *o, const prony_port *port, prony_s
         return load_literal(o, session, in->name, in->file, value, error);
     if (access(in->file, F_OK) != 0) {
         error->status = PRONY_IO_ERROR;
-        snprintf(error->message, sizeof error->message,
-                 "input '%.100s': '%.500s' is no file, and no value such as 16000, [1, 2, 3], zeros, ones or uniform:-1:1",
-                 in->name, in->file);
+        snprintf(
+            error->message, sizeof error->message,
+            "input '%.100s': '%.500s' is no file, and no value such as 16000, [1, 2, 3], zeros, ones or uniform:-1:1",
+            in->name, in->file);
         return PRONY_IO_ERROR;
     }
     return load_raw(session, in->name, in->file, value, error);
@@ -152,8 +153,10 @@ static void put_port(const prony_port *port)
     fprintf(stderr, "  %s[", prony_dtype_name(port->dtype));
     for (int d = 0; d < port->shape.rank; d++) {
         fputs(d ? ", " : "", stderr);
-        if (port->shape.dim[d] >= 0) fprintf(stderr, "%lld", (long long)port->shape.dim[d]);
-        else put_text(stderr, port->dim_names[d] ? port->dim_names[d] : "?");
+        if (port->shape.dim[d] >= 0)
+            fprintf(stderr, "%lld", (long long)port->shape.dim[d]);
+        else
+            put_text(stderr, port->dim_names[d] ? port->dim_names[d] : "?");
     }
     fputs("]\n", stderr);
 }
@@ -173,8 +176,10 @@ static void put_word(const char *text)
     fputc('\'', stderr);
     for (; *text; text++) {
         char one[2] = {*text, '\0'};
-        if (*text == '\'') fputs("'\\''", stderr);
-        else put_text(stderr, one);
+        if (*text == '\'')
+            fputs("'\\''", stderr);
+        else
+            put_text(stderr, one);
     }
     fputc('\'', stderr);
 }
@@ -212,7 +217,8 @@ static void put_example(const options *o, const prony_free_dim *rows, size_t cou
     bool known = true;
     for (size_t i = 0; i < count; i++) known = known && (rows[i].value >= 0 || rows[i].example >= 0);
     if (known) {
-        fprintf(stderr, "With these the shapes fit; what the model was made for, its author knows:\n  prony %s ", o->command);
+        fprintf(stderr, "With these the shapes fit; what the model was made for, its author knows:\n  prony %s ",
+                o->command);
         put_word(o->arguments[0]);
         for (size_t i = 0; i < count; i++) {
             if (rows[i].value >= 0) continue;
@@ -230,8 +236,7 @@ int report_session_error(const options *o, prony_model *model, const prony_error
     prony_free_dim *rows = NULL;
     prony_error other = {0};
     size_t count = 0, open = 0;
-    if (error->status != PRONY_NEEDS_DIMENSION ||
-        prony_model_free_dims(&rows, &count, model, &s, &other) != PRONY_OK)
+    if (error->status != PRONY_NEEDS_DIMENSION || prony_model_free_dims(&rows, &count, model, &s, &other) != PRONY_OK)
         return report_error(o, error);
     for (size_t i = 0; i < count; i++) open += rows[i].value < 0;
     if (!open) {

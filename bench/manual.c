@@ -66,9 +66,12 @@ static void put_roff(const char *text)
 {
     if (*text == '.' || *text == '\'') fputs("\\&", stdout);
     for (; *text; text++) {
-        if (*text == '-') fputs("\\-", stdout);
-        else if (*text == '\\') fputs("\\e", stdout);
-        else putchar(*text);
+        if (*text == '-')
+            fputs("\\-", stdout);
+        else if (*text == '\\')
+            fputs("\\e", stdout);
+        else
+            putchar(*text);
     }
 }
 
@@ -97,9 +100,10 @@ static void roff_title(const char *name, const char *summary)
 
 static void roff_status(void)
 {
-    puts(".SH EXIT STATUS\n.TP\n.B 0\nIt is done.\n.TP\n.B 1\nIt failed; the message says what, where and which value.\n"
-         ".TP\n.B 2\nWrong usage.\n.TP\n.B 3\nA verdict went against it: a threshold missed, a regression found, a "
-         "conformance case failed.");
+    puts(
+        ".SH EXIT STATUS\n.TP\n.B 0\nIt is done.\n.TP\n.B 1\nIt failed; the message says what, where and which value.\n"
+        ".TP\n.B 2\nWrong usage.\n.TP\n.B 3\nA verdict went against it: a threshold missed, a regression found, a "
+        "conformance case failed.");
 }
 
 static int manual_of(const command_row *c)
@@ -123,8 +127,10 @@ static int manual_of(const command_row *c)
 static int manual(void)
 {
     roff_title("prony", "run, profile and compare ONNX models");
-    puts(".SH SYNOPSIS\n.B prony\n.I COMMAND\n[arguments] [options]\n.br\n.B prony\n.I MODEL\n[options]\n.SH DESCRIPTION\n"
-         "Runs a model and shows where its time and memory go: for the whole model, for each layer as it was written, and\n"
+    puts(".SH SYNOPSIS\n.B prony\n.I COMMAND\n[arguments] [options]\n.br\n.B prony\n.I MODEL\n[options]\n.SH "
+         "DESCRIPTION\n"
+         "Runs a model and shows where its time and memory go: for the whole model, for each layer as it was written, "
+         "and\n"
          "for each kernel as it was executed, with the analytic cost beside every measured figure.\n"
          "A model alone is profiled.\n.SH COMMANDS");
     for (size_t i = 0; command_at(i); i++) {
@@ -138,8 +144,10 @@ static int manual(void)
     puts(".SH OPTIONS\nNot every command takes all of them.");
     for_each_option(NULL, roff_option);
     roff_status();
-    puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colours, as \\-\\-no\\-color.\n.TP\n.B COLUMNS\nWidth of the text, from 80 to 160."
-         "\n.TP\n.B XDG_CACHE_HOME\nWhere\n.B prony machine\nkeeps this machine's peaks (default: ~/.cache).\n.SH FILES\n"
+    puts(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo colours, as \\-\\-no\\-color.\n.TP\n.B COLUMNS\nWidth of the text, "
+         "from 80 to 160."
+         "\n.TP\n.B XDG_CACHE_HOME\nWhere\n.B prony machine\nkeeps this machine's peaks (default: ~/.cache).\n.SH "
+         "FILES\n"
          ".TP\n.I ~/.cache/prony\nThe peaks that were measured here.");
     return EXIT_DONE;
 }
@@ -194,7 +202,8 @@ static void bash(void)
     put_commands();
     puts(" --help --version' -- \"$cur\"; compgen -f -- \"$cur\")\n        return\n    fi\n    case $prev in");
     for (size_t i = 0; i < sizeof value_sets / sizeof *value_sets; i++)
-        printf("    --%s) mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\"); return ;;\n", value_sets[i][0], value_sets[i][1]);
+        printf("    --%s) mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\"); return ;;\n", value_sets[i][0],
+               value_sets[i][1]);
     puts("    esac\n    case ${COMP_WORDS[1]} in");
     for (size_t i = 0; command_at(i); i++) {
         printf("    %s) options='", command_at(i)->name);
@@ -203,7 +212,8 @@ static void bash(void)
     }
     fputs("    *) options='", stdout);
     for_each_option(find_command("profile"), bash_option);
-    puts("' ;;\n    esac\n    if [[ $cur == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+    puts("' ;;\n    esac\n    if [[ $cur == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- "
+         "\"$cur\")\n"
          "    else\n        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n    fi\n}\n"
          "complete -o filenames -o bashdefault -F _prony prony");
 }
@@ -212,9 +222,12 @@ static void bash(void)
 static void put_quoted(const char *text, const char *special)
 {
     for (; *text; text++) {
-        if (*text == '\'') fputs("'\\''", stdout);
-        else if (strchr(special, *text)) printf("\\%c", *text);
-        else putchar(*text);
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else if (strchr(special, *text))
+            printf("\\%c", *text);
+        else
+            putchar(*text);
     }
 }
 
@@ -223,9 +236,12 @@ static void zsh_name(const item *option, const char *dashes, const char *name, b
     printf(" \\\n        '*%s%s%s[", dashes, name, value ? dashes[1] ? "=" : "+" : "");
     put_quoted(option->text, "[]:\\");
     const char *set = values_of(name);
-    if (!value) fputs("]'", stdout);
-    else if (set) printf("]:value:(%s)'", set);
-    else fputs("]:value:_files'", stdout);
+    if (!value)
+        fputs("]'", stdout);
+    else if (set)
+        printf("]:value:(%s)'", set);
+    else
+        fputs("]:value:_files'", stdout);
 }
 
 static void zsh_option(const command_row *command, const item *option)
@@ -245,7 +261,8 @@ static void zsh(void)
         put_quoted(command_at(i)->summary, ":\\");
         puts("'");
     }
-    puts("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        _files\n        return\n    fi\n"
+    puts("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        _files\n        return\n "
+         "   fi\n"
          "    case $words[2] in");
     for (size_t i = 0; command_at(i); i++) {
         printf("    %s) _arguments -s '1:command:' '*:file:_files'", command_at(i)->name);
@@ -263,8 +280,10 @@ static void fish_option(const command_row *command, const item *option)
     printf("complete -c prony -n '__fish_seen_subcommand_from %s'", command->name);
     if (*letter) printf(" -s %s", letter);
     if (*word) printf(" -l %s", word);
-    if (value && set) printf(" -x -a '%s'", set);
-    else if (value) fputs(" -r", stdout);
+    if (value && set)
+        printf(" -x -a '%s'", set);
+    else if (value)
+        fputs(" -r", stdout);
     fputs(" -d '", stdout);
     put_quoted(option->text, "\\");
     puts("'");
@@ -284,9 +303,13 @@ static void fish(void)
 int command_completion(const options *o)
 {
     const char *shell = o->arguments[0];
-    if (strcmp(shell, "bash") == 0) bash();
-    else if (strcmp(shell, "zsh") == 0) zsh();
-    else if (strcmp(shell, "fish") == 0) fish();
-    else return fail(o, "'%s': bash, zsh or fish", shell), EXIT_USAGE;
+    if (strcmp(shell, "bash") == 0)
+        bash();
+    else if (strcmp(shell, "zsh") == 0)
+        zsh();
+    else if (strcmp(shell, "fish") == 0)
+        fish();
+    else
+        return fail(o, "'%s': bash, zsh or fish", shell), EXIT_USAGE;
     return EXIT_DONE;
 }

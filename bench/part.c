@@ -1,5 +1,5 @@
-/* Parts of a model. Three sessions at most: one that only settles the model's inputs, one that runs up to the cut, and the
- * part's own. Generated inputs depend on seed and name alone, so all of them see the same values. */
+/* Parts of a model. Three sessions at most: one that only settles the model's inputs, one that runs up to the cut, and
+ * the part's own. Generated inputs depend on seed and name alone, so all of them see the same values. */
 #include "bench/inputs.h"
 #include "bench/part.h"
 
@@ -59,17 +59,19 @@ static int part_session(const options *o, prony_model *part, prony_session *sett
     int code = part_options(o, part, settled, &own);
     prony_session_options s = session_options(&own);
     s.no_profile = !profile;
-    if (code == EXIT_DONE && prony_session_create(session, part, &s, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE && prony_session_create(session, part, &s, &error) != PRONY_OK)
+        code = report_error(o, &error);
     for (size_t k = 0; values && code == EXIT_DONE && k < o->from_count; k++)
-        if (prony_session_set_input(*session, o->from[k], values[k], &error) != PRONY_OK) code = report_error(o, &error);
+        if (prony_session_set_input(*session, o->from[k], values[k], &error) != PRONY_OK)
+            code = report_error(o, &error);
     if (code == EXIT_DONE) code = bind_inputs(&own, part, *session);
     free(own.shapes);
     free(own.inputs);
     return code;
 }
 
-static int make_part(const options *o, prony_model *whole, prony_model **part, const char *const *from, size_t from_count,
-                     const char *const *to, size_t to_count, const prony_value *const *values)
+static int make_part(const options *o, prony_model *whole, prony_model **part, const char *const *from,
+                     size_t from_count, const char *const *to, size_t to_count, const prony_value *const *values)
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);

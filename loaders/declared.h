@@ -1,5 +1,5 @@
-/* What a model file declares beyond what running it needs: metadata, and the types of tensors inside of the graph. Read only
- * when somebody asks, from the file's bytes; what is damaged there is passed over, since nothing rests on it. */
+/* What a model file declares beyond what running it needs: metadata, and the types of tensors inside of the graph. Read
+ * only when somebody asks, from the file's bytes; what is damaged there is passed over, since nothing rests on it. */
 #ifndef PRN_LOADERS_DECLARED_H
 #define PRN_LOADERS_DECLARED_H
 

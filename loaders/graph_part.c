@@ -1,5 +1,6 @@
-/* See graph_part.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of them is lost; what
- * is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the cuts. */
+/* See graph_part.h. Nodes, weights and types are copied as the file has them, field by field, so that nothing of them
+ * is lost; what is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the cuts.
+ */
 #include "loaders/graph_part.h"
 #include "loaders/reader.h"
 
@@ -118,14 +119,15 @@ static prony_status check_name(const cutter *c, const char *name, bool output)
     const prn_name_entry *found = find(c, name);
     if (!found)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
-                        "%.300s: no tensor of the main graph is called " PRN_NAME " (what lies inside of a subgraph or a "
+                        "%.300s: no tensor of the main graph is called " PRN_NAME
+                        " (what lies inside of a subgraph or a "
                         "function cannot be cut)",
                         c->file->name, name);
     if (found->kind == KIND_INITIALIZER)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: " PRN_NAME " is a constant", c->file->name, name);
     if (output && found->kind != KIND_NODE)
-        return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: " PRN_NAME " is an input of the model: no node makes it",
-                        c->file->name, name);
+        return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
+                        "%.300s: " PRN_NAME " is an input of the model: no node makes it", c->file->name, name);
     return PRONY_OK;
 }
 
@@ -174,8 +176,8 @@ static prony_status reach(cutter *c)
     while (c->depth) need_node(c, &g->nodes[c->stack[--c->depth]]);
     for (size_t k = 0; k < p->from_count; k++)
         if (!c->cuts[k])
-            return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: nothing that leads to the outputs reads " PRN_NAME,
-                            c->file->name, p->from[k]);
+            return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
+                            "%.300s: nothing that leads to the outputs reads " PRN_NAME, c->file->name, p->from[k]);
     return PRONY_OK;
 }
 
@@ -189,9 +191,9 @@ static bool has_external(prn_wire wire, int level)
         int level;
         uint32_t field;
         int inside;
-    } steps[] = {{NODE, 5, ATTRIBUTE},   {ATTRIBUTE, 5, TENSOR}, {ATTRIBUTE, 10, TENSOR}, {ATTRIBUTE, 6, GRAPH},
+    } steps[] = {{NODE, 5, ATTRIBUTE},   {ATTRIBUTE, 5, TENSOR},  {ATTRIBUTE, 10, TENSOR}, {ATTRIBUTE, 6, GRAPH},
                  {ATTRIBUTE, 11, GRAPH}, {ATTRIBUTE, 22, SPARSE}, {ATTRIBUTE, 23, SPARSE}, {GRAPH, 1, NODE},
-                 {GRAPH, 5, TENSOR},     {GRAPH, 15, SPARSE},    {SPARSE, 1, TENSOR},     {SPARSE, 2, TENSOR}};
+                 {GRAPH, 5, TENSOR},     {GRAPH, 15, SPARSE},     {SPARSE, 1, TENSOR},     {SPARSE, 2, TENSOR}};
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (level == TENSOR && field.number == TENSOR_LOCATION && prn_wire_int(&wire, &field) == 1) return true;
         for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
@@ -260,8 +262,9 @@ static prony_status put_nodes(cutter *c, bytes *graph, prn_wire wire)
         if (!c->nodes[n] || g->nodes[n].file_index >= count) continue;
         prn_span span = spans[g->nodes[n].file_index];
         if (has_external(prn_wire_make(span.data, span.size), 0))
-            return prn_fail(c->error, PRONY_UNSUPPORTED, "%.300s: node " PRN_NAME " (%.60s): its subgraph has external data",
-                            c->file->name, g->nodes[n].name, g->nodes[n].op_type);
+            return prn_fail(c->error, PRONY_UNSUPPORTED,
+                            "%.300s: node " PRN_NAME " (%.60s): its subgraph has external data", c->file->name,
+                            g->nodes[n].name, g->nodes[n].op_type);
         put_bytes(graph, GRAPH_NODE, span.data, span.size);
     }
     return PRONY_OK;
@@ -273,11 +276,11 @@ static prony_status put_type(cutter *c, bytes *graph, uint32_t field, const char
 {
     bytes shape = {0}, tensor = {0}, type = {0}, info = {0};
     if (value->kind != PRONY_TENSOR)
-        return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: " PRN_NAME " is a sequence or optional, and cannot be cut",
-                        c->file->name, name);
+        return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
+                        "%.300s: " PRN_NAME " is a sequence or optional, and cannot be cut", c->file->name, name);
     if (value->dtype == PRONY_UNDEFINED)
-        return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: the type of " PRN_NAME " is known only when the model runs",
-                        c->file->name, name);
+        return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
+                        "%.300s: the type of " PRN_NAME " is known only when the model runs", c->file->name, name);
     for (int d = 0; d < value->shape.rank; d++) {
         bytes dim = {0};
         if (value->shape.dim[d] >= 0) put_int(&dim, 1, value->shape.dim[d]);
@@ -307,7 +310,8 @@ static bool put_declared(cutter *c, bytes *graph, uint32_t as, const char *name,
     return false;
 }
 
-static prony_status put_port(cutter *c, bytes *graph, uint32_t as, const char *name, const prony_value *known, prn_wire wire)
+static prony_status put_port(cutter *c, bytes *graph, uint32_t as, const char *name, const prony_value *known,
+                             prn_wire wire)
 {
     prony_value value = {.shape = {.rank = -1}};
     if (known) return put_type(c, graph, as, name, known);
@@ -362,13 +366,14 @@ static prony_status put_model(cutter *c, bytes *model)
     int64_t ir = c->file->ir_version;
     put_int(model, MODEL_IR_VERSION, ir < IR_WITH_FREE_INITIALIZERS ? IR_WITH_FREE_INITIALIZERS : ir);
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == MODEL_IR_VERSION || field.number == MODEL_METADATA || field.number == MODEL_TRAINING) continue;
+        if (field.number == MODEL_IR_VERSION || field.number == MODEL_METADATA || field.number == MODEL_TRAINING)
+            continue;
         if (field.number == MODEL_GRAPH) {
             bytes graph = {0};
             prony_status status = put_graph(c, &graph, prn_wire_enter(&wire, &field));
             if (status == PRONY_OK && graph.size >= LARGEST_PROTOBUF)
-                status = prn_fail(c->error, PRONY_UNSUPPORTED, "%.300s: the part has 2 GiB or more, and one file of ONNX cannot",
-                                  c->file->name);
+                status = prn_fail(c->error, PRONY_UNSUPPORTED,
+                                  "%.300s: the part has 2 GiB or more, and one file of ONNX cannot", c->file->name);
             if (status == PRONY_OK) put_message(model, MODEL_GRAPH, &graph);
             prn_free(graph.data);
             PRN_TRY(status);
@@ -381,7 +386,8 @@ static prony_status put_model(cutter *c, bytes *model)
     return model->failed ? prn_no_memory(c->error) : PRONY_OK;
 }
 
-prony_status prn_part_write(uint8_t **out, size_t *size, const prn_model_file *file, const prn_part *part, prony_error *error)
+prony_status prn_part_write(uint8_t **out, size_t *size, const prn_model_file *file, const prn_part *part,
+                            prony_error *error)
 {
     cutter c = {.file = file, .part = part, .error = error};
     bytes model = {0};

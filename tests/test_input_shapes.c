@@ -1,5 +1,5 @@
-/* Free dimensions, values written as text and parts of models, as a program that links the library meets them; each again with
- * the n-th allocation failing, for every n. */
+/* Free dimensions, values written as text and parts of models, as a program that links the library meets them; each
+ * again with the n-th allocation failing, for every n. */
 #include "base/alloc.h"
 #include "model_builder.h"
 
@@ -30,7 +30,8 @@ static void open_sample(sample *s)
     mb_node(s->builder, "Relu", "m", "y", "");
     mb_output(s->builder, "y", PRONY_FLOAT32, NULL);
     const void *data = mb_finish(s->builder, &size);
-    if (prony_model_load_memory(&s->model, "sample", data, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load_memory(&s->model, "sample", data, size, NULL, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
 }
 
 static void close_sample(sample *s)
@@ -155,7 +156,8 @@ static void test_text_as_value(void **state)
         prony_value_release(value);
     }
     assert_true(prony_value_is_literal("16000") && prony_value_is_literal("[1]") && prony_value_is_literal("ones"));
-    assert_false(prony_value_is_literal("cat.npy") || prony_value_is_literal("16000.npy") || prony_value_is_literal(""));
+    assert_false(prony_value_is_literal("cat.npy") || prony_value_is_literal("16000.npy") ||
+                 prony_value_is_literal(""));
 }
 
 /* ---- the n-th allocation fails ---- */
@@ -227,6 +229,7 @@ static void test_allocations_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_list), cmocka_unit_test(test_policies),
-                                       cmocka_unit_test(test_text_as_value), cmocka_unit_test(test_allocations_that_fail)};
+                                       cmocka_unit_test(test_text_as_value),
+                                       cmocka_unit_test(test_allocations_that_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
