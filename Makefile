@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD ?= build
 
-.PHONY: demo build check check-unit check-asan check-tsan check-plain check-models install clean
+.PHONY: demo build check check-unit check-asan check-tsan check-plain check-bare check-models install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -46,6 +46,10 @@ check-tsan:
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
 	ctest --preset tsan -L threads
+
+# README's commands on a bare Debian 12, made in a temporary folder; needs root.
+check-bare:
+	scripts/check_bare.sh
 
 # Outputs against ONNX Runtime and counts against published tables, over exported models; large downloads.
 check-models: build

@@ -23,7 +23,7 @@ void prony_dataset_release(prony_dataset *data)
 
 int64_t prony_dataset_count(const prony_dataset *data)
 {
-    return data->count;
+    return data ? data->count : 0;
 }
 
 /* ---- types ---- */

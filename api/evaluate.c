@@ -6,6 +6,7 @@
 #include "api/session.h"
 #include "base/clock.h"
 #include "base/shape.h"
+#include "profiler/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static prony_status score_by_user(evaluation *e, int64_t samples, prony_error *e
     size_t bytes = prn_value_bytes(&labels) / (size_t)labels.shape.dim[0];
     labels.data = (char *)labels.data + (size_t)e->done * bytes;
     labels.shape.dim[0] = samples;
-    return o->score(o->user, e->outputs, e->output_count, &labels, samples, error);
+    return prn_status_known(o->score(o->user, e->outputs, e->output_count, &labels, samples, error));
 }
 
 static prony_status score_batch(evaluation *e, const prony_session *session, prony_error *error)
@@ -173,8 +174,7 @@ static prony_status run_all(prony_report **out, evaluation *e, prony_session *se
     profile.preprocess = before_run;
     profile.postprocess = after_run;
     profile.phase_user = e;
-    PRN_TRY(prony_session_profile(out, session, &profile, error));
-    prony_status status = PRONY_OK;
+    prony_status status = prony_session_profile(out, session, &profile, error);
     while (status == PRONY_OK && e->done < e->data->count) {
         status = before_run(e, session, error);
         if (status == PRONY_OK) status = prony_session_run(session, error);
@@ -185,15 +185,15 @@ static prony_status run_all(prony_report **out, evaluation *e, prony_session *se
 
 static prony_status set_figures(prony_report *report, const evaluation *e, prony_error *error)
 {
-    const double count = (double)e->data->count;
+    const double count = (double)e->done;
     if (e->options->metric) {
         double value = NAN;
-        PRN_TRY(e->options->value(e->options->user, &value, error));
+        PRN_TRY(prn_status_known(e->options->value(e->options->user, &value, error)));
         if (!isfinite(value))
             return prn_fail(error, PRONY_OUT_OF_RANGE, "the metric '%s' gave no number", e->options->metric);
-        return prony_report_set_evaluation(report, e->options->metric, value, e->data->count, error);
+        return prony_report_set_evaluation(report, e->options->metric, value, e->done, error);
     }
-    PRN_TRY(prony_report_set_evaluation(report, "top1_accuracy", (double)e->right[0] / count, e->data->count, error));
+    PRN_TRY(prony_report_set_evaluation(report, "top1_accuracy", (double)e->right[0] / count, e->done, error));
     if (e->by_class || e->classes <= TOP_CLASSES) return PRONY_OK;
     return prony_report_add_evaluation(report, "top5_accuracy", (double)e->right[1] / count, error);
 }
@@ -227,8 +227,11 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
     evaluation e = {.data = data, .options = options, .batch = options->batch, .warmups = options->warmup_runs};
     prony_status status = prepare(&e, session, error);
     if (status == PRONY_OK) status = run_all(&report, &e, session, error);
+    bool partial = status == PRONY_CANCELLED && report && e.done > 0;
+    if (partial) report->stop_reason = "cancelled";
+    if (partial && set_figures(report, &e, NULL) != PRONY_OK) partial = false;
     if (status == PRONY_OK) status = set_figures(report, &e, error);
-    if (status == PRONY_OK)
+    if (status == PRONY_OK || partial)
         *out = report;
     else
         prony_report_release(report);

@@ -218,19 +218,12 @@ static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_m
     return PRONY_OK;
 }
 
-prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
+static prony_status list_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
                                    const prony_session_options *options, prony_error *error)
 {
-    prony_session_options ask = PRONY_SESSION_OPTIONS_INIT;
-    ask.free_dims = PRONY_FREE_ASK;
-    if (!rows || !count || !model)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
     const prn_graph *graph = &model->file->graph;
     size_t most = 0;
     prn_input_shapes s;
-    *rows = NULL;
-    *count = 0;
-    if (!options) options = &ask;
     PRN_TRY(prn_ports_check_options(model->file, options, error));
     PRN_TRY(prn_input_shapes_init(&s, model, error));
     prony_shape *example = prn_calloc(graph->input_count + 1, sizeof *example);
@@ -250,6 +243,21 @@ prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_m
     }
     *rows = made;
     return PRONY_OK;
+}
+
+prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
+                                   const prony_session_options *options, prony_error *error)
+{
+    prony_session_options ask = PRONY_SESSION_OPTIONS_INIT;
+    ask.free_dims = PRONY_FREE_ASK;
+    if (!rows || !count || !model)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
+    *rows = NULL;
+    *count = 0;
+    prn_budget *former = prn_budget_enter(model->budget);
+    prony_status status = list_free_dims(rows, count, model, options ? options : &ask, error);
+    prn_budget_enter(former);
+    return status;
 }
 
 /* ---- messages ---- */

@@ -2,6 +2,7 @@
  * its program only while it looks at it. */
 #include "api/free_dims.h"
 #include "base/shape.h"
+#include "base/stop.h"
 #include "engine/names.h"
 #include "engine/program.h"
 #include "loaders/declared.h"
@@ -105,6 +106,7 @@ static prony_status try_extents(trial *t, const extents *e, uint64_t *misfits, p
     *misfits = UINT64_MAX;
     prony_status status = prn_program_bind(&program, t->model, &t->model->file->graph, NULL, NULL, &bind, &own);
     if (status == PRONY_OUT_OF_MEMORY) return prn_no_memory(error);
+    if (status == PRONY_CANCELLED) return prn_stop_check(error);
     if (status != PRONY_OK) return PRONY_OK;
     *misfits = program->misfits;
     status = count_differences(t, program, misfits, error);

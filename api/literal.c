@@ -235,7 +235,7 @@ static prony_status parse_uniform(prony_value *out, const char *text, const pron
     if (whole && (!low.is_whole || !high.is_whole)) return refuse(text, out->dtype, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (int64_t i = 0, count = prony_shape_numel(shape); i < count; i++) {
-        double part = prn_random_unit(&seed);
+        double part = prn_random_fraction(&seed);
         number n = {low.real + (high.real - low.real) * part, 0, whole};
         if (whole) n.whole = low.whole + (int64_t)(part * ((double)(high.whole - low.whole) + 1));
         if (!store((uint8_t *)out->data + (size_t)i * width, out->dtype, &n)) return refuse(text, out->dtype, error);

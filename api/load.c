@@ -2,21 +2,56 @@
 #include "base/clock.h"
 #include "engine/engine_model.h"
 
-static prony_status adopt(prony_model **out, prn_model_file *file, const prony_model_options *options, int64_t start_ns,
-                          prony_error *error)
+#include <string.h>
+
+/* What a model is read from: a file, or bytes of the caller's. */
+typedef struct source {
+    const char *name;
+    const void *data; /* NULL: the file `name` */
+    size_t size;
+    const char *data_folder; /* of external data; NULL: the file's own */
+    bool copy;               /* the file is read, not mapped */
+} source;
+
+static prony_status read_source(prony_model *model, const source *from, prony_error *error)
 {
+    PRN_TRY(prn_shared_create(&model->shared, error));
+    if (!from->data)
+        PRN_TRY(prn_model_open(&model->file, from->name, from->data_folder, from->copy, error));
+    else
+        PRN_TRY(prn_model_parse(&model->file, from->name, from->data, from->size, error));
+    return prn_model_index(model, error);
+}
+
+static void release_parts(prony_model *model)
+{
+    prn_shared_release(model->shared);
+    prn_free(model->functions);
+    if (model->file) prn_model_close(model->file);
+}
+
+/* Everything that is made from here on is booked to the model's budget. */
+static prony_status load(prony_model **out, const source *from, const prony_model_options *options, prony_error *error)
+{
+    int64_t start = prn_now_ns();
+    prn_budget *budget = prn_budget_create(NULL, options ? options->memory_limit_bytes : 0);
+    if (!budget) return prn_no_memory(error);
+    prn_budget *former = prn_budget_enter(budget);
     prony_model *model = prn_calloc(1, sizeof *model);
-    prony_status status = model ? prn_shared_create(&model->shared, error) : prn_no_memory(error);
+    prony_status status = model ? read_source(model, from, error) : prn_no_memory(error);
+    if (status == PRONY_LIMIT && error && !strstr(error->message, from->name)) prn_error_prefix(error, "%s", from->name);
+    prn_budget_enter(former);
     if (status != PRONY_OK) {
+        if (model) release_parts(model);
         prn_free(model);
-        prn_model_close(file);
+        prn_budget_release(budget);
         return status;
     }
     atomic_init(&model->references, 1);
-    model->file = file;
-    if (options && options->struct_size >= sizeof *options) model->registry = options->registry;
+    model->budget = budget;
+    if (options) model->registry = options->registry;
     prn_registry_retain(model->registry);
-    model->load_ns = prn_now_ns() - start_ns;
+    model->load_ns = prn_now_ns() - start;
     *out = model;
     return PRONY_OK;
 }
@@ -33,49 +68,47 @@ static prony_status check_arguments(const void *out, const void *source, const p
 prony_status prony_model_load(prony_model **out, const char *path, const prony_model_options *options,
                               prony_error *error)
 {
-    int64_t start = prn_now_ns();
-    prn_model_file *file = NULL;
     PRN_TRY(check_arguments(out, path, options, "prony_model_load", error));
-    PRN_TRY(prn_model_open_with(&file, path, options ? options->data_folder : NULL, error));
-    return adopt(out, file, options, start, error);
+    const source from = {.name = path,
+                         .data_folder = options ? options->data_folder : NULL,
+                         .copy = options && options->copy};
+    return load(out, &from, options, error);
 }
 
 prony_status prony_model_load_memory(prony_model **out, const char *name, const void *data, size_t size,
                                      const prony_model_options *options, prony_error *error)
 {
-    int64_t start = prn_now_ns();
-    prn_model_file *file = NULL;
     PRN_TRY(check_arguments(out, data, options, "prony_model_load_memory", error));
-    PRN_TRY(prn_model_parse(&file, name ? name : "memory", data, size, error));
-    return adopt(out, file, options, start, error);
+    const source from = {.name = name ? name : "memory", .data = data, .size = size};
+    return load(out, &from, options, error);
 }
 
 void prony_model_release(prony_model *model)
 {
     if (!model || atomic_fetch_sub(&model->references, 1) != 1) return;
-    prn_shared_release(model->shared);
+    release_parts(model);
     prony_registry_release(model->registry);
-    prn_model_close(model->file);
     prn_free(model->owned);
+    prn_budget_release(model->budget);
     prn_free(model);
 }
 
 size_t prony_model_input_count(const prony_model *model)
 {
-    return model->file->graph.input_count;
+    return model ? model->file->graph.input_count : 0;
 }
 
 size_t prony_model_output_count(const prony_model *model)
 {
-    return model->file->graph.output_count;
+    return model ? model->file->graph.output_count : 0;
 }
 
 const prony_port *prony_model_input(const prony_model *model, size_t index)
 {
-    return index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
+    return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
 }
 
 const prony_port *prony_model_output(const prony_model *model, size_t index)
 {
-    return index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
+    return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
 }

@@ -83,6 +83,7 @@ static void write_compute(prn_json *j, const prony_machine *m)
         prn_json_double(j, "flops_per_second", c->flops_per_second);
         prn_json_int(j, "trials", c->trials);
         prn_json_int(j, "trial_ns", c->trial_ns);
+        if (c->doubtful) prn_json_bool(j, "doubtful", true);
         prn_json_close(j, '}');
     }
     prn_json_close(j, ']');
@@ -101,6 +102,7 @@ static void write_bandwidth(prn_json *j, const prony_machine *m)
         prn_json_uint(j, "thread_bytes", b->thread_bytes);
         prn_json_int(j, "trials", b->trials);
         prn_json_int(j, "trial_ns", b->trial_ns);
+        if (b->doubtful) prn_json_bool(j, "doubtful", true);
         prn_json_close(j, '}');
     }
     prn_json_close(j, ']');
@@ -180,6 +182,7 @@ static void read_compute(prn_json_reader *j, const prn_json_value *root, prony_m
         prn_json_get_double(j, e, "flops_per_second", true, &c->flops_per_second);
         prn_json_get_int(j, e, "trials", true, &c->trials);
         prn_json_get_i64(j, e, "trial_ns", true, &c->trial_ns);
+        prn_json_get_bool(j, e, "doubtful", false, &c->doubtful);
         check_row(j, "compute", c->threads, c->flops_per_second);
         m->compute_count++;
     }
@@ -200,6 +203,7 @@ static void read_bandwidth(prn_json_reader *j, const prn_json_value *root, prony
         prn_json_get_u64(j, e, "thread_bytes", true, &b->thread_bytes);
         prn_json_get_int(j, e, "trials", true, &b->trials);
         prn_json_get_i64(j, e, "trial_ns", true, &b->trial_ns);
+        prn_json_get_bool(j, e, "doubtful", false, &b->doubtful);
         check_row(j, "bandwidth", b->threads, b->bytes_per_second);
         m->bandwidth_count++;
     }
@@ -222,6 +226,7 @@ static prony_status read_machine(prony_machine *m, const char *path, const prn_m
     read_same(j, root, "cpu_model", m->info.cpu_model);
     read_same(j, root, "isa", m->info.isa);
     read_same(j, root, "prony_version", m->info.prony_version);
+    read_same(j, root, "method", PRN_MACHINE_METHOD);
     prn_json_get_int(j, root, "cores", true, &m->info.cores);
     prn_json_get_i64(j, root, "measured_at", true, &m->info.measured_at);
     prn_json_get_double(j, root, "seconds", true, &m->info.seconds);

@@ -3,6 +3,7 @@
 #define PRN_API_MACHINE_PEAKS_H
 
 #include "base/alloc.h"
+#include "base/peak.h"
 #include "base/status.h"
 #include "profiler/report.h"
 
@@ -20,7 +21,18 @@ struct prony_machine {
     "Compute: 12 independent chains of vector multiply-add per thread. Memory: vector loads, stores or both over a "   \
     "buffer of each thread's own; bytes read and bytes written are counted, not the lines that a store fetches "       \
     "first. "                                                                                                          \
-    "Threads start a trial together, it ends with the last of them; the best trial counts."
+    "Threads stand ready, awake, before a trial; its rate is the work of all over the time in which any of them "      \
+    "worked; "                                                                                                         \
+    "the best trial counts. What does not grow with the threads as it should is measured again, and marked if it "     \
+    "still "                                                                                                           \
+    "does not."
+
+/* prony_machine_measure by `peak` in place of prn_peak_measure. */
+typedef prony_status (*prn_peak_fn)(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,
+                                    uint64_t thread_bytes, int trials, int64_t trial_ns, const prn_peak_tools *tools,
+                                    prony_error *error);
+PRN_MUST_USE prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_options *options,
+                                                 prn_peak_fn peak, prony_error *error);
 
 /* An empty one, of this processor, instruction set and version. */
 PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *error);

@@ -4,13 +4,14 @@
 #include "api/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SECONDS 5.0
-#define MIN_RUNS 10
+#define FIRST_CHECK 10 /* runs before the median may be said to be known */
 #define FIRST_RUNS 256 /* that there is room for at once */
 #define MAX_WARMUP_RUNS 1000
 #define ORDER_SEED UINT64_C(0x50524f4e59)
@@ -85,7 +86,7 @@ static prony_status timed_run(prn_recording *r, int64_t *latency_ns, prony_error
     prony_status status = prony_session_run(session, error);
     *latency_ns = prn_now_ns() - start;
     r->last_run_ns = start;
-    if (status == PRONY_OK && session->current->plan != r->plan)
+    if (status == PRONY_OK && session->current != r->cached)
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: preprocessing gave inputs of another shape than before",
                         session->model->file->name);
     return status;
@@ -99,7 +100,7 @@ static prony_status timed_phase(const prn_recording *r,
     *ns = 0;
     if (!phase) return PRONY_OK;
     int64_t start = prn_now_ns();
-    prony_status status = phase(r->options->phase_user, r->session, error);
+    prony_status status = prn_status_known(phase(r->options->phase_user, r->session, error));
     *ns = prn_now_ns() - start;
     return status;
 }
@@ -125,6 +126,7 @@ static prony_status warm_up(prn_recording *r, prony_error *error)
         }
         if (wanted < 0 && (n >= MAX_WARMUP_RUNS || (n >= 1 && prn_now_ns() - begin > budget))) return PRONY_OK;
         PRN_TRY(prn_recording_run(r, &latency_ns[n < MAX_WARMUP_RUNS ? n : 0], error));
+        r->expected_ns = latency_ns[n < MAX_WARMUP_RUNS ? n : 0];
         r->warmup_runs++;
     }
 }
@@ -223,8 +225,19 @@ static size_t next_runs(const prn_recording *all, size_t count)
 typedef struct recording_clock {
     int64_t begin_ns, reported_ns;
     size_t next_check;
-    double known; /* relative error of the least known median */
+    double known; /* relative error of the least known median; NaN: nothing is known yet */
+    int64_t looked_ns;
 } recording_clock;
+
+/* What is mapped must not be written to meanwhile: looked at ten times a second, between runs. */
+static prony_status look_at_files(const prn_recording *all, size_t count, recording_clock *clock, prony_error *error)
+{
+    int64_t now = prn_now_ns();
+    if (now - clock->looked_ns < 100000000) return PRONY_OK;
+    for (size_t i = 0; i < count; i++) PRN_TRY(prn_model_unchanged(all[i].session->model->file, error));
+    clock->looked_ns = now;
+    return PRONY_OK;
+}
 
 /* Why to stop after this round; NULL: go on. */
 static const char *reason_to_stop(prn_recording *all, size_t count, recording_clock *clock)
@@ -245,7 +258,7 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
         if (clock->known <= 0.01 && seconds > 0.1) reason = "median known to 1 %";
     }
     bool limited = options->runs <= 0 || options->max_seconds > 0;
-    if (!reason && limited && seconds > all->max_seconds * (double)count && all->runs >= MIN_RUNS) reason = "time is up";
+    if (!reason && limited && seconds > all->max_seconds * (double)count) reason = "time is up";
     if (options->progress && now - clock->reported_ns > 100000000) {
         options->progress(options->progress_user, (int64_t)all->runs, seconds, clock->known);
         clock->reported_ns = now;
@@ -255,27 +268,31 @@ static const char *reason_to_stop(prn_recording *all, size_t count, recording_cl
 
 static prony_status record(prn_recording *all, size_t count, prony_error *error)
 {
-    recording_clock clock = {prn_now_ns(), prn_now_ns(), MIN_RUNS, 1};
+    recording_clock clock = {all->begin_ns, prn_now_ns(), FIRST_CHECK, NAN, prn_now_ns()};
     uint64_t random = ORDER_SEED;
     const char *reason = NULL;
     prn_usage before, after;
     prn_load_state load_before, load_after;
+    prony_status status = PRONY_OK;
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
     prn_usage_read(&before);
     prn_load_state_read(&load_before);
-    if (count == 1) prn_core_recorder_begin(&all->cores, clock.begin_ns);
+    int64_t first_ns = prn_now_ns();
+    if (count == 1) prn_core_recorder_begin(&all->cores, first_ns);
     while (!reason) {
         prony_error full = {0};
         size_t runs = next_runs(all, count);
         for (size_t i = 0; i < count && !reason; i++)
             if (grow(&all[i], all[i].runs + runs, &full) != PRONY_OK) reason = "memory for samples is full";
         if (reason) break;
-        PRN_TRY(run_round(all, count, runs, &random, error));
+        status = run_round(all, count, runs, &random, error);
+        if (status == PRONY_OK) status = look_at_files(all, count, &clock, error);
+        if (status != PRONY_OK) break;
         if (count == 1) prn_core_recorder_look(&all->cores, prn_now_ns(), false);
         reason = reason_to_stop(all, count, &clock);
     }
     if (count == 1) {
-        all->wall_ns = prn_now_ns() - clock.begin_ns;
+        all->wall_ns = prn_now_ns() - first_ns;
         prn_core_recorder_look(&all->cores, prn_now_ns(), true);
         prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
@@ -285,7 +302,7 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         prn_disturbance_between(&all[i].disturbance, &load_before, &load_after);
         all[i].stop_reason = reason;
     }
-    return PRONY_OK;
+    return status;
 }
 
 /* Room for what every thread does of every operator; the session has it while it is profiled. */
@@ -309,22 +326,36 @@ static void stop_watching(prn_recording *r)
     prn_free(r->shares);
 }
 
+/* Called off with finished runs in hand: they are worth a report. */
+static bool is_partial(prn_recording *all, size_t count, prony_status status)
+{
+    if (status != PRONY_CANCELLED) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].runs == 0) return false;
+        all[i].stop_reason = "cancelled";
+    }
+    return true;
+}
+
 static prony_status profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
+    all->begin_ns = prn_now_ns();
     for (size_t i = 0; i < count; i++) {
         int64_t phase_ns;
         PRN_TRY(timed_phase(&all[i], all[i].options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
         PRN_TRY(prony_session_prepare(all[i].session, error));
-        all[i].plan = all[i].session->current->plan;
-        all[i].operators = all[i].session->options.no_profile ? 0 : all[i].session->current->plan->step_count;
+        all[i].cached = all[i].session->current;
+        all[i].operators = all[i].session->options.no_profile ? 0 : all[i].cached->plan->step_count;
         PRN_TRY(watch_threads(&all[i], error));
         PRN_TRY(warm_up(&all[i], error));
         if (count == 1 && all->options->measure_cost) PRN_TRY(prn_recording_cost(all, error));
     }
-    PRN_TRY(record(all, count, error));
-    for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_report(&reports[i], &all[i], error));
-    for (size_t i = 0; i < count; i++) PRN_TRY(prn_recording_count(reports[i], &all[i], error));
-    return PRONY_OK;
+    prony_status status = record(all, count, error);
+    if (status != PRONY_OK && !is_partial(all, count, status)) return status;
+    for (size_t i = 0; i < count; i++)
+        PRN_TRY(prn_recording_report(&reports[i], &all[i], status == PRONY_OK ? error : NULL));
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) status = prn_recording_count(reports[i], &all[i], error);
+    return status;
 }
 
 prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions, size_t count,
@@ -354,7 +385,8 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
     }
     prony_status status = profile(reports, all, count, error);
     for (size_t i = 0; i < count; i++) {
-        if (status != PRONY_OK) {
+        bool whole = status == PRONY_OK || (status == PRONY_CANCELLED && reports[count - 1]);
+        if (!whole) {
             prony_report_release(reports[i]);
             reports[i] = NULL;
         }
@@ -376,7 +408,7 @@ prony_status prony_session_profile(prony_report **out, prony_session *session, c
     prony_report *report = NULL;
     if (!out || !session)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_profile: an argument is NULL");
-    PRN_TRY(prony_sessions_profile(&report, &session, 1, options, error));
-    *out = report;
-    return PRONY_OK;
+    prony_status status = prony_sessions_profile(&report, &session, 1, options, error);
+    if (report) *out = report;
+    return status;
 }

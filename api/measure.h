@@ -15,12 +15,14 @@ typedef struct prn_recording {
     int64_t *sorted_ns;
     int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
     prn_team_share *shares;        /* lent to the session's trace; NULL: not asked for */
-    const prn_plan *plan;          /* that all runs have in common */
+    prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;
     bool warmup_detected;
     const char *stop_reason;
     double max_seconds;
+    int64_t begin_ns;    /* of the first session's: when its time began, warm-up included */
+    int64_t expected_ns; /* what a run takes, by the last of the warm-up; 0: there was none */
     prn_usage usage; /* of the measured runs */
     prn_disturbance disturbance; /* while all sessions of the measurement took their turns */
     prn_core_recorder cores; /* where one session has the process to itself */

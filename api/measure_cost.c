@@ -3,7 +3,7 @@
  * what it costs. */
 #include "api/measure.h"
 #include "base/clock.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 
@@ -24,11 +24,19 @@ static prony_status run_as(prn_recording *r, bool stamped, int64_t *latency_ns, 
     return status;
 }
 
+/* Whether time bounds the pairs, and by how much. */
+static bool limited(const prn_recording *r, int64_t *budget_ns)
+{
+    *budget_ns = (int64_t)(r->max_seconds * COST_SHARE * 1e9);
+    return r->options->runs <= 0 || r->options->max_seconds > 0;
+}
+
 static prony_status run_pairs(prn_recording *r, cost_pairs *pairs, size_t wanted, prony_error *error)
 {
-    int64_t begin = prn_now_ns(), budget = (int64_t)(r->max_seconds * COST_SHARE * 1e9);
-    while (pairs->count < wanted ||
-           (r->options->runs <= 0 && pairs->count < MOST_PAIRS && prn_now_ns() - begin < budget)) {
+    int64_t begin = prn_now_ns(), budget;
+    bool bounded = limited(r, &budget);
+    size_t most = r->options->runs > 0 ? wanted : MOST_PAIRS;
+    while (pairs->count < most && !(bounded && prn_now_ns() - begin > budget)) {
         size_t i = pairs->count;
         bool first = i % 2 == 0;
         PRN_TRY(run_as(r, first, first ? &pairs->on_ns[i] : &pairs->off_ns[i], error));
@@ -71,12 +79,14 @@ prony_status prn_recording_cost(prn_recording *r, prony_error *error)
 {
     if (r->operators == 0) return PRONY_OK;
     size_t wanted = wanted_pairs(r->options->runs);
+    int64_t budget;
+    if (limited(r, &budget) && r->expected_ns * 2 * FEWEST_PAIRS > budget) return PRONY_OK; /* so few would tell nothing */
     cost_pairs pairs = {.on_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.on_ns),
                         .off_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.off_ns),
                         .difference_ns = prn_calloc(MOST_PAIRS, sizeof *pairs.difference_ns)};
     prony_status status = pairs.on_ns && pairs.off_ns && pairs.difference_ns ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) status = run_pairs(r, &pairs, wanted, error);
-    if (status == PRONY_OK) fill_cost(&r->cost, &pairs);
+    if (status == PRONY_OK && pairs.count >= (wanted < FEWEST_PAIRS ? wanted : FEWEST_PAIRS) && pairs.count) fill_cost(&r->cost, &pairs);
     prn_free(pairs.on_ns);
     prn_free(pairs.off_ns);
     prn_free(pairs.difference_ns);

@@ -92,6 +92,10 @@ prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_e
         status = counted_runs(&c, r, error);
     }
     if (status == PRONY_OK) fill_rows(report, &c);
+    if (status == PRONY_CANCELLED) { /* the report of the measured runs stays */
+        report->counters_missing = "the counted runs were called off";
+        report->counter_runs = 0;
+    }
     prn_free(c.sums);
     prn_counters_close(c.counters);
     return status;

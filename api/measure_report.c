@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/resident.h"
 #include "base/sha256.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static prony_status hash_outputs(prony_report *report, const prony_session *sess
 
 static void fill_measured(prony_report *report, const prn_recording *r)
 {
-    const prn_cached_plan *current = r->session->current;
+    const prn_cached_plan *current = r->cached;
     report->phases.bind_ns = current->bind_ns;
     report->phases.rewrite_ns = current->rewrite_ns;
     report->phases.plan_ns = current->plan_ns;
@@ -103,19 +103,19 @@ static void fill_measured(prony_report *report, const prn_recording *r)
         memory->library_heap_calls_per_run = (r->all_heap_calls - r->own_heap_calls) / r->runs;
 }
 
-static void fill_held(prony_report *report, const prony_session *session)
+static void fill_held(prony_report *report, const prn_recording *r)
 {
     prn_resident resident;
     prn_arena_figures arena;
     prony_memory_held *held = &report->memory.held;
     if (!prn_resident_read(&resident)) return;
-    prn_arena_read(session->current->plan->arena, &arena);
+    prn_arena_read(r->cached->plan->arena, &arena);
     report->memory.held_known = true;
     held->file_bytes = resident.mapped_bytes;
     held->library_bytes = resident.library_bytes;
     held->packed_bytes = report->memory.packed_weight_bytes;
     held->arena_bytes = arena.planned_bytes + arena.dynamic_bytes;
-    for (size_t i = 0; i < session->input_count; i++) held->input_bytes += session->inputs[i].capacity;
+    for (size_t i = 0; i < r->session->input_count; i++) held->input_bytes += r->session->inputs[i].capacity;
     uint64_t named = held->packed_bytes + held->arena_bytes + held->input_bytes;
     held->other_bytes = resident.anonymous_bytes > named ? resident.anonymous_bytes - named : 0;
     held->resident_bytes = resident.mapped_bytes + resident.library_bytes + resident.anonymous_bytes;
@@ -161,6 +161,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             report->overhead_share =
                 report->overhead_ns_per_event * (double)r->operators / (double)report->latency.median_ns;
         const prn_trace *trace = &r->session->trace;
+        if (!r->session->current) return PRONY_OK; /* cancelled: the last run's events are not a whole run's */
         for (size_t e = 0; e < trace->count; e++) {
             const prn_event *event = &trace->events[e];
             prony_operator_row *row = &report->operators[event->step];
@@ -194,18 +195,18 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
 {
     prony_session *session = r->session;
     prony_report *report;
-    PRN_TRY(prn_report_build(&report, session->model, session->current->program, session->current->plan,
+    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan,
                              &session->options, session->threads, error));
     fill_measured(report, r);
-    fill_held(report, session);
+    fill_held(report, r);
     prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);
     if (status == PRONY_OK) status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);
     if (status == PRONY_OK)
-        status = prn_report_fill_composites(report, session->model, session->current->inputs, session->input_count, error);
-    if (status == PRONY_OK) status = hash_outputs(report, session, error);
+        status = prn_report_fill_composites(report, session->model, r->cached->inputs, session->input_count, error);
+    if (status == PRONY_OK && session->current) status = hash_outputs(report, session, error); /* cancelled: none */
     if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
     if (status == PRONY_OK)
         *out = report;

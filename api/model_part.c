@@ -60,8 +60,10 @@ static prony_status write_part(uint8_t **data, size_t *size, prony_model *model,
                   .values = part->values,
                   .type_of = type_of,
                   .user = &t};
+    prn_budget *former = prn_budget_enter(model->budget);
     prony_status status = prn_part_write(data, size, model->file, &p, error);
     prn_program_release(t.program);
+    prn_budget_enter(former);
     return status;
 }
 

@@ -4,7 +4,7 @@
 #include "api/monitor.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <string.h>
 

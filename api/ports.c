@@ -7,14 +7,20 @@
 void prn_dims_free(prn_dims *dims)
 {
     prn_free(dims->items);
+    prn_names_free(&dims->index);
     *dims = (prn_dims){0};
+}
+
+void prn_dims_clear(prn_dims *dims)
+{
+    dims->count = 0;
+    prn_names_free(&dims->index);
 }
 
 const prony_dim *prn_dims_find(const prn_dims *dims, const char *name)
 {
-    for (size_t i = 0; i < dims->count; i++)
-        if (strcmp(dims->items[i].name, name) == 0) return &dims->items[i];
-    return NULL;
+    uint32_t i;
+    return prn_names_get(&dims->index, name, &i) ? &dims->items[i] : NULL;
 }
 
 prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const char *file, const char *input,
@@ -25,7 +31,9 @@ prony_status prn_dims_put(prn_dims *dims, const char *name, int64_t value, const
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s': free dimension '%s' would be %lld here, but is %lld",
                         file, input, name, (long long)value, (long long)old->value);
     if (old) return PRONY_OK;
-    if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1)) return prn_no_memory(error);
+    if (!PRN_GROW(dims->items, dims->capacity, dims->count + 1) ||
+        !prn_names_put(&dims->index, name, (uint32_t)dims->count))
+        return prn_no_memory(error);
     dims->items[dims->count++] = (prony_dim){name, value};
     return PRONY_OK;
 }
@@ -172,7 +180,11 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
                                      prony_error *error)
 {
     char names[512];
+    if ((options->dim_count > 0 && !options->dims) || (options->shape_count > 0 && !options->shapes))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: a count without its list");
     for (size_t i = 0; i < options->dim_count; i++) {
+        if (!options->dims[i].name)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
         if (!has_free_dim(file, options->dims[i].name, names, sizeof names))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
                             file->name, options->dims[i].name, names);
@@ -182,7 +194,12 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
     }
     for (size_t i = 0; i < options->shape_count; i++) {
         size_t index;
-        PRN_TRY(prn_ports_find(&index, file, options->shapes[i].name, error));
+        const prony_named_shape *shape = &options->shapes[i];
+        if (!shape->name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: shape %zu has no name", i);
+        PRN_TRY(prn_ports_find(&index, file, shape->name, error));
+        if (!prn_shape_valid(&shape->shape) || !prn_shape_known(&shape->shape))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "the shape of '%s' is none: rank %d, or a negative extent",
+                            shape->name, (int)shape->shape.rank);
     }
     if (options->batch < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batch cannot be %lld", (long long)options->batch);

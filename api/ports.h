@@ -2,15 +2,19 @@
 #ifndef PRN_API_PORTS_H
 #define PRN_API_PORTS_H
 
+#include "engine/names.h"
 #include "engine/engine_model.h"
 
 /* Values of free dimensions known so far; symbols are borrowed. */
 typedef struct prn_dims {
     prony_dim *items;
     size_t count, capacity;
+    prn_names index; /* of `items`, by name */
 } prn_dims;
 
 void prn_dims_free(prn_dims *dims);
+/* None, with the room kept. */
+void prn_dims_clear(prn_dims *dims);
 /* NULL: unknown symbol. */
 const prony_dim *prn_dims_find(const prn_dims *dims, const char *name);
 /* Remembers a symbol's value; error if it has another one already. */

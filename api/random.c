@@ -1,5 +1,6 @@
 /* Generated inputs: SplitMix64 over (seed, input name), so that every input has its own stream, whatever the others are. */
 #include "api/session.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ static uint64_t next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-double prn_random_unit(uint64_t *state)
+double prn_random_fraction(uint64_t *state)
 {
     return (double)(next(state) >> 11) * 0x1p-53;
 }
@@ -53,13 +54,13 @@ void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
         for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(next(&state) >> 32 & 0x11);
         return;
     }
-    for (int64_t i = 0; i < count; i++, data += width) {
+    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++, data += width) {
         switch (value->dtype) {
         case PRONY_FLOAT32:
             memcpy(data, &(float){next_float(&state)}, 4);
             break;
         case PRONY_FLOAT64:
-            memcpy(data, &(double){prn_random_unit(&state) - 0.5}, 8);
+            memcpy(data, &(double){prn_random_fraction(&state) - 0.5}, 8);
             break;
         case PRONY_FLOAT16:
             memcpy(data, &(uint16_t){next_half(&state)}, 2);

@@ -1,4 +1,5 @@
 /* Rows are copies: a report outlives session, plan and program. */
+#include "engine/names.h"
 #include "api/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -44,17 +45,21 @@ static prony_status fill_dims(prony_report *report, prony_error *error)
     for (size_t i = 0; i < report->model.input_count; i++) capacity += PRONY_MAX_RANK;
     dims = prn_pool_alloc(&report->pool, capacity + 1, sizeof *dims);
     if (!dims) return prn_no_memory(error);
-    for (size_t i = 0; i < report->model.input_count; i++) {
+    report->config.dims = dims;
+    prn_names seen = {0};
+    bool room = true;
+    for (size_t i = 0; room && i < report->model.input_count; i++) {
         const prony_port *port = &report->model.inputs[i];
-        for (int d = 0; d < port->shape.rank; d++) {
-            bool known = !port->dim_names[d] || !*port->dim_names[d];
-            for (size_t k = 0; k < report->config.dim_count && !known; k++)
-                known = strcmp(dims[k].name, port->dim_names[d]) == 0;
-            if (!known) dims[report->config.dim_count++] = (prony_dim){port->dim_names[d], port->shape.dim[d]};
+        for (int d = 0; room && d < port->shape.rank; d++) {
+            uint32_t at;
+            const char *name = port->dim_names[d];
+            if (!name || !*name || prn_names_get(&seen, name, &at)) continue;
+            room = prn_names_put(&seen, name, (uint32_t)report->config.dim_count);
+            dims[report->config.dim_count++] = (prony_dim){name, port->shape.dim[d]};
         }
     }
-    report->config.dims = dims;
-    return PRONY_OK;
+    prn_names_free(&seen);
+    return room ? PRONY_OK : prn_no_memory(error);
 }
 
 prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model, const prn_assumed_list *assumed,
@@ -114,6 +119,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->precision = "fp32";
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
+    config->reuse = !options->no_reuse;
     return config->affinity ? PRONY_OK : prn_no_memory(error);
 }
 

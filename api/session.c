@@ -87,9 +87,12 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
     session->model = model;
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
+    atomic_init(&session->stop.requested, false);
+    session->budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     session->input_count = model->file->graph.input_count;
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
-    prony_status status = session->inputs ? copy_options(session, options, error) : prn_no_memory(error);
+    bool made = session->budget && session->inputs;
+    prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && session->options.affinity) status = prn_affinity_set(session->options.affinity, error);
     if (status == PRONY_OK) {
@@ -122,6 +125,7 @@ void prony_session_release(prony_session *session)
     prn_free(session->assumed.items);
     prn_pool_release(&session->pool);
     prony_model_release(session->model);
+    prn_budget_release(session->budget);
     prn_free(session);
 }
 
@@ -130,13 +134,32 @@ prony_status prn_session_lock(prony_session *session, prony_error *error)
     if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
         return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
                         session->model->file->name);
+    session->outer_stop = prn_stop_enter(&session->stop);
+    session->former = prn_budget_enter(session->budget);
     return PRONY_OK;
 }
 
 prony_status prn_session_unlock(prony_session *session, prony_status status)
 {
+    prn_budget_enter(session->former);
+    (void)prn_stop_enter(session->outer_stop);
+    if (status == PRONY_CANCELLED) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
     atomic_flag_clear_explicit(&session->busy, memory_order_release);
     return status;
+}
+
+/* Under way, a call may have left something out already: then the request stands. */
+prony_status prony_session_uncancel(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_uncancel: session is NULL");
+    PRN_TRY(prn_session_lock(session, error));
+    (void)prn_session_unlock(session, PRONY_CANCELLED);
+    return PRONY_OK;
+}
+
+void prony_session_cancel(prony_session *session)
+{
+    if (session) atomic_store_explicit(&session->stop.requested, true, memory_order_relaxed);
 }
 
 /* ---- inputs ---- */
@@ -186,7 +209,7 @@ static prony_status adopt_copy(prony_session *session, prn_session_input *input,
 static prony_status collect_dims(prony_session *session, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    session->dims.count = 0;
+    prn_dims_clear(&session->dims);
     for (size_t i = 0; i < session->input_count; i++)
         if (session->inputs[i].set)
             PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
@@ -209,6 +232,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(&index, file, name, error));
     const prony_port *port = &file->graph.inputs[index];
+    if (!prn_value_valid(value))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s': not a value: a kind, type, rank or extent that there "
+                        "is none of, or items without any", file->name, name);
     prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
     if (port->kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL) { /* an optional is given by what it holds, too */
         full.items = (prony_value *)(uintptr_t)value;
@@ -228,9 +254,9 @@ static prony_status set_input(prony_session *session, const char *name, const pr
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
-    if (bytes) memcpy(input->value.data, value->data, bytes);
-    input->set = true;
-    return PRONY_OK;
+    prn_stop_copy(input->value.data, value->data, bytes);
+    input->set = !prn_stopped(); /* half of it is none */
+    return prn_stop_check(error);
 }
 
 prony_status prony_session_set_input(prony_session *session, const char *name, const prony_value *value,
@@ -280,6 +306,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
                         file->name, port->name, port->name);
     PRN_TRY(reserve(session, input, &like, error));
     prn_random_fill(&input->value, seed, port->name);
+    PRN_TRY(prn_stop_check(error));
     input->set = true;
     session->seed = seed;
     session->seed_known = true;
@@ -377,25 +404,18 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
         cached->inputs[i].items = NULL;
         cached->inputs[i].count = 0;
     }
-    uint64_t limit = session->options.memory_limit_bytes;
-    prn_bind_options bind = {.inputs = cached->inputs,
-                             .input_count = session->input_count,
-                             .fold_limit_bytes = limit < PRN_FOLD_LIMIT_BYTES ? limit : 0};
+    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
     int64_t start = prn_now_ns();
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
-    /* Bind keeps constants within the limit; the arena gets what they left. */
-    uint64_t left = limit ? limit - cached->program->folded_bytes : 0;
-    if (limit && left == 0)
-        return prn_fail(error, PRONY_LIMIT, "the constants alone take the memory limit of %llu bytes",
-                        (unsigned long long)limit);
     prn_plan_options options = {.threads = session->threads,
                                 .record_memory = session->options.record_memory,
-                                .memory_limit_bytes = left,
-                                .max_loop_trips = session->options.max_loop_trips};
+                                .max_loop_trips = session->options.max_loop_trips,
+                                .no_reuse = session->options.no_reuse};
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     cached->bind_ns = bound - start;
     cached->rewrite_ns = rewritten - bound;
@@ -462,7 +482,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
 
 int prony_session_threads(const prony_session *session)
 {
-    return session->threads;
+    return session ? session->threads : 0;
 }
 
 prony_status prony_session_prepare(prony_session *session, prony_error *error)

@@ -1,12 +1,13 @@
 /* A session: bound inputs, a bounded cache of plans by input shapes, and one request at a time.
  *
  * Ownership: the session owns its input bytes and plans, and holds a reference to the model. Option strings and arrays are
- * copied into the pool. `busy` is the only field that two threads may touch at once.
+ * copied into the pool. `busy` and `stop` are the only fields that two threads may touch at once.
  */
 #ifndef PRN_API_SESSION_H
 #define PRN_API_SESSION_H
 
 #include "api/free_dims.h"
+#include "base/stop.h"
 #include "engine/plan.h"
 
 /* Plans kept per session; the least recently used goes first. */
@@ -35,6 +36,10 @@ struct prony_session {
     prn_pool pool;
     int threads;
     atomic_flag busy;
+    prn_stop stop;               /* prony_session_cancel */
+    const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
+    prn_budget *budget; /* inside of the model's */
+    prn_budget *former; /* of the thread that holds `busy`, before it did */
     prn_session_input *inputs;
     size_t input_count;
     prn_dims dims; /* of the inputs now bound */
@@ -51,15 +56,18 @@ struct prony_session {
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 
-/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. */
+/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. In between the thread
+ * works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
 PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
 prony_status prn_session_unlock(prony_session *session, prony_status status);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
 
-/* Fills every input not set from the seed (api/random.c). */
+/* ---- random.c ---- */
+
 /* Next of a stream: uniform in [0, 1). `state` is any number at first. */
-double prn_random_unit(uint64_t *state);
+double prn_random_fraction(uint64_t *state);
+/* The input's own stream of the seed. */
 void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);
 
 #endif

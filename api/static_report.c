@@ -1,6 +1,7 @@
 /* prony_inspect: a static bind at the given shapes; no weight is read and nothing runs. */
 #include "api/free_dims.h"
 #include "api/report_build.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/machine.h"
 
@@ -23,12 +24,9 @@ static prony_status input_types(prony_value *inputs, prn_input_shapes *s, const 
     return PRONY_OK;
 }
 
-prony_status prony_inspect(prony_report **out, prony_model *model, const prony_session_options *options,
+static prony_status inspect(prony_report **out, prony_model *model, const prony_session_options *options,
                            prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
-    if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_inspect: an argument is NULL");
-    if (!options) options = &defaults;
     size_t count = model->file->graph.input_count;
     prony_value *inputs = prn_calloc(count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(error);
@@ -59,5 +57,20 @@ prony_status prony_inspect(prony_report **out, prony_model *model, const prony_s
     prn_program_release(program);
     prn_input_shapes_free(&shapes);
     prn_free(inputs);
+    return status;
+}
+
+prony_status prony_inspect(prony_report **out, prony_model *model, const prony_session_options *options,
+                           prony_error *error)
+{
+    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_inspect: an argument is NULL");
+    if (!options) options = &defaults;
+    prn_budget *budget = prn_budget_create(model->budget, options->memory_limit_bytes);
+    if (!budget) return prn_no_memory(error);
+    prn_budget *former = prn_budget_enter(budget);
+    prony_status status = inspect(out, model, options, error);
+    prn_budget_enter(former);
+    prn_budget_release(budget);
     return status;
 }

@@ -16,36 +16,38 @@ void prony_report_release(prony_report *report)
 
 const prony_totals *prony_report_totals(const prony_report *report)
 {
-    return &report->totals;
+    return report ? &report->totals : NULL;
 }
 
 const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->layer_count;
-    return report->layers;
+    if (count) *count = report ? report->layer_count : 0;
+    return report ? report->layers : NULL;
 }
 
 const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->operator_count;
-    return report->operators;
+    if (count) *count = report ? report->operator_count : 0;
+    return report ? report->operators : NULL;
 }
 
 const prony_module_row *prony_report_modules(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->module_count;
-    return report->modules;
+    if (count) *count = report ? report->module_count : 0;
+    return report ? report->modules : NULL;
 }
 
 const prony_parameter_row *prony_report_parameters(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->parameter_count;
-    return report->parameters;
+    if (count) *count = report ? report->parameter_count : 0;
+    return report ? report->parameters : NULL;
 }
 
 const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
                                          size_t *points)
 {
+    static const prony_report nothing;
+    if (!report) report = &nothing;
     if (cores) *cores = report->core_count;
     if (times_ns) *times_ns = report->core_times_ns;
     if (points) *points = report->core_points;
@@ -54,7 +56,7 @@ const prony_core_row *prony_report_cores(const prony_report *report, size_t *cor
 
 const prony_memory_report *prony_report_memory(const prony_report *report)
 {
-    return report->has_memory ? &report->memory : NULL;
+    return report && report->has_memory ? &report->memory : NULL;
 }
 
 const char *prony_report_counters_missing(const prony_report *report)
@@ -70,23 +72,23 @@ const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, s
 
 const prony_time_stats *prony_report_latency(const prony_report *report)
 {
-    return report->latency.count ? &report->latency : NULL;
+    return report && report->latency.count ? &report->latency : NULL;
 }
 
 const prony_time_stats *prony_report_end_to_end(const prony_report *report)
 {
-    return report->has_around ? &report->around.end_to_end : NULL;
+    return report && report->has_around ? &report->around.end_to_end : NULL;
 }
 
 const char *const *prony_report_unsupported(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->unsupported_count;
-    return report->unsupported;
+    if (count) *count = report ? report->unsupported_count : 0;
+    return report ? report->unsupported : NULL;
 }
 
 double prony_report_time_coverage(const prony_report *report)
 {
-    return report->time_share;
+    return report ? report->time_share : -1;
 }
 
 prony_status prony_report_set_evaluation(prony_report *report, const char *metric, double value, int64_t samples,
@@ -108,8 +110,8 @@ prony_status prony_report_add_evaluation(prony_report *report, const char *metri
 
 const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count)
 {
-    if (count) *count = report->evaluation_count;
-    return report->evaluation_count ? report->evaluations : NULL;
+    if (count) *count = report ? report->evaluation_count : 0;
+    return report && report->evaluation_count ? report->evaluations : NULL;
 }
 
 /* The hash of the model file reads all of it, so it is made only where it is shown. */

@@ -2,6 +2,8 @@
  * failure. The counters are relaxed atomics: they order nothing, they only count. */
 #include "base/alloc.h"
 
+#include "base/budget.h"
+
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -47,34 +49,101 @@ uint64_t prn_heap_calls(void)
     return atomic_load_explicit(&heap_calls, memory_order_relaxed);
 }
 
+/* In front of every block, so that whoever releases it knows whose it is:
+ *
+ *   from the C library | room for the alignment | header | the caller's bytes
+ *
+ * The room is 2^shift bytes, header included. */
+typedef struct header {
+    prn_budget *budget;
+    uint64_t size_shift; /* bytes booked << 8 | shift */
+} header;
+
+#define PLAIN_SHIFT 4
+#define LARGEST_BYTES ((size_t)1 << 55)
+_Static_assert(sizeof(header) == 1 << PLAIN_SHIFT, "a header keeps the alignment of malloc");
+
+static header *header_of(void *block)
+{
+    return (header *)block - 1;
+}
+
+static size_t booked_bytes(const header *h)
+{
+    return (size_t)(h->size_shift >> 8);
+}
+
+static void *raw_block(void *block)
+{
+    return (char *)block - ((size_t)1 << (header_of(block)->size_shift & 255));
+}
+
+/* NULL from the C library gives the booking back. */
+static void *make_block(void *raw, prn_budget *budget, size_t bytes, unsigned shift)
+{
+    if (!raw) {
+        prn_budget_unbook(budget, bytes);
+        return NULL;
+    }
+    void *block = (char *)raw + ((size_t)1 << shift);
+    *header_of(block) = (header){budget, (uint64_t)bytes << 8 | shift};
+    return block;
+}
+
+static bool may_take(size_t bytes)
+{
+    return bytes <= LARGEST_BYTES && !must_fail();
+}
+
 void *prn_alloc(size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    if (!may_take(bytes)) return NULL;
+    prn_budget *budget = prn_budget_current();
+    bytes += sizeof(header);
+    if (!prn_budget_book(budget, bytes)) return NULL;
     count_call();
-    return malloc(bytes ? bytes : 1);
+    return make_block(malloc(bytes), budget, bytes, PLAIN_SHIFT);
 }
 
 void *prn_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    if (__builtin_mul_overflow(count, size, &bytes) || !may_take(bytes)) return NULL;
+    prn_budget *budget = prn_budget_current();
+    bytes += sizeof(header);
+    if (!prn_budget_book(budget, bytes)) return NULL;
     count_call();
-    return calloc(bytes ? bytes : 1, 1);
+    return make_block(calloc(1, bytes), budget, bytes, PLAIN_SHIFT);
 }
 
 void *prn_realloc(void *block, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX || must_fail()) return NULL;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    if (!block) return prn_alloc(bytes);
+    if (!may_take(bytes)) return NULL;
+    const header former = *header_of(block);
+    size_t held = booked_bytes(&former);
+    bytes += sizeof(header);
+    if (bytes > held && !prn_budget_book_more(former.budget, bytes - held)) return NULL;
     count_call();
-    return realloc(block, bytes ? bytes : 1);
+    void *raw = realloc(raw_block(block), bytes);
+    if (!raw) {
+        if (bytes > held) prn_budget_return(former.budget, bytes - held);
+        return NULL;
+    }
+    if (bytes < held) prn_budget_return(former.budget, held - bytes);
+    return make_block(raw, former.budget, bytes, PLAIN_SHIFT);
 }
 
 void prn_free(void *block)
 {
     if (!block) return;
+    const header h = *header_of(block);
+    void *raw = raw_block(block);
     count_call();
-    free(block);
+    free(raw);
+    prn_budget_unbook(h.budget, booked_bytes(&h));
 }
 
 char *prn_strndup(const char *text, size_t size)
@@ -105,11 +174,15 @@ static void *alloc_huge(size_t bytes)
 
 void *prn_alloc_aligned(size_t alignment, size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX - alignment || must_fail()) return NULL;
+    if (alignment > LARGEST_BYTES || !may_take(bytes)) return NULL;
+    if (alignment < sizeof(header)) alignment = sizeof(header);
+    prn_budget *budget = prn_budget_current();
+    size_t whole = (bytes + 2 * alignment - 1) & ~(alignment - 1);
+    if (!prn_budget_book(budget, whole)) return NULL;
     count_call();
-    size_t whole = (bytes + alignment - 1) & ~(alignment - 1);
-    if (whole >= HUGE_PAGE_BYTES && alignment <= HUGE_PAGE_BYTES) return alloc_huge(whole);
-    return aligned_alloc(alignment, whole ? whole : alignment);
+    bool huge = whole >= HUGE_PAGE_BYTES && alignment <= HUGE_PAGE_BYTES;
+    void *raw = huge ? alloc_huge(whole) : aligned_alloc(alignment, whole);
+    return make_block(raw, budget, whole, (unsigned)__builtin_ctzll(alignment));
 }
 
 void prn_free_aligned(void *block)
@@ -172,11 +245,13 @@ void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
         struct prn_pool_block *own = pool_block(bytes, top->next);
         if (!own) return NULL;
         top->next = own;
+        pool->bytes += bytes;
         return pool_take(own, bytes);
     }
     struct prn_pool_block *fresh = pool_block(bytes > usual ? bytes : usual, top);
     if (!fresh) return NULL;
     pool->block = fresh;
+    pool->bytes += fresh->capacity;
     return pool_take(fresh, bytes);
 }
 
@@ -207,5 +282,5 @@ void prn_pool_release(prn_pool *pool)
         prn_free(block);
         block = next;
     }
-    pool->block = NULL;
+    *pool = (prn_pool){0};
 }

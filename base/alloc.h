@@ -1,5 +1,6 @@
-/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure or
- * size overflow, and can be told to fail at its n-th call (tests). */
+/* The only way to the heap for Prony's own code. Thread-safe. Every function that allocates returns NULL on failure, size
+ * overflow, or where the calling thread's budget (base/budget.h) has no room, and can be told to fail at its n-th call
+ * (tests). */
 #ifndef PRN_BASE_ALLOC_H
 #define PRN_BASE_ALLOC_H
 
@@ -33,6 +34,7 @@ uint64_t prn_heap_calls(void);
 /* Bump allocator for many small objects with one lifetime (names, nodes, dims). Not thread-safe. Zero-initialise it. */
 typedef struct prn_pool {
     struct prn_pool_block *block;
+    size_t bytes; /* of its blocks */
 } prn_pool;
 /* Zeroed, aligned to 16. */
 void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size);

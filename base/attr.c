@@ -37,35 +37,35 @@ const char *prn_attr_type_name(prn_attr_type type)
 
 static const prn_attr *find_typed(const prony_node *node, const char *name, prn_attr_type type)
 {
-    const prn_attr *attr = prn_attr_find(node->attributes, name);
+    const prn_attr *attr = node && name ? prn_attr_find(node->attributes, name) : NULL;
     return attr && attr->type == type ? attr : NULL;
 }
 
 bool prony_node_int(const prony_node *node, const char *name, int64_t *out)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_INT);
-    if (attr) *out = attr->i;
-    return attr != NULL;
+    if (attr && out) *out = attr->i;
+    return attr && out;
 }
 
 bool prony_node_float(const prony_node *node, const char *name, float *out)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_FLOAT);
-    if (attr) *out = attr->f;
-    return attr != NULL;
+    if (attr && out) *out = attr->f;
+    return attr && out;
 }
 
 bool prony_node_string(const prony_node *node, const char *name, prony_string *out)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_STRING);
-    if (attr) *out = attr->s;
-    return attr != NULL;
+    if (attr && out) *out = attr->s;
+    return attr && out;
 }
 
 bool prony_node_ints(const prony_node *node, const char *name, const int64_t **out, size_t *count)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_INTS);
-    if (!attr) return false;
+    if (!attr || !out || !count) return false;
     *out = attr->ints;
     *count = attr->count;
     return true;
@@ -74,7 +74,7 @@ bool prony_node_ints(const prony_node *node, const char *name, const int64_t **o
 bool prony_node_floats(const prony_node *node, const char *name, const float **out, size_t *count)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_FLOATS);
-    if (!attr) return false;
+    if (!attr || !out || !count) return false;
     *out = attr->floats;
     *count = attr->count;
     return true;
@@ -83,6 +83,6 @@ bool prony_node_floats(const prony_node *node, const char *name, const float **o
 bool prony_node_tensor(const prony_node *node, const char *name, const prony_value **out)
 {
     const prn_attr *attr = find_typed(node, name, PRN_ATTR_TENSOR);
-    if (attr) *out = attr->tensor;
-    return attr != NULL;
+    if (attr && out) *out = attr->tensor;
+    return attr && out;
 }

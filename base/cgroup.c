@@ -1,4 +1,4 @@
-/* CPU quota from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
+/* CPU quota and memory from control groups. /proc/self/cgroup names the process's group in each hierarchy, /proc/self/mountinfo
  * says where a hierarchy is mounted and which group its mount point shows; from the group every directory up to the
  * mount point is asked. A container may see a group path that lies outside of its mount; then the mount point is all
  * there is. */
@@ -10,6 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is asked of every group: a controller, its figures, and the least of what was found. */
+typedef struct question {
+    const char *controller; /* of version 1 */
+    void (*read)(struct question *q, const char *directory, bool v2);
+    double quota; /* 0: none */
+    uint64_t left;
+} question;
+
 static void keep_smaller(double *quota, int64_t time, int64_t period)
 {
     if (time <= 0 || period <= 0) return;
@@ -17,7 +25,7 @@ static void keep_smaller(double *quota, int64_t time, int64_t period)
     if (*quota <= 0 || cpus < *quota) *quota = cpus;
 }
 
-static void read_group(double *quota, const char *directory, bool v2)
+static void read_quota(question *q, const char *directory, bool v2)
 {
     char path[PATH_MAX + 32], text[64];
     if (v2) {
@@ -25,14 +33,43 @@ static void read_group(double *quota, const char *directory, bool v2)
         char *end;
         if (!prn_text_read(path, text, sizeof text) || text[0] == 'm') return;
         int64_t time = strtoll(text, &end, 10);
-        keep_smaller(quota, time, strtoll(end, NULL, 10));
+        keep_smaller(&q->quota, time, strtoll(end, NULL, 10));
         return;
     }
     int64_t time, period;
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
     if (!prn_text_read_int(path, &time)) return;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-    if (prn_text_read_int(path, &period)) keep_smaller(quota, time, period);
+    if (prn_text_read_int(path, &period)) keep_smaller(&q->quota, time, period);
+}
+
+/* Pages of files that nobody has touched lately, subgroups included. */
+static uint64_t droppable_bytes(const char *directory, bool v2)
+{
+    char path[PATH_MAX + 32];
+    const char *key = v2 ? "inactive_file " : "total_inactive_file ";
+    uint64_t bytes = 0;
+    prn_lines lines;
+    snprintf(path, sizeof path, "%s/memory.stat", directory);
+    if (!prn_lines_open(&lines, path)) return 0;
+    for (char *line; (line = prn_lines_next(&lines));)
+        if (strncmp(line, key, strlen(key)) == 0) bytes = strtoull(line + strlen(key), NULL, 10);
+    prn_lines_close(&lines);
+    return bytes;
+}
+
+static void read_memory(question *q, const char *directory, bool v2)
+{
+    char path[PATH_MAX + 32];
+    int64_t limit, used;
+    snprintf(path, sizeof path, "%s/%s", directory, v2 ? "memory.max" : "memory.limit_in_bytes");
+    if (!prn_text_read_int(path, &limit) || limit < 0) return; /* "max" */
+    snprintf(path, sizeof path, "%s/%s", directory, v2 ? "memory.current" : "memory.usage_in_bytes");
+    if (!prn_text_read_int(path, &used) || used < 0) return;
+    uint64_t drop = droppable_bytes(directory, v2);
+    uint64_t held = (uint64_t)used > drop ? (uint64_t)used - drop : 0;
+    uint64_t left = (uint64_t)limit > held ? (uint64_t)limit - held : 0;
+    if (left < q->left) q->left = left;
 }
 
 static bool list_has(const char *list, const char *word)
@@ -45,8 +82,8 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-/* Path of this process's group in the v2 hierarchy or in the v1 hierarchy of the cpu controller. */
-static bool find_group(const char *cgroup_path, bool v2, char *group, size_t size)
+/* Path of this process's group in the v2 hierarchy or in the v1 hierarchy of the controller. */
+static bool find_group(const char *cgroup_path, const char *controller, bool v2, char *group, size_t size)
 {
     prn_lines lines;
     if (!prn_lines_open(&lines, cgroup_path)) return false;
@@ -57,7 +94,7 @@ static bool find_group(const char *cgroup_path, bool v2, char *group, size_t siz
         if (!path) continue;
         *controllers++ = '\0';
         *path++ = '\0';
-        if (v2 ? controllers[0] != '\0' : !list_has(controllers, "cpu")) continue;
+        if (v2 ? controllers[0] != '\0' : !list_has(controllers, controller)) continue;
         found = (size_t)snprintf(group, size, "%s", path) < size;
     }
     prn_lines_close(&lines);
@@ -103,7 +140,7 @@ static bool parse_mount(char *line, mount *mount)
 }
 
 /* Asks the group and its ancestors up to the mount point. */
-static void walk_up(double *quota, const mount *mount, const char *group, bool v2)
+static void walk_up(question *q, const mount *mount, const char *group, bool v2)
 {
     size_t root_length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
     bool inside = strncmp(group, mount->root, root_length) == 0 && (group[root_length] == '/' || !group[root_length]) &&
@@ -113,28 +150,40 @@ static void walk_up(double *quota, const mount *mount, const char *group, bool v
     if (length < 0 || (size_t)length >= sizeof directory) return;
     size_t top = strlen(mount->point);
     for (;;) {
-        read_group(quota, directory, v2);
+        q->read(q, directory, v2);
         char *slash = strrchr(directory, '/');
         if (strlen(directory) <= top || !slash || (size_t)(slash - directory) < top) return;
         *slash = '\0';
     }
 }
 
-double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path)
+static void ask(question *q, const char *cgroup_path, const char *mountinfo_path)
 {
     char group[2][PATH_MAX];
     bool known[2];
-    for (int v2 = 0; v2 < 2; v2++) known[v2] = find_group(cgroup_path, v2, group[v2], sizeof group[v2]);
+    for (int v2 = 0; v2 < 2; v2++) known[v2] = find_group(cgroup_path, q->controller, v2, group[v2], sizeof group[v2]);
     prn_lines lines;
-    double quota = 0;
-    if (!prn_lines_open(&lines, mountinfo_path)) return 0;
+    if (!prn_lines_open(&lines, mountinfo_path)) return;
     for (char *line; (line = prn_lines_next(&lines));) {
         mount mount = {0};
         if (!parse_mount(line, &mount)) continue;
         bool v2 = strcmp(mount.type, "cgroup2") == 0;
-        bool v1 = strcmp(mount.type, "cgroup") == 0 && list_has(mount.super_options, "cpu");
-        if ((v1 || v2) && known[v2]) walk_up(&quota, &mount, group[v2], v2);
+        bool v1 = strcmp(mount.type, "cgroup") == 0 && list_has(mount.super_options, q->controller);
+        if ((v1 || v2) && known[v2]) walk_up(q, &mount, group[v2], v2);
     }
     prn_lines_close(&lines);
-    return quota;
+}
+
+double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path)
+{
+    question q = {.controller = "cpu", .read = read_quota};
+    ask(&q, cgroup_path, mountinfo_path);
+    return q.quota;
+}
+
+uint64_t prn_cgroup_memory_left(const char *cgroup_path, const char *mountinfo_path)
+{
+    question q = {.controller = "memory", .read = read_memory, .left = UINT64_MAX};
+    ask(&q, cgroup_path, mountinfo_path);
+    return q.left;
 }

@@ -1,9 +1,14 @@
-/* CPU quota that control groups give this process. */
+/* What control groups leave this process: CPU quota, memory. */
 #ifndef PRN_BASE_CGROUP_H
 #define PRN_BASE_CGROUP_H
+
+#include <stdint.h>
 
 /* Processors' worth of time: the smallest quota of the process's groups and all their ancestors that are visible here,
  * versions 1 and 2; 0: none. The two paths are /proc/self/cgroup and /proc/self/mountinfo, or copies (tests). */
 double prn_cgroup_quota_cpus(const char *cgroup_path, const char *mountinfo_path);
+/* Bytes that may still be taken: the least, over the same groups, of the limit less what is charged to the group, pages of
+ * files that it could drop at once not counted; UINT64_MAX: no limit. */
+uint64_t prn_cgroup_memory_left(const char *cgroup_path, const char *mountinfo_path);
 
 #endif

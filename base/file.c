@@ -22,7 +22,50 @@ static prony_status fail_errno(prony_error *error, const char *path, const char 
     return prn_fail(error, PRONY_IO_ERROR, "'%s': %s: %s", path, what, strerror_r(code, reason, sizeof reason));
 }
 
-prony_status prn_map_open(prn_map *map, const char *path, prony_error *error)
+static void remember(prn_map *map, const struct stat *info)
+{
+    map->size = (size_t)info->st_size;
+    map->modified_s = (int64_t)info->st_mtim.tv_sec;
+    map->modified_ns = (int64_t)info->st_mtim.tv_nsec;
+    map->device = (uint64_t)info->st_dev;
+    map->node = (uint64_t)info->st_ino;
+}
+
+static bool is_as_before(const prn_map *map, const struct stat *info)
+{
+    return (size_t)info->st_size == map->size && (int64_t)info->st_mtim.tv_sec == map->modified_s &&
+           (int64_t)info->st_mtim.tv_nsec == map->modified_ns;
+}
+
+static prony_status map_file(prn_map *map, const char *path, int fd, prony_error *error)
+{
+    void *data = mmap(NULL, map->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return fail_errno(error, path, "cannot map", errno);
+    map->data = data;
+    return PRONY_OK;
+}
+
+static prony_status copy_file(prn_map *map, const char *path, int fd, prony_error *error)
+{
+    struct stat after;
+    uint8_t *data = prn_alloc_aligned(64, map->size);
+    if (!data) return prn_no_memory(error);
+    map->data = data;
+    map->copied = true;
+    for (size_t at = 0; at < map->size;) {
+        ssize_t got = read(fd, data + at, map->size - at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno(error, path, "cannot read", errno);
+        if (got == 0) break;
+        at += (size_t)got;
+    }
+    if (fstat(fd, &after) == 0 && is_as_before(map, &after)) return PRONY_OK;
+    return prn_fail(error, PRONY_IO_ERROR, "'%s': it changed while it was read", path);
+}
+
+static prony_status open_as(prn_map *map, const char *path,
+                            prony_status (*take)(prn_map *map, const char *path, int fd, prony_error *error),
+                            prony_error *error)
 {
     *map = (prn_map){0};
     prony_status status = PRONY_OK;
@@ -35,19 +78,41 @@ prony_status prn_map_open(prn_map *map, const char *path, prony_error *error)
     } else if (!S_ISREG(info.st_mode)) {
         status = prn_fail(error, PRONY_IO_ERROR, "'%s': not a regular file", path);
     } else if (info.st_size > 0) {
-        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED)
-            status = fail_errno(error, path, "cannot map", errno);
-        else
-            *map = (prn_map){data, (size_t)info.st_size};
+        remember(map, &info);
+        status = take(map, path, fd, error);
+        if (status != PRONY_OK) prn_map_close(map);
     }
     close(fd);
     return status;
 }
 
+prony_status prn_map_open(prn_map *map, const char *path, prony_error *error)
+{
+    return open_as(map, path, map_file, error);
+}
+
+prony_status prn_map_read(prn_map *map, const char *path, prony_error *error)
+{
+    return open_as(map, path, copy_file, error);
+}
+
+prony_status prn_map_check(const prn_map *map, const char *path, prony_error *error)
+{
+    struct stat now;
+    if (!map->data || map->copied || stat(path, &now) != 0) return PRONY_OK;
+    if ((uint64_t)now.st_dev != map->device || (uint64_t)now.st_ino != map->node || is_as_before(map, &now))
+        return PRONY_OK;
+    return prn_fail(error, PRONY_IO_ERROR, "'%s': it was changed since it was loaded (%zu bytes then, %lld now)", path,
+                    map->size, (long long)now.st_size);
+}
+
 void prn_map_close(prn_map *map)
 {
-    if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+    void *data = (void *)(uintptr_t)map->data;
+    if (data && map->copied)
+        prn_free_aligned(data);
+    else if (data)
+        munmap(data, map->size);
     *map = (prn_map){0};
 }
 

@@ -7,11 +7,20 @@
 typedef struct prn_map {
     const uint8_t *data; /* NULL for an empty file */
     size_t size;
+    /* What the file was like when it was opened. */
+    int64_t modified_s, modified_ns;
+    uint64_t device, node;
+    bool copied;
 } prn_map;
 
-/* Maps a regular file. The map stays valid after the file is removed; a file that shrinks meanwhile is outside of what can
- * be guarded against. */
+/* Maps a regular file. The map stays valid after the file is removed; of one that shrinks meanwhile, reading what it lost
+ * is SIGBUS. */
 PRN_MUST_USE prony_status prn_map_open(prn_map *map, const char *path, prony_error *error);
+/* The same of a copy in memory, which nobody else can change. A file that changes while it is read is an error. */
+PRN_MUST_USE prony_status prn_map_read(prn_map *map, const char *path, prony_error *error);
+/* PRONY_IO_ERROR if the file that is mapped stands at `path` and has another size or time of modification than when it was
+ * opened. One that was replaced, or removed, still is what was mapped. */
+PRN_MUST_USE prony_status prn_map_check(const prn_map *map, const char *path, prony_error *error);
 void prn_map_close(prn_map *map);
 
 /* Collects output and gives it the final name only when everything was written. */

@@ -162,6 +162,14 @@ static double quota_cpus(void)
     return prn_cgroup_quota_cpus("/proc/self/cgroup", "/proc/self/mountinfo");
 }
 
+uint64_t prn_machine_available_bytes(void)
+{
+    uint64_t machine = (uint64_t)find_number("/proc/meminfo", "MemAvailable") << 10;
+    uint64_t group = prn_cgroup_memory_left("/proc/self/cgroup", "/proc/self/mountinfo");
+    if (machine == 0) return group == UINT64_MAX ? 0 : group;
+    return group < machine ? group : machine;
+}
+
 void prn_machine_read(prn_machine *machine)
 {
     memset(machine, 0, sizeof *machine);

@@ -30,6 +30,9 @@ int prn_machine_auto_threads(int inter_op);
 /* The same of given figures; quota 0: none. */
 int prn_machine_threads_of(int cores, double quota, int inter_op);
 
+/* Memory that this process can still get: of the machine, and of every control group around it. 0: not known. */
+uint64_t prn_machine_available_bytes(void);
+
 /* "0-3,8" to a mask for the calling thread (and the teams it creates later). */
 PRN_MUST_USE prony_status prn_affinity_set(const char *list, prony_error *error);
 

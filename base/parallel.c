@@ -1,6 +1,7 @@
 /* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the libraries
  * that are built on it. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "base/team.h"
 
 #ifdef PRN_HAVE_OPENMP
@@ -37,19 +38,29 @@ void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, i
     prn_team_run(threads, tasks, fn, argument);
 }
 
-enum { MOST_PIECES = 64, PIECE_MULTIPLE = 64 };
+enum { MOST_PIECES = 64, PIECE_MULTIPLE = 64, LOOK_UP = 1 << 16 };
 
 typedef struct range {
     void (*fn)(void *argument, int64_t begin, int64_t end);
     void *argument;
     int64_t count, piece, pieces;
+    int64_t step; /* elements between two looks at whether to go on */
 } range;
+
+static void run_steps(const range *range, int64_t begin, int64_t end)
+{
+    while (begin < end && !prn_stopped()) {
+        int64_t to = end - begin < 2 * range->step ? end : begin + range->step;
+        range->fn(range->argument, begin, to);
+        begin = to;
+    }
+}
 
 static void run_piece(void *argument, int64_t task)
 {
     const range *range = argument;
     int64_t begin = task * range->piece;
-    range->fn(range->argument, begin, task + 1 == range->pieces ? range->count : begin + range->piece);
+    run_steps(range, begin, task + 1 == range->pieces ? range->count : begin + range->piece);
 }
 
 void prn_parallel_range(int threads, int64_t count, int64_t grain,
@@ -64,7 +75,8 @@ void prn_parallel_range(int threads, int64_t count, int64_t grain,
     int64_t piece = (count - 1) / MOST_PIECES + 1;
     if (piece < grain) piece = grain;
     piece = ((piece - 1) / PIECE_MULTIPLE + 1) * PIECE_MULTIPLE;
-    range range = {fn, argument, count, piece, (count - 1) / piece + 1};
+    range range = {fn, argument, count, piece, (count - 1) / piece + 1, 0};
+    range.step = grain > LOOK_UP ? ((grain - 1) / PIECE_MULTIPLE + 1) * PIECE_MULTIPLE : LOOK_UP;
     int64_t last = count - (range.pieces - 1) * piece;
     if (range.pieces > 1 && last < grain) range.pieces--;
     prn_parallel_tasks(threads, range.pieces, run_piece, &range);

@@ -6,11 +6,12 @@
 
 /* Calls fn(argument, task) for every task in [0, tasks), by at most `threads` threads of the calling thread's team. Which
  * thread takes which task is not defined; what a task does must depend on its number alone. One thread or one task is a
- * plain loop. fn must not fail; a status goes through `argument`. */
+ * plain loop. fn must not fail; a status goes through `argument`. Tasks are left out once the work is called off (stop.h):
+ * what only they fill may not serve as an index or a size unless prn_stopped() is asked first. */
 void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 /* Cuts [0, count) into pieces of a length that depends on count and grain alone (at most 64 pieces, each a multiple of
- * 64 elements but the last, none below `grain`) and runs them as tasks. */
+ * 64 elements but the last, none below `grain`) and runs them as tasks; a large piece is several calls of fn. */
 void prn_parallel_range(int threads, int64_t count, int64_t grain, void (*fn)(void *argument, int64_t begin, int64_t end),
                         void *argument);
 

@@ -14,17 +14,29 @@ typedef enum prn_peak_kind {
 } prn_peak_kind;
 
 typedef struct prn_peak {
-    double per_second;     /* of the best trial, all threads together */
+    double per_second;     /* of the best trial: all threads' work over the time in which any of them worked */
+    double together;       /* share of that time in which all of them worked */
     uint64_t thread_bytes; /* that each thread went over; 0 for arithmetic */
     int64_t trial_ns;      /* what the best trial took */
     int trials;
 } prn_peak;
 
-/* Of each kind the best of `trials` trials of about `trial_ns` each. All threads start a trial together; it lasts until
- * the last is done. `thread_bytes` is rounded down to whole blocks; the kinds of one call share the buffers, and are
- * all arithmetic (0 bytes) or all memory. Threads that cannot be had are PRONY_LIMIT. */
+struct prn_peak_tools;
+
+/* Of each kind the best of `trials` trials of about `trial_ns` each. All threads stand ready, awake, before a trial
+ * starts. `tools`: NULL for this machine's loops and clock. `thread_bytes` is rounded down to whole blocks; the kinds
+ * of one call share the buffers, and are all arithmetic (0 bytes) or all memory. Threads that cannot be had are
+ * PRONY_LIMIT. */
 PRN_MUST_USE prony_status prn_peak_measure(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,
-                                           uint64_t thread_bytes, int trials, int64_t trial_ns, prony_error *error);
+                                           uint64_t thread_bytes, int trials, int64_t trial_ns,
+                                           const struct prn_peak_tools *tools, prony_error *error);
+
+typedef struct prn_peak_interval {
+    int64_t start_ns, end_ns;
+} prn_peak_interval;
+
+/* How long at least one of the intervals, and how long all of them lasted. Sorts them. */
+void prn_peak_overlap(prn_peak_interval *intervals, int count, int64_t *any_ns, int64_t *all_ns);
 
 /* The loops of one instruction set; sizes are multiples of PRN_PEAK_BLOCK_BYTES, addresses aligned to 64. */
 #define PRN_PEAK_BLOCK_BYTES 1024
@@ -35,5 +47,10 @@ typedef struct prn_peak_loops {
     void (*write)(void *to, size_t bytes, uint64_t value);
     void (*copy)(void *to, const void *from, size_t bytes);
 } prn_peak_loops;
+
+typedef struct prn_peak_tools {
+    const prn_peak_loops *loops;
+    int64_t (*now_ns)(void);
+} prn_peak_tools;
 
 #endif

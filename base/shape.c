@@ -61,6 +61,11 @@ bool prn_dtype_is_integer(prony_dtype dtype)
     return dtype_known(dtype) && dtypes[dtype].family == INTEGER;
 }
 
+bool prn_dtype_valid(prony_dtype dtype)
+{
+    return (int)dtype >= PRONY_UNDEFINED && dtype < PRONY_DTYPE_COUNT;
+}
+
 size_t prn_dtype_bits(prony_dtype dtype)
 {
     return dtype_known(dtype) ? dtypes[dtype].bits : 0;
@@ -77,7 +82,7 @@ size_t prony_dtype_bytes(prony_dtype dtype, int64_t count)
 
 int64_t prn_shape_count(const prony_shape *shape, int begin, int end)
 {
-    if (shape->rank < 0) return -1;
+    if (shape->rank < 0 || end > PRONY_MAX_RANK) return -1;
     int64_t count = 1;
     bool empty = false, overflow = false;
     for (int d = begin; d < end; d++) {
@@ -93,12 +98,37 @@ int64_t prn_shape_count(const prony_shape *shape, int begin, int end)
 
 int64_t prony_shape_numel(const prony_shape *shape)
 {
-    return prn_shape_count(shape, 0, shape->rank);
+    return shape ? prn_shape_count(shape, 0, shape->rank) : -1;
 }
 
 size_t prn_value_bytes(const prony_value *value)
 {
     return prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
+}
+
+bool prn_shape_valid(const prony_shape *shape)
+{
+    if (shape->rank < -1 || shape->rank > PRONY_MAX_RANK) return false;
+    for (int d = 0; d < shape->rank; d++)
+        if (shape->dim[d] < -1) return false;
+    return true;
+}
+
+enum { MOST_NESTED = 64 }; /* as types in model files */
+
+static bool valid_inside(const prony_value *value, int depth)
+{
+    if ((int)value->kind < PRONY_TENSOR || value->kind > PRONY_OPTIONAL || !prn_dtype_valid(value->dtype)) return false;
+    if (value->kind == PRONY_TENSOR) return prn_shape_valid(&value->shape);
+    if (depth >= MOST_NESTED || (value->count > 0 && !value->items)) return false;
+    for (size_t i = 0; i < value->count; i++)
+        if (!valid_inside(&value->items[i], depth + 1)) return false;
+    return true;
+}
+
+bool prn_value_valid(const prony_value *value)
+{
+    return valid_inside(value, 0);
 }
 
 bool prn_shape_known(const prony_shape *shape)

@@ -4,6 +4,12 @@
 
 #include "base/status.h"
 
+/* A rank and dims that there are, unknown ones among them. For what comes from a caller. */
+bool prn_shape_valid(const prony_shape *shape);
+/* The same of kind, element type and items, all the way down. What pointers point at is not looked at. */
+bool prn_value_valid(const prony_value *value);
+bool prn_dtype_valid(prony_dtype dtype);
+
 /* Every dim >= 0. */
 bool prn_shape_known(const prony_shape *shape);
 bool prn_shape_equal(const prony_shape *a, const prony_shape *b);

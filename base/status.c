@@ -2,6 +2,8 @@
  * lost as a whole, and is always NUL-terminated. */
 #include "base/status.h"
 
+#include "base/budget.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +17,17 @@ const char *prony_status_text(prony_status status)
 #undef STATUS_CASE
     }
     return "unknown status";
+}
+
+prony_status prn_status_known(prony_status status)
+{
+    switch (status) {
+#define STATUS_CASE(name, text) case name:
+        PRONY_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+        return status;
+    }
+    return PRONY_INTERNAL;
 }
 
 const char *prony_version(void)
@@ -48,18 +61,27 @@ void prn_error_prefix(prony_error *error, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
-    if (length < 0 || (size_t)length >= sizeof whole - 2) return;
-    whole[length] = ':';
-    whole[length + 1] = ' ';
-    size_t used = (size_t)length + 2;
-    size_t rest = strnlen(error->message, sizeof error->message - 1);
-    if (rest > sizeof whole - 1 - used) rest = sizeof whole - 1 - used;
-    memcpy(whole + used, error->message, rest);
+    if (length < 0 || (size_t)length >= sizeof whole / 2) return;
+    const char *old = error->message;
+    size_t rest = strnlen(old, sizeof error->message - 1), room = sizeof whole - 1 - (size_t)length;
+    const char *between = ": ";
+    if (rest + strlen(between) > room) { /* a long way down: its end says what is the matter */
+        between = ": ...";
+        old += rest + strlen(between) - room;
+        rest = room - strlen(between);
+    }
+    size_t used = (size_t)length + strlen(between);
+    memcpy(whole + length, between, strlen(between));
+    memcpy(whole + used, old, rest);
     whole[used + rest] = '\0';
     memcpy(error->message, whole, used + rest + 1);
 }
 
 prony_status prn_no_memory(prony_error *error)
 {
-    return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
+    prn_refusal refusal;
+    if (!prn_budget_refused(&refusal)) return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
+    return prn_fail(error, PRONY_LIMIT, "%llu bytes more: %llu are held, the memory limit is %llu",
+                    (unsigned long long)refusal.asked_bytes, (unsigned long long)refusal.held_bytes,
+                    (unsigned long long)refusal.limit_bytes);
 }

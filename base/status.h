@@ -1,4 +1,4 @@
-/* Filling a prony_error. Leaf of the project: needs prony.h alone. */
+/* Filling a prony_error. */
 #ifndef PRN_BASE_STATUS_H
 #define PRN_BASE_STATUS_H
 
@@ -16,10 +16,17 @@ prony_status prn_fail_v(prony_error *error, prony_status status, const char *for
 /* Puts "prefix: " before the message that is in `error`. */
 void prn_error_prefix(prony_error *error, const char *format, ...) PRN_PRINTF(2, 3);
 
-/* Puts "node 'name' (operator): " before it. */
+/* Puts "node 'name' (operator): " before it, and where that node's graph was put into another one. */
 void prn_error_name_node(prony_error *error, const prony_node *node);
+/* Puts "node 'name' (operator), part: " before it: the message is of something inside of the node, a body or branch. */
+void prn_error_name_part(prony_error *error, const prony_node *node, const char *part);
 
-/* Out of memory, the one message every allocation site shares. */
+/* What a function of the caller's returned: a status outside of the list is PRONY_INTERNAL. */
+prony_status prn_status_known(prony_status status);
+/* The same for a failure that may name no node yet: memory that was refused somewhere below. Returns `status`. */
+prony_status prn_error_blame(prony_error *error, prony_status status, const prony_node *node);
+
+/* Out of memory, the one message every allocation site shares; PRONY_LIMIT, with the figures, where a budget refused. */
 prony_status prn_no_memory(prony_error *error);
 
 /* Hands a failing status up. `expression` is evaluated once. */

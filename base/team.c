@@ -10,7 +10,10 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "base/team.h"
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
+#include "base/pause.h"
+#include "base/stop.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -34,10 +37,12 @@ typedef struct run {
 typedef struct job {
     void (*fn)(void *argument, int64_t task);
     void *argument;
+    const prn_stop *stop; /* that the caller works for */
     run *runs;
     int threads;            /* caller included; workers of a lower index may take part */
     prn_team_share *shares; /* NULL: nobody watches */
     int share_count;
+    prn_budget *budget; /* of the caller: what tasks take is booked to it */
 } job;
 
 typedef struct team {
@@ -67,15 +72,6 @@ static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool exit_key_made;
 
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#else
-    atomic_signal_fence(memory_order_seq_cst);
-#endif
-}
-
 static void add_share(prn_team_share *share, int64_t start_ns, int64_t tasks)
 {
     int64_t now = prn_now_ns();
@@ -92,7 +88,7 @@ static void claim_tasks(job *job, int member)
     int64_t start_ns = share ? prn_now_ns() : 0, done = 0;
     for (int i = 0; i < job->threads; i++) {
         run *run = &job->runs[(member + i) % job->threads];
-        for (;; done++) {
+        for (; !prn_stop_requested(job->stop); done++) {
             int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
             if (task >= run->end) break;
             job->fn(job->argument, task);
@@ -132,7 +128,7 @@ static void await_job(team *t, uint32_t seen)
 {
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!nothing_new(t, seen)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->sleepers, 1);
@@ -173,7 +169,13 @@ static void *work(void *argument)
         seen = (uint32_t)(gate >> 32);
         if (!enter(t, &gate)) continue;
         job *job = atomic_load(&t->job);
-        if (self.index + 1 < job->threads) claim_tasks(job, self.index + 1);
+        if (self.index + 1 < job->threads) {
+            (void)prn_stop_enter(job->stop);
+            prn_budget_enter(job->budget);
+            claim_tasks(job, self.index + 1);
+            prn_budget_enter(NULL);
+            (void)prn_stop_enter(NULL);
+        }
         leave(t);
     }
     team_drop(t);
@@ -271,7 +273,7 @@ static void close_gate(team *t)
     atomic_fetch_and(&t->gate, ~GATE_OPEN);
     for (int i = 0, spins = atomic_load(&t->spins); i < spins; i++) {
         if (!anyone_inside(t)) return;
-        pause_briefly();
+        prn_pause();
     }
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->caller_waits, true);
@@ -286,7 +288,8 @@ static void run_alone(int64_t tasks, void (*fn)(void *argument, int64_t task), v
     prn_team_share *share = inside_task ? NULL : watched;
     int64_t start_ns = share ? prn_now_ns() : 0;
     if (share) watched = NULL;
-    for (int64_t task = 0; task < tasks; task++) fn(argument, task);
+    const prn_stop *stop = prn_stop_current();
+    for (int64_t task = 0; task < tasks && !prn_stop_requested(stop); task++) fn(argument, task);
     if (!share) return;
     watched = share;
     if (tasks > 0) add_share(share, start_ns, tasks);
@@ -321,10 +324,12 @@ void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t
     hire(t, workers);
     job job = {.fn = fn,
                .argument = argument,
+               .stop = prn_stop_current(),
                .runs = t->runs,
                .threads = workers + 1,
                .shares = watched,
-               .share_count = watched ? watched_count : 0};
+               .share_count = watched ? watched_count : 0,
+               .budget = prn_budget_current()};
     share_out(&job, tasks);
     inside_task = true;
     open_gate(t, &job);

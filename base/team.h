@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 /* Runs fn(argument, task) for every task in [0, tasks) on at most `threads` threads, the caller among them. Where a worker
- * cannot be had (no memory, no thread), the others do its share. Called from inside a task it is a plain loop. */
+ * cannot be had (no memory, no thread), the others do its share. Called from inside a task it is a plain loop. Once
+ * the work that the caller does is called off (stop.h), tasks that nobody has begun are left out. */
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
 #define PRN_MOST_THREADS 1024 /* of a team, the caller among them */

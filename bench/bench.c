@@ -1,4 +1,5 @@
 /* prony bench MODEL: latency and throughput with the dispatcher's stamps off, so that nothing but the model is timed. */
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 #include "bench/matrix.h"
 
@@ -11,15 +12,17 @@ int command_bench(const options *o)
     prony_report *report = NULL;
     prony_profile_options p = profile_options(o);
     int code = open_session(o, &model, &session, false);
-    if (code == EXIT_DONE && prony_session_profile(&report, session, &p, &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE) {
+        prony_status status = prony_session_profile(&report, session, &p, &error);
+        code = measured(o, status, report, &error);
+    }
     if (code == EXIT_DONE) {
         options model_level = *o;
         model_level.levels = PRONY_LEVEL_MODEL;
         code = check_after_report(o, report, write_report(&model_level, report));
     }
     prony_report_release(report);
-    prony_session_release(session);
+    session_release(session);
     prony_model_release(model);
     return code;
 }

@@ -59,12 +59,17 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
+    bool ignore_load;
     bool preprocess; /* `image` was given */
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
-    bool counters, memory, quiet, no_color, no_progress, no_rewrites, fresh, detailed;
+    const char *time_limit; /* as given; NULL: none */
+    int64_t time_limit_ns, max_loop_trips; /* 0: none */
+    bool copy_model;
+    bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -85,9 +90,9 @@ int fail(const options *o, const char *format, ...) __attribute__((format(printf
 prony_session_options session_options(const options *o);
 /* What to do with images; NULL: the defaults. */
 const prony_image_options *image_options(const options *o);
-/* Loads the one model argument. */
-int load_model(const options *o, prony_model **model);
-/* As above, and creates a session with its inputs bound. */
+/* Loads a model as options say. */
+prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
+/* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile);

@@ -1,9 +1,11 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
 #include "bench/inputs.h"
+#include "bench/interrupt.h"
 #include "bench/part.h"
 
 #include <stdarg.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -53,6 +55,7 @@ int fail(const options *o, const char *format, ...)
 int report_error(const options *o, const prony_error *error)
 {
     clear_progress();
+    if (error->status == PRONY_CANCELLED && interrupted()) return fail(o, "%s: %s", interrupted(), error->message);
     return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
 }
 
@@ -71,9 +74,22 @@ prony_session_options session_options(const options *o)
     s.shape_count = o->shape_count;
     s.batch = o->batch;
     s.no_rewrites = o->no_rewrites;
+    s.no_reuse = o->no_reuse;
+    s.max_loop_trips = o->max_loop_trips;
     s.free_dims = PRONY_FREE_ASK;
     s.record_memory = o->memory || forms_need_events(o);
     return s;
+}
+
+prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error)
+{
+    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
+    m.copy = o->copy_model;
+    m.data_folder = o->data_folder;
+    interrupt_at_once(true);
+    prony_status status = prony_model_load(model, path, &m, error);
+    interrupt_at_once(false);
+    return status;
 }
 
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile)
@@ -81,25 +97,17 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
     prony_error error = {0};
     prony_session_options s = session_options(o);
     s.no_profile = !profile;
-    if (prony_session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
     return bind_inputs(o, model, *session);
-}
-
-int load_model(const options *o, prony_model **model)
-{
-    prony_error error = {0};
-    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
-    m.data_folder = o->data_folder;
-    return prony_model_load(model, o->arguments[0], &m, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
 {
-    int code = load_model(o, model);
-    if (code != EXIT_DONE) return code;
+    prony_error error = {0};
+    if (load_model(o, model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     if (!is_part(o)) return make_session(o, *model, session, profile);
     prony_model *part = NULL;
-    code = open_part(o, *model, &part, session, profile);
+    int code = open_part(o, *model, &part, session, profile);
     prony_model_release(*model);
     *model = part;
     return code;
@@ -162,6 +170,8 @@ void show_progress(void *user, int64_t runs, double seconds, double relative_err
     char text[128];
     if (o->runs > 0)
         snprintf(text, sizeof text, "%lld of %lld runs, %.1f s", (long long)runs, (long long)o->runs, seconds);
+    else if (isnan(relative_error))
+        snprintf(text, sizeof text, "%lld runs, %.1f s", (long long)runs, seconds);
     else
         snprintf(text, sizeof text, "%lld runs, %.1f s, median known to %.1f %%", (long long)runs, seconds,
                  relative_error * 100);

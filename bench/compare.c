@@ -25,6 +25,7 @@ static int compare(const options *o, const target *first, const target *second)
     prony_comparison *comparison = NULL;
     prony_compare_options c = PRONY_COMPARE_OPTIONS_INIT;
     c.noise = o->noise;
+    c.ignore_load = o->ignore_load;
     c.keys = o->metrics;
     c.first_name = o->arguments[0];
     c.second_name = o->arguments[1];

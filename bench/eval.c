@@ -1,5 +1,6 @@
 /* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. */
 #include "bench/inputs.h"
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 
 #include <string.h>
@@ -29,11 +30,11 @@ static prony_status evaluate(const options *o, prony_report **report, prony_mode
     prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
     d.classes = o->labels;
     d.image = image_options(o);
-    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
-    m.data_folder = o->data_folder;
-    prony_status status = prony_model_load(model, o->arguments[0], &m, error);
-    if (status == PRONY_OK) status = prony_session_create(session, *model, &s, error);
+    prony_status status = load_model(o, model, o->arguments[0], error);
+    if (status == PRONY_OK) status = session_create(session, *model, &s, error);
+    interrupt_at_once(true);
     if (status == PRONY_OK) status = prony_dataset_open(data, o->arguments[1], *model, &d, error);
+    interrupt_at_once(false);
     if (status == PRONY_OK) status = prony_evaluate(report, *session, *data, &e, error);
     return status;
 }
@@ -49,11 +50,13 @@ int command_eval(const options *o)
     if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
     prony_status status = evaluate(o, &report, &model, &session, &data, &error);
     clear_progress();
-    int code = status == PRONY_OK ? write_report(&shown, report) : report_session_error(o, model, &error);
+    int code = status == PRONY_NEEDS_DIMENSION ? report_session_error(o, model, &error)
+                                               : measured(o, status, report, &error);
+    if (code == EXIT_DONE) code = write_report(&shown, report);
     code = check_after_report(o, report, code);
     prony_report_release(report);
     prony_dataset_release(data);
-    prony_session_release(session);
+    session_release(session);
     prony_model_release(model);
     return code;
 }

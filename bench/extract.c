@@ -53,12 +53,13 @@ static int extract(const options *o, prony_model *model)
 
 int command_extract(const options *o)
 {
+    prony_error error = {0};
     prony_model *model = NULL;
     if (!o->output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
     if (!is_part(o))
         return fail(o, "--from TENSOR or --to TENSOR is missing: without them the part is the model"), EXIT_USAGE;
-    int code = load_model(o, &model);
-    if (code == EXIT_DONE) code = extract(o, model);
+    if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = extract(o, model);
     if (code == EXIT_DONE) code = show(o);
     prony_model_release(model);
     return code;

@@ -1,5 +1,6 @@
 /* Inputs from files and literals. Values are released once the session has copied them. */
 #include "bench/inputs.h"
+#include "bench/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -236,8 +237,11 @@ int report_session_error(const options *o, prony_model *model, const prony_error
     prony_free_dim *rows = NULL;
     prony_error other = {0};
     size_t count = 0, open = 0;
-    if (error->status != PRONY_NEEDS_DIMENSION || prony_model_free_dims(&rows, &count, model, &s, &other) != PRONY_OK)
-        return report_error(o, error);
+    if (error->status != PRONY_NEEDS_DIMENSION) return report_error(o, error);
+    interrupt_at_once(true);
+    prony_status status = prony_model_free_dims(&rows, &count, model, &s, &other);
+    interrupt_at_once(false);
+    if (status != PRONY_OK) return report_error(o, error);
     for (size_t i = 0; i < count; i++) open += rows[i].value < 0;
     if (!open) {
         prony_rows_release(rows);

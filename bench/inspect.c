@@ -1,6 +1,7 @@
 /* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was saved: it
  * is shown again, in any form. */
 #include "bench/inputs.h"
+#include "bench/interrupt.h"
 
 #include <string.h>
 
@@ -22,10 +23,11 @@ int command_inspect(const options *o)
     prony_model *model = NULL;
     prony_report *report = NULL;
     prony_session_options s = session_options(o);
-    int code = load_model(o, &model);
-    if (code == EXIT_DONE && prony_inspect(&report, model, &s, &error) != PRONY_OK)
-        code = report_session_error(o, model, &error);
-    if (code == EXIT_DONE) code = write_report(o, report);
+    prony_status status = load_model(o, &model, o->arguments[0], &error);
+    interrupt_at_once(true);
+    if (status == PRONY_OK) status = prony_inspect(&report, model, &s, &error);
+    interrupt_at_once(false);
+    int code = status == PRONY_OK ? write_report(o, report) : report_session_error(o, model, &error);
     prony_report_release(report);
     prony_model_release(model);
     return code;

@@ -1,4 +1,5 @@
 /* Targets of the judging subcommands, and thresholds. */
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ int refuse_run_options(const options *o, size_t count)
 {
     bool given = o->intra_op || o->inter_op || o->affinity || o->batch || o->dim_count || o->shape_count ||
                  o->input_count || o->runs || o->warmup >= 0 || o->seconds > 0 || o->precision || o->no_rewrites ||
-                 o->seed;
+                 o->no_reuse || o->seed;
     for (size_t i = 0; i < count; i++)
         if (!is_report_file(o->arguments[i])) return EXIT_DONE;
     if (!given) return EXIT_DONE;
@@ -49,12 +50,14 @@ int targets_measure(const options *o, target *const *targets, size_t count)
     prony_profile_options p = profile_options(o);
     prony_session **sessions = calloc(count, sizeof *sessions);
     prony_report **reports = calloc(count, sizeof *reports);
-    size_t measured = 0;
+    size_t to_measure = 0;
     int code = sessions && reports ? EXIT_DONE : fail(o, "out of memory");
     for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-        if (!targets[i]->report) sessions[measured++] = targets[i]->session;
-    if (measured && prony_sessions_profile(reports, sessions, measured, &p, &error) != PRONY_OK)
-        code = report_error(o, &error);
+        if (!targets[i]->report) sessions[to_measure++] = targets[i]->session;
+    if (to_measure) {
+        prony_status status = prony_sessions_profile(reports, sessions, to_measure, &p, &error);
+        code = measured(o, status, reports[0], &error);
+    }
     clear_progress();
     for (size_t i = 0, next = 0; code == EXIT_DONE && i < count; i++)
         if (!targets[i]->report) targets[i]->report = reports[next++];
@@ -79,7 +82,7 @@ void say_assumed(const options *o, const target *const *targets, size_t count)
 void target_close(target *t)
 {
     prony_report_release(t->report);
-    prony_session_release(t->session);
+    session_release(t->session);
     prony_model_release(t->model);
     *t = (target){0};
 }
@@ -92,7 +95,12 @@ static int say_misses(const options *o, const prony_check_row *rows, size_t coun
     for (size_t i = 0; i < count; i++) {
         const prony_metric *metric = rows[i].threshold.metric;
         const char *bound = metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most";
-        if (rows[i].outcome == PRONY_OUTCOME_MISSED) {
+        bool withheld = rows[i].outcome == PRONY_OUTCOME_WITHHELD;
+        if (withheld && !o->ignore_load) {
+            fail(o, "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the same",
+                 metric->key, rows[i].value.text, bound, rows[i].threshold.text);
+            unknown = true;
+        } else if (withheld || rows[i].outcome == PRONY_OUTCOME_MISSED) {
             fail(o, "%s is %s, and %s %s was asked for", metric->key, rows[i].value.text, bound,
                  rows[i].threshold.text);
             missed = true;

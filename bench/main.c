@@ -1,7 +1,8 @@
 /* Entry point: picks the subcommand. */
-#include "bench/command.h"
+#include "bench/interrupt.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,8 +35,12 @@ int main(int argc, char **argv)
     options o;
     bool stop;
     occupy_closed_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails like one on a full disk, with a message */
     int status = options_parse(&o, argc, argv, &stop);
-    if (!stop) status = dispatch(&o);
+    if (!stop) {
+        interrupt_begin(&o);
+        status = interrupt_status(dispatch(&o));
+    }
     options_free(&o);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_DONE) {
         perror("prony: stdout");

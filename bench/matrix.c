@@ -1,5 +1,6 @@
 /* prony bench over a matrix: a session per combination of batch, threads and precision, all measured in turns, one
  * table, and which configuration serves most and which answers first. */
+#include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "bench/matrix.h"
@@ -115,8 +116,8 @@ static int measure(const options *o, prony_model *model, matrix *m)
         int code = make_session(&one, model, &m->sessions[i], false);
         if (code != EXIT_DONE) return fail(o, "in the configuration of %s", label(o, &m->rows[i], text));
     }
-    if (prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error) != PRONY_OK)
-        return report_error(o, &error);
+    prony_status status = prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error);
+    if (measured(o, status, m->reports[0], &error) != EXIT_DONE) return EXIT_FAILED;
     if (prony_metrics_create(&m->metrics, &error) != PRONY_OK) return report_error(o, &error);
     int code = EXIT_DONE;
     for (size_t i = 0; i < m->count && code == EXIT_DONE; i++)
@@ -306,15 +307,17 @@ static int show(const options *o, const matrix *m)
 int command_bench_matrix(const options *o)
 {
     prony_model *model = NULL;
+    prony_error error = {0};
     matrix m = {0};
     if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
     int code = make_rows(o, &m);
-    if (code == EXIT_DONE) code = load_model(o, &model);
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
+        code = report_error(o, &error);
     if (code == EXIT_DONE) code = measure(o, model, &m);
     if (code == EXIT_DONE) code = show(o, &m);
     for (size_t i = 0; i < m.count; i++) {
         prony_report_release(m.reports[i]);
-        prony_session_release(m.sessions[i]);
+        session_release(m.sessions[i]);
     }
     prony_metrics_release(m.metrics);
     prony_model_release(model);

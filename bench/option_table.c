@@ -24,7 +24,9 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"json", required_argument, NULL, OPT_JSON},
                                       {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
                                       {"memory", no_argument, NULL, OPT_MEMORY},
+                                      {"memory-limit", required_argument, NULL, OPT_MEMORY_LIMIT},
                                       {"no-rewrites", no_argument, NULL, OPT_NO_REWRITES},
+                                      {"no-reuse", no_argument, NULL, OPT_NO_REUSE},
                                       {"fresh", no_argument, NULL, OPT_FRESH},
                                       {"quiet", no_argument, NULL, 'q'},
                                       {"no-color", no_argument, NULL, OPT_NO_COLOR},
@@ -42,8 +44,12 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"svg", required_argument, NULL, OPT_SVG},
                                       {"threshold", required_argument, NULL, OPT_THRESHOLD},
                                       {"noise", required_argument, NULL, OPT_NOISE},
+                                      {"ignore-load", no_argument, NULL, OPT_IGNORE_LOAD},
                                       {"metrics", required_argument, NULL, OPT_METRICS},
                                       {"detailed", no_argument, NULL, OPT_DETAILED},
+                                      {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
+                                      {"max-loop-trips", required_argument, NULL, OPT_MAX_LOOP_TRIPS},
+                                      {"copy-model", no_argument, NULL, OPT_COPY_MODEL},
                                       {"preprocess", required_argument, NULL, OPT_PREPROCESS},
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
@@ -57,30 +63,34 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"repeat", required_argument, NULL, OPT_UNBUILT},
                                       {NULL, 0, NULL, 0}};
 
-static const int shape_options[] = {OPT_DIM,    OPT_SHAPE,  OPT_LEVEL, OPT_DEPTH, OPT_TOP,  OPT_SORT, OPT_ALL,
-                                    OPT_FILTER, OPT_COUNT,  OPT_JSON,  OPT_CSV,   OPT_HTML, OPT_LATEX,
-                                    OPT_TRACE,  OPT_FOLDED, OPT_DOT,   OPT_SVG,   0};
-static const int run_options[] = {OPT_AFFINITY,    OPT_DIM,  OPT_SHAPE,  OPT_JSON, OPT_OUTPUT_DIR,
-                                  OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_FROM, OPT_TO, 0};
-static const int eval_options[] = {OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                   OPT_LEVEL,      OPT_TOP,    OPT_ALL,       OPT_SORT,        OPT_FILTER,      OPT_COUNT, OPT_DEPTH,
-                                   OPT_JSON,       OPT_CSV,    OPT_HTML,      OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
-                                   OPT_FOLDED,     OPT_DOT,    OPT_SVG,       0};
+static const int shape_options[] = {
+    OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_DEPTH, OPT_TOP, OPT_SORT, OPT_ALL, OPT_FILTER, OPT_COUNT, OPT_JSON, OPT_CSV,
+    OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
+static const int run_options[] = {
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_FROM,
+    OPT_TO, OPT_NO_REUSE, 0};
+static const int eval_options[] = {
+    OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL,
+    OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX, OPT_TRACE,
+    OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_IGNORE_LOAD, OPT_NO_REUSE, 0};
 static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_AFFINITY,   OPT_DIM,    OPT_SHAPE,       OPT_LEVEL, OPT_TOP,   OPT_ALL, OPT_SORT, OPT_FILTER,
-    OPT_JSON,      OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV,  OPT_HTML,
-    OPT_LATEX,     OPT_TRACE,      OPT_FOLDED, OPT_DOT,         OPT_SVG,   OPT_TOPK, OPT_LABELS,
-    OPT_FROM,      OPT_TO,         OPT_COUNTERS, 0};
-static const int bench_options[] = {OPT_ALL,  OPT_THRESHOLD, OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,
-                                    OPT_JSON,      OPT_NO_REWRITES, OPT_COUNT, OPT_FROM,  OPT_TO, 0};
+    OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT, OPT_FILTER, OPT_JSON,
+    OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML, OPT_LATEX, OPT_TRACE,
+    OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_FROM, OPT_TO, OPT_COUNTERS, OPT_IGNORE_LOAD, OPT_NO_REUSE,
+    0};
+static const int bench_options[] = {
+    OPT_ALL, OPT_THRESHOLD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT, OPT_FROM, OPT_TO,
+    OPT_IGNORE_LOAD, OPT_NO_REUSE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
-static const int compare_options[] = {OPT_AFFINITY,    OPT_DIM,   OPT_SHAPE,   OPT_TOP,   OPT_JSON,
-                                      OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT, 0};
-static const int metrics_options[] = {OPT_AFFINITY, OPT_DIM,      OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES,
-                                      OPT_METRICS,  OPT_DETAILED, OPT_COUNT, 0};
-static const int check_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, 0};
-static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, 0};
-static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, 0};
+static const int compare_options[] = {
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_METRICS, OPT_COUNT,
+    OPT_IGNORE_LOAD, OPT_NO_REUSE, 0};
+static const int metrics_options[] = {
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE, 0};
+static const int check_options[] = {
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_NO_REUSE, 0};
+static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
+static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
@@ -158,9 +168,12 @@ static const struct {
               "                         graph\n"},
     {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
+    {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
+                       "                         what is available here less 1/16, at least 64 MiB\n"},
     {OPT_THRESHOLD, "      --threshold M:V... limits such as latency:100ms throughput:1000samples/s\n"
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
+    {OPT_IGNORE_LOAD, "      --ignore-load      judge times although others had part of the machine\n"},
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},
@@ -170,6 +183,11 @@ static const struct {
     {'o', "  -o, --output F         the model that is written\n"},
     {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
                    "                         where the kernel gives them\n"},
+    {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
+                   "                         in place; for doubts about the memory plan\n"},
+    {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
+    {OPT_MAX_LOOP_TRIPS, "      --max-loop-trips N of one Loop (default 2^31)\n"},
+    {OPT_COPY_MODEL, "      --copy-model       read the model whole: it may change meanwhile\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
@@ -189,12 +207,29 @@ const char *option_help_at(size_t index, int *option)
     return option_help[index].text;
 }
 
+/* `names` are separated by spaces. */
+static bool is_named(const command_row *command, const char *names)
+{
+    size_t length = strlen(command->name);
+    for (const char *name = names; *name; name += strspn(name, " ")) {
+        size_t size = strcspn(name, " ");
+        if (size == length && strncmp(name, command->name, size) == 0) return true;
+        name += size;
+    }
+    return false;
+}
+
 bool command_takes(const command_row *command, int option)
 {
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
+    bool no_model = is_named(command, "ops machine completion manual");
+    if (option == OPT_TIME_LIMIT) return !no_model || is_named(command, "machine");
+    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract");
+    if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
     if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
+    if (option == OPT_MEMORY_LIMIT) return !no_model;
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;

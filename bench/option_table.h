@@ -20,6 +20,7 @@ enum {
     OPT_JSON,
     OPT_OUTPUT_DIR,
     OPT_MEMORY,
+    OPT_MEMORY_LIMIT,
     OPT_COUNT,
     OPT_DEPTH,
     OPT_CSV,
@@ -32,14 +33,19 @@ enum {
     OPT_NO_COLOR,
     OPT_NO_PROGRESS,
     OPT_NO_REWRITES,
+    OPT_NO_REUSE,
     OPT_FRESH,
     OPT_THRESHOLD,
     OPT_NOISE,
+    OPT_IGNORE_LOAD,
     OPT_METRICS,
     OPT_PREPROCESS,
     OPT_TOPK,
     OPT_LABELS,
     OPT_DETAILED,
+    OPT_TIME_LIMIT,
+    OPT_MAX_LOOP_TRIPS,
+    OPT_COPY_MODEL,
     OPT_VERSION,
     OPT_DATA_FOLDER,
     OPT_FROM,
@@ -80,6 +86,9 @@ int usage(const options *o, const char *format, ...) __attribute__((format(print
 int option_take(options *o, int option, char *argument);
 /* "2", "60s", "500ms", "10m", "1h"; above 0. */
 bool parse_duration(const char *text, double *seconds);
+/* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
+ * after a message. */
+int set_memory_limit(const options *o);
 /* Whether a word behind --threshold is one more of its values. */
 bool is_more_threshold(const char *word);
 

@@ -98,6 +98,32 @@ static int parse_precisions(options *o, char *argument)
     return 0;
 }
 
+/* "2GiB", "1.5 GB", "4096". */
+static bool parse_bytes(const char *text, uint64_t *out)
+{
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {{"", 1},        {"B", 1},         {"kB", 1000},    {"KB", 1000},
+                 {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000}, {"KiB", UINT64_C(1) << 10},
+                 {"MiB", UINT64_C(1) << 20}, {"GiB", UINT64_C(1) << 30}, {"TiB", UINT64_C(1) << 40}};
+    uint64_t whole = 0, part = 0, scale = 1;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
+            return false;
+    if (at == text) return false;
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9' && scale < 1000000; at++, scale *= 10) part = part * 10 + (uint64_t)(*at - '0');
+    at += *at == ' ';
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+        if (strcmp(units[u].unit, at) != 0) continue;
+        return !__builtin_mul_overflow(whole, units[u].bytes, out) &&
+               !__builtin_add_overflow(*out, units[u].bytes / scale * part, out) && *out > 0;
+    }
+    return false;
+}
+
 /* NAME=REST; cuts the argument in place. */
 static char *cut_name(char *text)
 {
@@ -290,6 +316,54 @@ static int parse_preprocess(options *o, const char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
+static int parse_time_limit(options *o, const char *argument)
+{
+    prony_error error = {0};
+    prony_metrics *metrics = NULL;
+    double ns = 0;
+    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return no_memory(o);
+    prony_status status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, &ns, &error);
+    prony_metrics_release(metrics);
+    if (status != PRONY_OK || !(ns >= 1) || ns > 1e18)
+        return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
+    o->time_limit = argument;
+    o->time_limit_ns = (int64_t)ns;
+    return 0;
+}
+
+static int check_memory_limit(const options *o, const char *who, const char *text)
+{
+    uint64_t bytes;
+    if (strcmp(text, "none") == 0 || parse_bytes(text, &bytes)) return 0;
+    return usage(o, "%s '%s': a size such as 2GiB, or none", who, text);
+}
+
+/* What a process of its own may leave to others: libraries, stacks and what the accounting does not see. */
+static uint64_t usual_limit(void)
+{
+    uint64_t available = prony_memory_available(), margin = available / 16;
+    if (margin < UINT64_C(64) << 20) margin = UINT64_C(64) << 20;
+    return available / 2 > margin ? available - margin : available - available / 2;
+}
+
+int set_memory_limit(const options *o)
+{
+    const char *text = o->memory_limit;
+    uint64_t bytes = 0;
+    if (!text) {
+        text = getenv("PRONY_MEMORY_LIMIT");
+        if (text && !*text) text = NULL;
+        int status = text ? check_memory_limit(o, "PRONY_MEMORY_LIMIT", text) : 0;
+        if (status) return status;
+    }
+    if (!text)
+        bytes = usual_limit();
+    else if (strcmp(text, "none") != 0)
+        (void)parse_bytes(text, &bytes);
+    prony_memory_set_limit(bytes);
+    return 0;
+}
+
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
@@ -317,6 +391,9 @@ int option_take(options *o, int option, char *argument)
                                                              : usage(o, "-w '%s': a number from 0 to 1e8", argument);
     case 't':
         return parse_duration(argument, &o->seconds) ? 0 : usage(o, "-t '%s': seconds above 0, or 500ms, 10m", argument);
+    case OPT_MEMORY_LIMIT:
+        o->memory_limit = argument;
+        return check_memory_limit(o, "--memory-limit", argument);
     case OPT_ALL:
         o->all = true;
         return 0;
@@ -356,12 +433,24 @@ int option_take(options *o, int option, char *argument)
         return parse_int(argument, 1, 1000, &o->depth) ? 0 : usage(o, "--depth '%s': a number from 1", argument);
     case OPT_THRESHOLD:
         return add_threshold(o, argument);
+    case OPT_IGNORE_LOAD:
+        o->ignore_load = true;
+        return 0;
     case OPT_NOISE:
         return parse_noise(o, argument);
     case OPT_PREPROCESS:
         return parse_preprocess(o, argument);
     case OPT_TOPK:
         return parse_int(argument, 1, 1000, &o->topk) ? 0 : usage(o, "--topk '%s': a number from 1 to 1000", argument);
+    case OPT_TIME_LIMIT:
+        return parse_time_limit(o, argument);
+    case OPT_MAX_LOOP_TRIPS:
+        return parse_int(argument, 1, INT64_MAX, &o->max_loop_trips)
+                   ? 0
+                   : usage(o, "--max-loop-trips '%s': a number from 1", argument);
+    case OPT_COPY_MODEL:
+        o->copy_model = true;
+        return 0;
     case OPT_LABELS:
         o->labels = argument;
         return 0;
@@ -405,6 +494,9 @@ int option_take(options *o, int option, char *argument)
         return 0;
     case OPT_DATA_FOLDER:
         o->data_folder = argument;
+        return 0;
+    case OPT_NO_REUSE:
+        o->no_reuse = true;
         return 0;
     case OPT_FRESH:
         o->fresh = true;

@@ -161,6 +161,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);
+    if (!status) status = set_memory_limit(o);
     if (status) return status;
     *stop = false;
     return 0;

@@ -1,6 +1,7 @@
 /* Parts of a model. Three sessions at most: one that only settles the model's inputs, one that runs up to the cut, and
  * the part's own. Generated inputs depend on seed and name alone, so all of them see the same values. */
 #include "bench/inputs.h"
+#include "bench/interrupt.h"
 #include "bench/part.h"
 
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static int part_session(const options *o, prony_model *part, prony_session *sett
     int code = part_options(o, part, settled, &own);
     prony_session_options s = session_options(&own);
     s.no_profile = !profile;
-    if (code == EXIT_DONE && prony_session_create(session, part, &s, &error) != PRONY_OK)
+    if (code == EXIT_DONE && session_create(session, part, &s, &error) != PRONY_OK)
         code = report_error(o, &error);
     for (size_t k = 0; values && code == EXIT_DONE && k < o->from_count; k++)
         if (prony_session_set_input(*session, o->from[k], values[k], &error) != PRONY_OK)
@@ -82,7 +83,10 @@ static int make_part(const options *o, prony_model *whole, prony_model **part, c
     p.to_count = to_count;
     p.values = values;
     p.options = &s;
-    return prony_model_part(part, whole, &p, &error) == PRONY_OK ? EXIT_DONE : report_session_error(o, whole, &error);
+    interrupt_at_once(true);
+    prony_status status = prony_model_part(part, whole, &p, &error);
+    interrupt_at_once(false);
+    return status == PRONY_OK ? EXIT_DONE : report_session_error(o, whole, &error);
 }
 
 /* What a run up to --from leaves there: o->from_count values that live as long as *session. */
@@ -111,8 +115,8 @@ int open_part(const options *o, prony_model *whole, prony_model **part, prony_se
     if (code == EXIT_DONE) code = make_part(o, whole, part, o->from, o->from_count, o->to, o->to_count, values);
     if (code == EXIT_DONE) code = part_session(o, *part, settled, values, profile, session);
     free(values);
-    prony_session_release(recorded);
-    prony_session_release(settled);
+    session_release(recorded);
+    session_release(settled);
     prony_model_release(before);
     return code;
 }

@@ -1,4 +1,5 @@
 /* prony machine: what this machine can do at most. Measured once and kept; --fresh measures again. */
+#include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 
@@ -17,24 +18,30 @@ static const char *shown_bytes(char *text, size_t size, uint64_t bytes)
     return text;
 }
 
+static char mark(bool doubtful)
+{
+    return doubtful ? '!' : ' ';
+}
+
 static void print_compute(const prony_machine *machine)
 {
     size_t count;
     const prony_peak_compute *rows = prony_machine_compute(machine, &count);
     printf("\ncompute     threads     GFLOP/s   best of\n");
     for (size_t i = 0; i < count; i++)
-        printf("%-10s %8d %11.1f   %d trials of %.2f ms\n", rows[i].precision, rows[i].threads,
-               rows[i].flops_per_second / 1e9, rows[i].trials, (double)rows[i].trial_ns / 1e6);
+        printf("%-10s %8d %11.1f%c  %d trials of %.2f ms\n", rows[i].precision, rows[i].threads,
+               rows[i].flops_per_second / 1e9, mark(rows[i].doubtful), rows[i].trials, (double)rows[i].trial_ns / 1e6);
 }
 
-static double rate_of(const prony_peak_bandwidth *rows, size_t count, const prony_peak_bandwidth *like,
-                      const char *access)
+static void print_rate(const prony_peak_bandwidth *rows, size_t count, const prony_peak_bandwidth *like,
+                       const char *access)
 {
-    for (size_t i = 0; i < count; i++)
+    const prony_peak_bandwidth *found = NULL;
+    for (size_t i = 0; i < count && !found; i++)
         if (strcmp(rows[i].access, access) == 0 && rows[i].threads == like->threads &&
             strcmp(rows[i].level, like->level) == 0)
-            return rows[i].bytes_per_second / 1e9;
-    return 0;
+            found = &rows[i];
+    printf(" %10.1f%c", found ? found->bytes_per_second / 1e9 : 0, mark(found && found->doubtful));
 }
 
 static void print_bandwidth(const prony_machine *machine)
@@ -42,13 +49,27 @@ static void print_bandwidth(const prony_machine *machine)
     char bytes[32];
     size_t count;
     const prony_peak_bandwidth *rows = prony_machine_bandwidth(machine, &count);
-    printf("\nmemory      threads        read       write        copy  GB/s; each thread over\n");
+    printf("\nmemory      threads       read       write        copy   GB/s; each thread over\n");
     for (size_t i = 0; i < count; i++) {
         if (strcmp(rows[i].access, "read") != 0) continue;
-        printf("%-10s %8d %11.1f %11.1f %11.1f  %s\n", rows[i].level, rows[i].threads, rows[i].bytes_per_second / 1e9,
-               rate_of(rows, count, &rows[i], "write"), rate_of(rows, count, &rows[i], "copy"),
-               shown_bytes(bytes, sizeof bytes, rows[i].thread_bytes));
+        printf("%-10s %8d", rows[i].level, rows[i].threads);
+        print_rate(rows, count, &rows[i], "read");
+        print_rate(rows, count, &rows[i], "write");
+        print_rate(rows, count, &rows[i], "copy");
+        printf("  %s\n", shown_bytes(bytes, sizeof bytes, rows[i].thread_bytes));
     }
+}
+
+static bool any_doubtful(const prony_machine *machine)
+{
+    size_t count, others;
+    const prony_peak_compute *compute = prony_machine_compute(machine, &count);
+    const prony_peak_bandwidth *memory = prony_machine_bandwidth(machine, &others);
+    for (size_t i = 0; i < count; i++)
+        if (compute[i].doubtful) return true;
+    for (size_t i = 0; i < others; i++)
+        if (memory[i].doubtful) return true;
+    return false;
 }
 
 static void print_machine(const prony_machine *machine, const char *path)
@@ -68,6 +89,10 @@ static void print_machine(const prony_machine *machine, const char *path)
     printf("\nEvery rate is the best of several trials by all threads together. compute:\n"
            "chains of vector multiply-add. memory: vector loads, stores or both over a\n"
            "buffer of each thread's own, bytes read plus bytes written.\n");
+    if (any_doubtful(machine))
+        printf("! measured several times, and still far below what one thread's rate makes\n"
+               "likely: these cores share what cores usually have of their own, or others\n"
+               "used them meanwhile; --fresh measures again\n");
     if (path) {
         fputs("kept in ", stdout);
         put_text(stdout, path);
@@ -104,7 +129,9 @@ static int measure(const options *o, prony_machine **machine)
     m.threads = o->intra_op;
     m.seconds = o->seconds;
     if (want_progress(o)) show_progress_text("measuring ...");
+    interrupt_at_once(true);
     prony_status status = prony_machine_measure(machine, &m, &error);
+    interrupt_at_once(false);
     clear_progress();
     if (status != PRONY_OK) return report_error(o, &error);
     if (prony_machine_save(*machine, &error) == PRONY_OK) return EXIT_DONE;

@@ -2,6 +2,7 @@
  * held-back test images, and the accuracy on them stands above the report. */
 #include "bench/command.h"
 #include "bench/embedded.h"
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 #include "bench/phases.h"
 
@@ -16,8 +17,7 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     prony_profile_options p = profile_options(o);
     phases around = {0};
     int code = phases_begin(&around, o, model, &p);
-    if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
-        code = report_error(o, &error);
+    if (code == EXIT_DONE) code = measured(o, prony_session_profile(report, session, &p, &error), *report, &error);
     clear_progress();
     if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
         phases_print(&around);
@@ -39,7 +39,7 @@ static int profile_model(const options *o)
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
     code = check_after_report(o, report, code);
     prony_report_release(report);
-    prony_session_release(session);
+    session_release(session);
     prony_model_release(model);
     return code;
 }
@@ -96,7 +96,7 @@ static int profile_digits(const options *o)
     if (batch > images) return fail(o, "the embedded data has %zu images; -b %zu is more", images, batch);
     prony_status status = prony_model_load_memory(&model, "digits (embedded)", prn_digits_model,
                                                   (size_t)(prn_digits_model_end - prn_digits_model), NULL, &error);
-    if (status == PRONY_OK) status = prony_session_create(&session, model, &s, &error);
+    if (status == PRONY_OK) status = session_create(&session, model, &s, &error);
     if (status == PRONY_OK) status = count_right(session, images, &right, &error);
     if (status == PRONY_OK) status = set_digits(session, 0, batch, &error);
     int code = status == PRONY_OK ? measure(o, model, session, &report) : report_error(o, &error);
@@ -114,7 +114,7 @@ static int profile_digits(const options *o)
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
     code = check_after_report(o, report, code);
     prony_report_release(report);
-    prony_session_release(session);
+    session_release(session);
     prony_model_release(model);
     return code;
 }

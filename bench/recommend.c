@@ -2,6 +2,7 @@
  * sizes where it leaves them free, other thread counts, and rewritten where it was asked to run as written. A report
  * speaks for itself alone. */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 
@@ -24,7 +25,7 @@ static int add_batch(const options *o, int64_t batch, study *s)
     changed.batch = batch;
     prony_session_options session = session_options(&changed);
     target *t = &s->other[s->count];
-    prony_status status = prony_session_create(&t->session, s->base.model, &session, &error);
+    prony_status status = session_create(&t->session, s->base.model, &session, &error);
     if (status == PRONY_OK) status = prony_session_generate_inputs(t->session, o->seed, &error);
     if (status == PRONY_OK) status = prony_session_prepare(t->session, &error);
     if (status == PRONY_OK)
@@ -78,9 +79,13 @@ static int write_advice(const options *o, const target *base, const prony_advice
     json_file json;
     prony_write_options w = write_options(o);
     prony_status status = PRONY_OK;
+    prony_disturbance load;
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     say_assumed(o, &base, 1);
+    if (!o->quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
+        printf("%s\
+", load.text);
     if (!o->quiet && !stdout_taken(o))
         status =
             prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);

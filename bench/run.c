@@ -1,4 +1,5 @@
 /* prony run MODEL: one inference, a summary of the outputs, and the outputs themselves where --output-dir says. */
+#include "bench/interrupt.h"
 #include "bench/phases.h"
 
 #include <math.h>
@@ -80,7 +81,7 @@ int command_run(const options *o)
     }
     phases_end(&around);
     prony_report_release(report);
-    prony_session_release(session);
+    session_release(session);
     prony_model_release(model);
     return code;
 }

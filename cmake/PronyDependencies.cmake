@@ -1,9 +1,8 @@
-# Finds the libraries Prony stands on. Result: the interface target prony_dependencies, PRN_PRIVATE_LIBS for the
-# pkg-config file, and PRN_RPATH, the folders the loader has to be told of.
+# Finds the libraries Prony stands on. Result: the interface target prony_dependencies, and PRN_PRIVATE_LIBS for the
+# pkg-config file.
 
 add_library(prony_dependencies INTERFACE)
 set(PRN_PRIVATE_LIBS "")
-set(PRN_RPATH "")
 
 function(prn_use_library path)
   target_link_libraries(prony_dependencies INTERFACE ${path})
@@ -46,7 +45,8 @@ if(PRONY_ONEDNN)
 endif()
 
 # Debian keeps OpenBLAS's builds apart in folders, and lets its alternatives system choose one for the bare name. The
-# OpenMP build is taken by path, and its folder recorded, so that another choice changes nothing.
+# OpenMP build is taken by path, so that another choice changes nothing. It is not linked: ops/blas.c loads it when it is
+# needed, and says why.
 if(PRONY_OPENBLAS)
   find_path(PRONY_OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-openmp
             ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp openblas)
@@ -59,11 +59,18 @@ if(PRONY_OPENBLAS)
   message(STATUS "OpenBLAS: ${PRONY_OPENBLAS_LIBRARY}")
   target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_OPENBLAS_INCLUDE_DIR})
   target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENBLAS=1)
-  prn_use_library(${PRONY_OPENBLAS_LIBRARY})
-  get_filename_component(prn_blas_dir ${PRONY_OPENBLAS_LIBRARY} DIRECTORY)
-  if(NOT prn_blas_dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
-    list(APPEND PRN_RPATH ${prn_blas_dir})
+  execute_process(COMMAND ${CMAKE_READELF} -d ${PRONY_OPENBLAS_LIBRARY} OUTPUT_VARIABLE prn_blas_dynamic ERROR_QUIET)
+  if(NOT prn_blas_dynamic MATCHES "\\(SONAME\\)[^[]*\\[([^]]+)\\]")
+    message(FATAL_ERROR "${PRONY_OPENBLAS_LIBRARY} is no shared library (${CMAKE_READELF} finds no SONAME). "
+                        "-DPRONY_OPENBLAS_LIBRARY names one, -DPRONY_OPENBLAS=OFF builds without it.")
   endif()
+  set(prn_blas_name ${CMAKE_MATCH_1})
+  get_filename_component(prn_blas_dir ${PRONY_OPENBLAS_LIBRARY} DIRECTORY)
+  target_compile_definitions(prony_dependencies INTERFACE PRN_OPENBLAS_FOLDER="${prn_blas_dir}"
+                             PRN_OPENBLAS_NAME="${prn_blas_name}")
+  foreach(library IN LISTS CMAKE_DL_LIBS)
+    prn_use_library(-l${library})
+  endforeach()
 endif()
 
 if(PRONY_OPENMP)
@@ -118,5 +125,3 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 prn_use_library(-pthread)
 prn_use_library(-lm)
-
-set(CMAKE_INSTALL_RPATH ${PRN_RPATH})

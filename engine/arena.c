@@ -17,8 +17,10 @@
 #include "engine/arena.h"
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/shape.h"
+#include "engine/dead_bytes.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -49,11 +51,10 @@ struct prn_arena {
     uint8_t *base;
     chunk *newest;
     block *smallest, *largest; /* ends of the free list */
-    uint64_t limit_bytes;      /* UINT64_MAX: none */
     uint64_t free_bytes;
     size_t live_count;
     prn_arena_figures figures;
-    bool record;
+    bool record, fill_dead;
     prn_arena_event *events;
     size_t event_count, event_capacity;
 };
@@ -64,21 +65,18 @@ const char *prn_arena_tag_name(prn_arena_tag tag)
     return (size_t)tag < sizeof names / sizeof names[0] ? names[tag] : "unknown";
 }
 
-prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
-                              prony_error *error)
+prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error)
 {
     *out = NULL;
-    if (limit_bytes && planned_bytes > limit_bytes)
-        return prn_fail(error, PRONY_LIMIT, "the plan needs %llu bytes of arena, the memory limit is %llu",
-                        (unsigned long long)planned_bytes, (unsigned long long)limit_bytes);
     prn_arena *arena = prn_calloc(1, sizeof *arena);
     if (!arena) return prn_no_memory(error);
     arena->base = planned_bytes <= SIZE_MAX ? prn_alloc_aligned(ALIGNMENT, (size_t)planned_bytes) : NULL;
     if (!arena->base) {
+        prony_status status = prn_no_memory(error);
+        prn_error_prefix(error, "the plan's arena");
         prn_free(arena);
-        return prn_no_memory(error);
+        return status;
     }
-    arena->limit_bytes = limit_bytes ? limit_bytes : UINT64_MAX;
     arena->record = record;
     arena->figures.planned_bytes = planned_bytes;
     *out = arena;
@@ -96,6 +94,11 @@ void prn_arena_release(prn_arena *arena)
     prn_free_aligned(arena->base);
     prn_free(arena->events);
     prn_free(arena);
+}
+
+void prn_arena_fill_dead(prn_arena *arena)
+{
+    arena->fill_dead = true;
 }
 
 uint8_t *prn_arena_base(prn_arena *arena)
@@ -134,22 +137,26 @@ static void note_fragmentation(prn_arena *arena)
     if (now > arena->figures.external_fragmentation) arena->figures.external_fragmentation = now;
 }
 
+static uint64_t head_bytes(uint64_t chunk_bytes)
+{
+    return (sizeof(chunk) + chunk_bytes / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+}
+
 /* Half as much again as there is, so that a model which keeps asking for a little more settles after a few runs; where
- * the limit is closer than that, just what is needed. */
+ * the memory limit is closer than that, just what is needed. */
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
-    uint64_t room = arena->limit_bytes > held ? arena->limit_bytes - held : 0;
-    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1);
+    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
     if (wanted < SMALLEST_CHUNK) wanted = SMALLEST_CHUNK;
-    if (wanted < need || wanted > room) wanted = need;
-    if (wanted > room)
-        return prn_fail(error, PRONY_LIMIT,
-                        "%llu more bytes at run time: the arena holds %llu, the memory limit is %llu",
-                        (unsigned long long)need, (unsigned long long)held, (unsigned long long)arena->limit_bytes);
-    uint64_t head = (sizeof(chunk) + wanted / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+    if (wanted < need || wanted + head_bytes(wanted) + 2 * ALIGNMENT > room) wanted = need;
+    uint64_t head = head_bytes(wanted);
     chunk *c = prn_alloc_aligned(ALIGNMENT, (size_t)(head + wanted));
-    if (!c) return prn_no_memory(error);
+    if (!c) {
+        prony_status status = prn_no_memory(error);
+        prn_error_prefix(error, "%llu bytes at run time", (unsigned long long)need);
+        return status;
+    }
     block *b = (block *)((uint8_t *)c + head);
     *b = (block){.bytes = wanted, .offset = held};
     c->older = arena->newest;
@@ -197,6 +204,7 @@ static void cut(prn_arena *arena, block *b, uint64_t need)
 {
     if (b->bytes - need < sizeof(block) + ALIGNMENT) return;
     block *rest = (block *)((uint8_t *)b + need);
+    if (arena->fill_dead) prn_bytes_wake(rest, sizeof *rest);
     *rest = (block){.bytes = b->bytes - need, .offset = b->offset + need, .before = b, .after = b->after};
     if (b->after) b->after->before = rest;
     b->after = rest;
@@ -245,6 +253,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     f->given_bytes += b->bytes;
     note_fragmentation(arena);
     record_event(arena, b, false, step);
+    if (arena->fill_dead) prn_bytes_wake(b + 1, (size_t)bytes);
     *out = b + 1;
     return PRONY_OK;
 }
@@ -262,6 +271,7 @@ static block *merge(block *left)
 static void give_block(prn_arena *arena, block *b, uint32_t step)
 {
     record_event(arena, b, true, step);
+    if (arena->fill_dead) prn_bytes_bury(b + 1, (size_t)(b->bytes - sizeof *b));
     b->live = 0;
     mark_start(arena, b, false);
     arena->live_count--;

@@ -37,10 +37,11 @@ typedef struct prn_arena_figures {
     uint64_t growths;                      /* heap calls made by the dynamic region since creation */
 } prn_arena_figures;
 
-/* `limit_bytes` 0: none. */
-PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, uint64_t limit_bytes, bool record,
-                                           prony_error *error);
+/* All of it is booked to the calling thread's budget. */
+PRN_MUST_USE prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool record, prony_error *error);
 void prn_arena_release(prn_arena *arena);
+/* Tests: dead bytes of the dynamic region hold a pattern, see engine/dead_bytes.h. Before the first prn_arena_take. */
+void prn_arena_fill_dead(prn_arena *arena);
 /* 64-byte aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,

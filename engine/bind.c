@@ -1,6 +1,8 @@
 /* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
  * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
  * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+#include "base/stack.h"
+#include "base/stop.h"
 #include "engine/binder.h"
 #include "engine/host.h"
 
@@ -20,14 +22,24 @@ static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn
     for (size_t i = 0; i < graph->initializer_count; i++) {
         uint32_t id = PRN_NO_VALUE;
         PRN_TRY(define(b, scope, graph->initializers[i].name, &id));
-        PRN_TRY(prn_bind_constant(b, id, &graph->initializers[i].value));
+        prony_status status = prn_bind_constant(b, id, &graph->initializers[i].value);
+        if (status == PRONY_OK) continue;
+        prn_error_prefix(b->error, "initializer '%s'", graph->initializers[i].name);
+        return status;
     }
     return PRONY_OK;
 }
 
+prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
+{
+    prony_status status = prn_stop_check(b->error);
+    if (status != PRONY_OK) prn_error_name_node(b->error, node);
+    return status;
+}
+
 /* ---- one node ---- */
 
-static prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
+static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t *in = prn_pool_alloc(&p->pool, source->input_count + 1, sizeof *in);
@@ -51,7 +63,7 @@ static prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_mo
     return PRONY_OK;
 }
 
-static prony_status add_layer(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t *index = prn_pool_alloc(&p->pool, 1, sizeof *index);
@@ -80,7 +92,7 @@ static prony_status check_count(const prony_context *context, const char *what, 
     return prony_fail(context, PRONY_INVALID_MODEL, "has %zu %ss, but takes %s", count, what, allowed);
 }
 
-static prony_status check_counts(const prony_context *context, const prn_op *op)
+static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, const prn_op *op)
 {
     PRN_TRY(check_count(context, "input", context->input_count, op->min_inputs, op->max_inputs));
     PRN_TRY(check_count(context, "output", context->output_count, op->min_outputs, op->max_outputs));
@@ -93,7 +105,7 @@ static prony_status check_counts(const prony_context *context, const prn_op *op)
     return PRONY_OK;
 }
 
-static prony_status bind_operator(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
@@ -108,7 +120,7 @@ static prony_status bind_operator(prn_binder *b, prn_node_def *node)
     return op->check ? op->check(&context) : PRONY_OK;
 }
 
-static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
+static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
 {
     prn_program *p = b->program;
     uint32_t count = 0;
@@ -121,13 +133,17 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
         if (!graph) continue;
         prn_child *child = &node->children[node->child_count];
         child->graph = graph;
+        child->name = node->info.attributes->items[a].name;
         child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
         if (!child->captured) return prn_no_memory(b->error);
-        for (size_t k = 0; k < graph->captured_count; k++)
+        for (size_t k = 0; k < graph->captured_count; k++) {
             if (!prn_names_get(scope, graph->captured[k], &child->captured[k]) || child->captured[k] == PRN_NO_VALUE)
                 return prn_fail(b->error, PRONY_INVALID_MODEL,
                                 "node '%s' (%s): its subgraph uses '%s', which is produced nowhere", node->info.name,
                                 node->info.op_type, graph->captured[k]);
+            if (!prn_program_note_use(p, child->captured[k], node, (uint32_t)k, node->child_count))
+                return prn_no_memory(b->error);
+        }
         child->captured_count = (uint32_t)graph->captured_count;
         node->child_count++;
     }
@@ -135,7 +151,7 @@ static prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def 
 }
 
 /* Operators that know tensors only are kept from anything else here and, for what is open until then, at run time. */
-static prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
+static PRN_OWN_FRAME prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
         const prony_value *in = node->input_values[i];
@@ -146,6 +162,12 @@ static prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
         PRN_TRY(prn_node_check_kind(&context, node, i));
     }
     return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32_t k)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(context->outputs[k], text));
 }
 
 static prony_status infer_node(prn_binder *b, prn_node_def *node)
@@ -168,8 +190,7 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
             node->dynamic = true;
             out->shape = prn_shape_unknown();
         } else if (prn_value_bytes(out) == SIZE_MAX) {
-            char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(&context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(out, text));
+            return too_large(&context, k);
         }
     }
     return PRONY_OK;
@@ -177,7 +198,7 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
 
 /* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same when
  * its branch is taken after all. */
-static prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
+static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
 {
     bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
     if (!misfit || !b->program->conditional || node->child_count > 0) return status;
@@ -209,7 +230,13 @@ static prony_status name_node(prn_binder *b, const prn_model_node *source, const
     return *out ? PRONY_OK : prn_no_memory(b->error);
 }
 
-static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
+{
+    const char *name;
+    return name_node(b, source, &name) == PRONY_OK ? name : source->name;
+}
+
+static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
 {
     prn_program *p = b->program;
     prn_node_def *node = prn_program_add_node(p);
@@ -228,13 +255,27 @@ static prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_no
     return add_layer(b, node);
 }
 
-prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+/* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
+static PRN_OWN_FRAME prony_status count_unfolded(prn_binder *b)
 {
     prn_program *p = b->program;
-    bool unfolded = b->frame || p->parent;
-    if (unfolded && ++*p->bound_total > PRN_BIND_LIMIT_NODES)
-        return prn_fail(b->error, PRONY_LIMIT, "node '%s' (%s): functions and subgraphs unfold to more than %llu nodes",
-                        source->name, source->op_type, (unsigned long long)PRN_BIND_LIMIT_NODES);
+    size_t more = p->pool.bytes - p->counted_bytes;
+    p->counted_bytes = p->pool.bytes;
+    if (!b->frame && !p->parent) return PRONY_OK;
+    *p->unfolded_total += more + sizeof(prn_layer);
+    if (++*p->bound_total > PRN_BIND_LIMIT_NODES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu nodes",
+                        (unsigned long long)PRN_BIND_LIMIT_NODES);
+    if (*p->unfolded_total > PRN_BIND_LIMIT_BYTES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu MiB",
+                        (unsigned long long)PRN_BIND_LIMIT_BYTES >> 20);
+    return PRONY_OK;
+}
+
+static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prn_program *p = b->program;
+    PRN_TRY(count_unfolded(b));
     const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
     if (function) return prn_bind_call(b, scope, source, function);
     prn_node_def *node = NULL;
@@ -242,6 +283,7 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     bool done = false;
     PRN_TRY(prn_bind_constant_node(b, node, &done));
     if (done) return PRONY_OK;
+    PRN_TRY(prn_bind_stopped(b, &node->info));
     PRN_TRY(bind_operator(b, node));
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;
@@ -249,6 +291,21 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
     prony_status status = infer_node(b, node);
     if (status == PRONY_OK) status = prn_bind_fold(b, node);
     return defer_misfit(b, node, status);
+}
+
+static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, const prn_model_node *source)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%.100s_%u", source->op_type, source->file_index);
+    prony_node info = {.name = *source->name ? source->name : name, .op_type = source->op_type, .domain = source->domain};
+    return prn_error_blame(b->error, status, &info);
+}
+
+prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prony_status status = bind_node(b, scope, source);
+    if (status == PRONY_OK) return PRONY_OK;
+    return blame(b, status, source);
 }
 
 prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
@@ -300,6 +357,7 @@ static prony_status bind_outputs(prn_binder *b, prn_names *scope, const prn_grap
             return prn_fail(b->error, PRONY_INVALID_MODEL, "graph output '%s' is produced nowhere",
                             graph->outputs[k].name);
         p->values[id]->output = true;
+        if (!prn_program_note_use(p, id, NULL, (uint32_t)k, PRN_NO_CHILD)) return prn_no_memory(b->error);
         p->outputs[p->output_count++] = id;
     }
     return PRONY_OK;
@@ -317,16 +375,15 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->static_only = options->static_only;
     program->conditional = options->conditional;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
-    program->fold_limit_bytes = options->fold_limit_bytes ? options->fold_limit_bytes : PRN_FOLD_LIMIT_BYTES;
-    if (parent) program->fold_limit_bytes = parent->fold_limit_bytes;
     program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
     program->misfit_total = parent ? parent->misfit_total : &program->misfits;
+    program->unfolded_total = parent ? parent->unfolded_total : &program->unfolded_bytes;
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
     prn_binder binder = {program, options->frame, error};
     prn_names scope = {0};
-    prony_status status = PRONY_OK;
+    prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)
         status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep", graph->name,
                           PRN_BIND_LIMIT_DEPTH);

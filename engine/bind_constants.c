@@ -1,5 +1,7 @@
 /* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
  * binding. What was evaluated is interned by content and held by the program's references. */
+#include "base/budget.h"
+#include "base/stop.h"
 #include "engine/binder.h"
 
 #include <string.h>
@@ -29,7 +31,7 @@ typedef struct copy_source {
 static prony_status copy_bytes(void *argument, void *data)
 {
     const copy_source *source = argument;
-    memcpy(data, source->data, source->bytes);
+    prn_stop_copy(data, source->data, source->bytes);
     return PRONY_OK;
 }
 
@@ -89,6 +91,7 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     if (status == PRONY_OK) {
         context.outputs = pointers;
         status = prn_node_run_once(node, &context, NULL);
+        if (prn_stopped()) status = prn_bind_stopped(b, &node->info);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!pointers[k]) continue;
@@ -119,7 +122,8 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
         if (out->kind != PRONY_TENSOR || out->dtype == PRONY_STRING || out->dtype == PRONY_UNDEFINED) return PRONY_OK;
         if (!prn_add_u64(&bytes, bytes, prn_value_bytes(out))) return PRONY_OK;
     }
-    if (bytes > p->fold_limit_bytes || *p->folded_total > p->fold_limit_bytes - bytes) return PRONY_OK;
+    if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
+    if (bytes > prn_budget_room() / 2) return PRONY_OK;
     if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
         prony_status status = evaluate(b, node);
         if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */

@@ -11,10 +11,16 @@ typedef struct prn_binder {
     prony_error *error;
 } prn_binder;
 
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+PRN_MUST_USE prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node);
+
 /* ---- the walk (bind.c) ---- */
 
 PRN_MUST_USE prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph);
 PRN_MUST_USE prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source);
+
+/* What messages and layers call a node: "call/node" inside of a function. Pool-owned. */
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
 
 /* ---- constants (bind_constants.c) ---- */
 

@@ -7,7 +7,7 @@
  *   in place  an output takes over the bytes of an input that dies with the step
  *
  * Every value with bytes in the arena ends up with one root value; the root's buffer lives from the first definition to the
- * last use of all values in it.
+ * last use of all values in it. With `no_reuse` nothing of this happens: every value has a buffer of its own, all run long.
  */
 #include "engine/plan.h"
 
@@ -15,15 +15,23 @@
 
 #define PRN_ALIGNMENT 64
 
+/* What was walked over points at the root directly afterwards, so that long chains of views are walked once. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 {
-    uint64_t sum = 0;
-    while (plan->values[value]->alias != PRN_NO_VALUE) {
-        sum += plan->values[value]->alias_offset;
-        value = plan->values[value]->alias;
-    }
+    uint64_t sum = 0, left;
+    uint32_t root = value;
+    for (; plan->values[root]->alias != PRN_NO_VALUE; root = plan->values[root]->alias)
+        sum += plan->values[root]->alias_offset;
     if (offset) *offset = sum;
-    return value;
+    for (left = sum; value != root;) {
+        prn_plan_value *walked = plan->values[value];
+        uint64_t own = walked->alias_offset;
+        value = walked->alias;
+        walked->alias = root;
+        walked->alias_offset = left;
+        left -= own;
+    }
+    return root;
 }
 
 /* Has bytes of its own in this plan's arena. */
@@ -77,17 +85,18 @@ static void drop_step(prn_step *step)
 
 static void make_parts(prn_plan *plan, prn_step *step)
 {
-    uint64_t offset;
+    uint64_t offset = 0;
     if (step->inputs[0] == PRN_NO_VALUE || plan->values[step->inputs[0]]->dynamic) return;
     for (size_t k = 0; k < step->context.output_count; k++) {
+        bool lies = step->kernel->part(&step->context, k, &offset);
         if (step->outputs[k] == PRN_NO_VALUE) continue;
         /* A join may have placed it already; then Split copies it there instead of Concat. */
-        if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !step->kernel->part(&step->context, k, &offset))
-            return;
+        if (plan->values[step->outputs[k]]->alias != PRN_NO_VALUE || !lies) return;
     }
+    offset = 0;
     for (size_t k = 0; k < step->context.output_count; k++) {
-        if (step->outputs[k] == PRN_NO_VALUE) continue;
         (void)step->kernel->part(&step->context, k, &offset);
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
         prn_plan_value *value = plan->values[step->outputs[k]];
         value->alias = step->inputs[0];
         value->alias_offset = offset;
@@ -98,8 +107,9 @@ static void make_parts(prn_plan *plan, prn_step *step)
 /* Whether all inputs already lie in one foreign buffer exactly as the output needs them; then *base is where. */
 static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t *root, uint64_t *base)
 {
+    uint64_t want = 0;
     for (size_t i = 0; i < step->context.input_count; i++) {
-        uint64_t at, want;
+        uint64_t at;
         uint32_t r = prn_plan_root(plan, step->inputs[i], &at);
         if (!step->kernel->placed(&step->context, i, &want) || at < want || !in_arena(plan->values[r])) return false;
         if (i == 0) {
@@ -112,7 +122,8 @@ static bool inputs_in_a_row(const prn_plan *plan, const prn_step *step, uint32_t
     return step->context.input_count > 0 && *root != step->outputs[0];
 }
 
-static void make_join(prn_plan *plan, prn_step *step)
+/* `joined` has a word per value, and never the number of another step. */
+static void make_join(prn_plan *plan, prn_step *step, uint32_t *joined)
 {
     uint32_t out = step->outputs[0], root = PRN_NO_VALUE;
     uint64_t base = 0;
@@ -127,15 +138,15 @@ static void make_join(prn_plan *plan, prn_step *step)
         return;
     }
     bool all = true;
+    uint64_t want = 0;
     for (size_t i = 0; i < step->context.input_count; i++) {
-        uint64_t want;
         uint32_t in = step->inputs[i];
-        bool twice = false;
-        for (size_t j = 0; j < i; j++) twice |= step->inputs[j] == in;
+        bool lies = step->kernel->placed(&step->context, i, &want), twice = joined[in] == step->index + 1;
+        joined[in] = step->index + 1;
         uint32_t r = prn_plan_root(plan, in, NULL);
         const prn_plan_value *source = plan->values[r];
         /* Only a value that fills its own buffer can move into the output's, and only if nobody else put it anywhere. */
-        if (twice || !step->kernel->placed(&step->context, i, &want) || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
+        if (twice || !lies || !in_arena(source) || r == prn_plan_root(plan, out, NULL) ||
             source->bytes != plan->values[in]->bytes) {
             all = false;
             continue;
@@ -146,16 +157,20 @@ static void make_join(prn_plan *plan, prn_step *step)
     if (all) drop_step(step);
 }
 
-static void share_ranges(prn_plan *plan)
+static prony_status share_ranges(prn_plan *plan, prony_error *error)
 {
+    uint32_t *joined = prn_calloc(plan->value_count + 1, sizeof *joined);
+    if (!joined) return prn_no_memory(error);
     for (size_t s = plan->step_count; s-- > 0;) {
         prn_step *step = plan->steps[s];
+        step->index = (uint32_t)s;
         if (step->dynamic || !step->kernel) continue;
         if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
-            make_join(plan, step);
+            make_join(plan, step, joined);
         else if (step->kernel->part)
             make_parts(plan, step);
     }
+    prn_free(joined);
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (step_gone(plan->steps[s])) continue;
@@ -163,6 +178,7 @@ static void share_ranges(prn_plan *plan)
         plan->steps[kept++] = plan->steps[s];
     }
     plan->step_count = kept;
+    return PRONY_OK;
 }
 
 /* ---- lifetimes ---- */
@@ -191,6 +207,34 @@ static prony_status find_lives(prn_plan *plan, root_life *life)
     return PRONY_OK;
 }
 
+/* Bit `input` of the kernel's mask; inputs past its end are never taken over. */
+static bool may_overwrite(const prn_kernel *kernel, size_t input)
+{
+    return input < 32 && (kernel->inplace >> input & 1);
+}
+
+/* Whether the value has as many elements as the output, element for element: a layout that pads channels makes one
+ * channel, broadcast, as large as sixteen. */
+static bool goes_along(const prony_value *value, const prony_value *out)
+{
+    return value->layout == PRN_PLAIN || prn_shape_equal(&value->shape, &out->shape);
+}
+
+/* Whether the output may lie in `root`, which an input dies with. Every input there must fill the whole buffer and be one
+ * that may be overwritten: it is then read element by element with the output. What is smaller (a part, broadcast) would be
+ * read again after it was overwritten. */
+static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root)
+{
+    for (size_t j = 0; j < step->context.input_count; j++) {
+        if (step->inputs[j] == PRN_NO_VALUE || prn_plan_root(plan, step->inputs[j], NULL) != root) continue;
+        const prn_plan_value *input = plan->values[step->inputs[j]];
+        if (!may_overwrite(step->kernel, j) || input->bytes != plan->values[root]->bytes ||
+            !goes_along(&input->value, step->output_values[0]))
+            return false;
+    }
+    return true;
+}
+
 /* An output may take an input's bytes when the whole buffer dies with the step and both fill it. */
 static void reuse_in_place(prn_plan *plan, root_life *life)
 {
@@ -199,19 +243,14 @@ static void reuse_in_place(prn_plan *plan, root_life *life)
         if (step->dynamic || !step->kernel || !step->kernel->inplace || step->context.output_count < 1) continue;
         uint32_t out = step->outputs[0];
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
-        for (size_t i = 0; i < step->context.input_count && i < 32; i++) {
-            if (!(step->kernel->inplace >> i & 1) || step->inputs[i] == PRN_NO_VALUE) continue;
+        for (size_t i = 0; i < step->context.input_count; i++) {
+            if (!may_overwrite(step->kernel, i) || step->inputs[i] == PRN_NO_VALUE) continue;
             uint64_t offset;
             uint32_t root = prn_plan_root(plan, step->inputs[i], &offset);
             const prn_plan_value *from = plan->values[root];
             if (!in_arena(from) || root == out || offset != 0 || life[root].last != s ||
-                from->bytes != plan->values[out]->bytes)
+                from->bytes != plan->values[out]->bytes || !may_lie_in(plan, step, root))
                 continue;
-            bool again = false;
-            for (size_t j = 0; j < step->context.input_count; j++)
-                again |= j != i && step->inputs[j] != PRN_NO_VALUE && !(step->kernel->inplace >> j & 1) &&
-                         prn_plan_root(plan, step->inputs[j], NULL) == root;
-            if (again) continue;
             /* `out` is a root itself, perhaps of a join: everything in it moves along. */
             plan->values[out]->alias = root;
             plan->values[out]->alias_offset = 0;
@@ -225,6 +264,10 @@ static prony_status add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, u
                                prn_arena_tag tag, uint32_t *out)
 {
     size_t i = plan->buffer_count++;
+    if (plan->options.no_reuse) {
+        first = 0;
+        last = (uint32_t)plan->step_count;
+    }
     plan->buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
     plan->buffer_owner[i] = owner;
     plan->buffer_tag[i] = (uint8_t)tag;
@@ -273,7 +316,7 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
         if (!value->dynamic || value->defined == PRN_NO_STEP) continue;
-        if (value->last_use >= plan->step_count) {
+        if (value->last_use >= plan->step_count || plan->options.no_reuse) {
             plan->kept[plan->kept_count++] = v;
             continue;
         }
@@ -285,11 +328,11 @@ static prony_status find_dying(prn_plan *plan, prony_error *error)
 
 prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 {
-    share_ranges(plan);
+    if (!plan->options.no_reuse) PRN_TRY(share_ranges(plan, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);
     prony_status status = find_lives(plan, life);
-    if (status == PRONY_OK) reuse_in_place(plan, life);
+    if (status == PRONY_OK && !plan->options.no_reuse) reuse_in_place(plan, life);
     if (status == PRONY_OK) status = make_buffers(plan, life, error);
     if (status == PRONY_OK) status = find_dying(plan, error);
     prn_free(life);

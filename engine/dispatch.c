@@ -1,8 +1,11 @@
 /* The one call site of every operator: stamp, run, stamp, one event. Static steps touch nothing but their own context;
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
+#include "base/stack.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/stop.h"
 #include "base/team.h"
+#include "engine/dead_bytes.h"
 #include "engine/live_value.h"
 
 #include <string.h>
@@ -45,7 +48,7 @@ bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
 /* ---- steps that learn shapes or costs while they run ---- */
 
 /* Outputs whose type and shape the plan relied on must come out as planned; the others start as nothing. */
-static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
+static PRN_OWN_FRAME prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_node_check_kind(context, step->node, i));
     for (size_t k = 0; k < context->output_count; k++)
@@ -71,16 +74,17 @@ static prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_
     return PRONY_OK;
 }
 
-/* A view of a value in the dynamic region holds the same block. */
+/* A view of a value in the dynamic region holds the same block, which nobody writes to any more. */
 static bool is_view(const prn_plan *plan, const prn_step *step)
 {
-    if (!(step->node->binding.op->flags & PRN_OP_VIEW)) return false;
+    unsigned flags = step->node->binding.op->flags;
+    if (!(flags & PRN_OP_VIEW) || (plan->options.no_reuse && !(flags & PRN_OP_OPEN))) return false;
     for (size_t k = 1; k < step->context.output_count; k++)
         if (step->context.outputs[k]) return false;
     return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;
 }
 
-static prony_status make_view(const prn_step *step, const prony_context *context)
+static PRN_OWN_FRAME prony_status make_view(const prn_step *step, const prony_context *context)
 {
     prony_value *out = context->outputs[0];
     const prony_value type = *out;
@@ -89,7 +93,7 @@ static prony_status make_view(const prn_step *step, const prony_context *context
     return PRONY_OK;
 }
 
-static prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
+static PRN_OWN_FRAME prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
 {
     for (size_t k = 0; k < context->output_count; k++) {
         prony_value *out = context->outputs[k];
@@ -102,7 +106,7 @@ static prony_status take_outputs(const prn_plan *plan, const prn_step *step, con
     return PRONY_OK;
 }
 
-static prony_status check_made(const prony_context *context)
+static PRN_OWN_FRAME prony_status check_made(const prony_context *context)
 {
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
@@ -113,11 +117,11 @@ static prony_status check_made(const prony_context *context)
     return PRONY_OK;
 }
 
-/* The children's work is the step's; parameters do not change by running. */
-static void book_children(prn_step *step)
+/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
+static void book_children(prn_step *step, bool done)
 {
     uint64_t parameters = step->cost.parameters;
-    step->cost = step->executed;
+    if (done) step->cost = step->executed;
     step->cost.parameters = parameters;
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) prn_plan_forget(step->children[c]);
@@ -147,7 +151,16 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
     context.error = error;
     step->executed = (prony_cost){0};
     prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
-    if (step->children) book_children(step);
+    if (step->children) book_children(step, status == PRONY_OK);
+    return status;
+}
+
+/* Whatever the step made, and whatever it failed at once it was called off, does not count. */
+static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
+{
+    if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
+    status = prn_stop_check(error);
+    prn_error_name_node(error, &step->node->info);
     return status;
 }
 
@@ -160,8 +173,10 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
         status = run_open(plan, step, error);
     else
         status = step->kernel->run(&step->context);
+    if (prn_stopped()) status = called_off(step, status, error);
     if (step->dying_count) give_back(plan, step);
-    return status;
+    if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
+    return PRONY_OK;
 }
 
 static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
@@ -209,10 +224,24 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
     return status;
 }
 
+static prony_status run_filled(prn_plan *plan, prony_error *error)
+{
+    prn_dead_begin(plan);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_dead_wake(plan, s);
+        PRN_TRY(run_step(plan, s, error));
+        prn_dead_bury(plan, s);
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    prony_status status = PRONY_OK;
-    if (trace)
+    prony_status status = prn_stop_check(error);
+    if (status != PRONY_OK) return status;
+    if (plan->options.fill_dead)
+        status = run_filled(plan, error);
+    else if (trace)
         status = run_traced(plan, trace, error);
     else
         for (uint32_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = run_step(plan, s, error);

@@ -3,6 +3,7 @@
 #ifndef PRN_ENGINE_ENGINE_MODEL_H
 #define PRN_ENGINE_ENGINE_MODEL_H
 
+#include "base/budget.h"
 #include "engine/registry.h"
 #include "engine/shared.h"
 #include "loaders/model.h"
@@ -15,10 +16,14 @@ struct prony_model {
     void *owned; /* bytes that the file lies in, if they are the model's; else NULL */
     prony_registry *registry; /* may be NULL */
     prn_shared *shared;
+    const prn_function **functions; /* of the file, by domain, name and overload */
+    prn_budget *budget; /* of the model and its sessions */
     int64_t load_ns;
 };
 
 void prn_model_retain(prony_model *model);
+/* Fills `functions` from the file. */
+PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error);
 
 /* The model's own function that a node calls; NULL: it is an operator. An operator that the user registered goes before a
  * function, a function before an operator of the table. */

@@ -1,5 +1,7 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
  * outer step with buffers of their own in the outer arena. */
+#include "base/stack.h"
+#include "base/stop.h"
 #include "engine/host.h"
 #include "engine/live_value.h"
 
@@ -103,6 +105,7 @@ static prony_status bind_child(const prony_context *context, const prn_site *sit
     uint64_t before = *parent->folded_total;
     prony_status status = prn_program_bind(&child->program, parent->model, child->graph, parent, child->captured,
                                            &options, context->error);
+    if (status != PRONY_OK) prn_error_name_part(context->error, &site->node->info, child->name);
     child->folded_bytes = *parent->folded_total - before;
     prn_free(types);
     return status;
@@ -159,7 +162,7 @@ static prony_status subgraph_port(const prony_context *context, const struct prn
 /* ---- subgraphs: running ---- */
 
 /* What a subgraph was bound for is what it must get; where nothing was known then, everything goes. */
-static prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
+static PRN_OWN_FRAME prony_status check_input(const prony_context *context, const prn_program *program, size_t i,
                                 const prony_value *given)
 {
     const prn_value_def *def = program->values[program->inputs[i]];
@@ -181,7 +184,7 @@ static const prony_value *captured_value(const prn_plan *outer, uint32_t v)
     return v == PRN_NO_VALUE ? NULL : &outer->values[v]->value;
 }
 
-static prony_status enter_child(const prony_context *context, const prn_site *site, const prn_child *child,
+static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, const prn_site *site, const prn_child *child,
                                 prn_plan *plan, const prony_value *const *inputs, size_t input_count)
 {
     const prn_program *program = child->program;
@@ -215,9 +218,14 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
     if (!plan || child->program->output_count != output_count ||
         child->program->input_count != input_count + child->captured_count)
         return no_child(context);
+    PRN_TRY(prn_stack_check(context->error));
     prn_plan_forget(plan);
     PRN_TRY(enter_child(context, site, child, plan, inputs, input_count));
-    PRN_TRY(prn_plan_run(plan, NULL, context->error));
+    prony_status status = prn_plan_run(plan, NULL, context->error);
+    if (status != PRONY_OK) {
+        prn_error_name_part(context->error, &site->node->info, child->name);
+        return status;
+    }
     if (!prn_plan_executed(plan, &site->step->executed))
         return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
     for (size_t k = 0; k < output_count; k++) outputs[k] = plan->values[plan->outputs[k]]->value;
@@ -317,7 +325,7 @@ static prony_status output_set(const prony_context *context, size_t index, prony
                           prn_value_text(out, wanted));
     }
     size_t bytes = prn_value_bytes(out);
-    if (bytes) memcpy(out->data, value->data, bytes);
+    prn_stop_copy(out->data, value->data, bytes);
     value_drop(context, value);
     return PRONY_OK;
 }

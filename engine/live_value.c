@@ -1,5 +1,6 @@
 /* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run, whose end
  * releases them. */
+#include "base/stop.h"
 #include "engine/live_value.h"
 
 #include <string.h>
@@ -18,8 +19,7 @@ static prony_status take(const prn_site *site, uint64_t bytes, uint32_t owner, v
 {
     prony_status status = prn_arena_take(site->plan->arena, bytes, prn_live_owner(site, owner),
                                          prn_live_step(site->plan, site->step->index), out, error);
-    if (status == PRONY_LIMIT) prn_error_name_node(error, &site->step->node->info);
-    return status;
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &site->step->node->info);
 }
 
 prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t owner, prony_error *error)
@@ -59,7 +59,7 @@ prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_
         if (source.data && prn_arena_share(arena, source.data)) return PRONY_OK;
         PRN_TRY(prn_live_take(site, out, owner, error));
         size_t bytes = prn_value_bytes(out);
-        if (bytes) memcpy(out->data, source.data, bytes);
+        prn_stop_copy(out->data, source.data, bytes);
         return PRONY_OK;
     }
     if (source.count == 0) {

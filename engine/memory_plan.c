@@ -20,7 +20,10 @@
 #define MAX_EDGES ((size_t)1 << 22)        /* of the conflict graph; a denser one is not stored */
 #define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in buffers looked at */
 #define SEARCH_ROUNDS 6000
+#define SEARCH_STEPS ((uint64_t)1 << 28) /* rounds x buffers */
 #define ORDER_VISITS ((uint64_t)128 << 20) /* no further order is tried beyond */
+#define MOST_VISITS ((uint64_t)512 << 20)  /* in the middle of an order; more buffers than that allows are swept first */
+#define MOST_STEPS ((uint64_t)1 << 27)     /* looked at, over the lives of all buffers together */
 
 typedef struct item {
     uint64_t size; /* aligned, > 0 */
@@ -54,6 +57,7 @@ typedef struct planner {
     uint64_t best;
     fit best_fit;
     uint64_t visits;
+    uint32_t stride; /* between the steps that are looked at where every step of every life would be too many */
 } planner;
 
 static void release(planner *p)
@@ -227,6 +231,7 @@ static uint64_t place_all(planner *p, fit how, uint64_t bound)
         uint64_t offset = choose_offset(p, conflicts, p->items[i].size, how);
         if (offset + p->items[i].size > planned) planned = offset + p->items[i].size;
         if (planned > bound) return UINT64_MAX;
+        if (p->visits > MOST_VISITS) return UINT64_MAX;
         p->offset[i] = offset;
         insert_by_offset(p, i, k);
     }
@@ -239,6 +244,73 @@ static void keep_best(planner *p, uint64_t planned, fit how)
     p->best_fit = how;
     memcpy(p->best_offset, p->offset, p->count * sizeof *p->best_offset);
     memcpy(p->best_order, p->order, p->count * sizeof *p->best_order);
+}
+
+static uint64_t life_steps(const planner *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->count; i++) sum += (uint64_t)p->items[i].last - p->items[i].first + 1;
+    return sum;
+}
+
+typedef struct free_place {
+    uint64_t size, offset;
+    uint32_t next; /* of the same class; UINT32_MAX ends */
+} free_place;
+
+enum { SIZE_CLASSES = 64 };
+
+/* The smallest power of two that takes it, as an exponent. */
+static unsigned class_of(uint64_t size)
+{
+    return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1);
+}
+
+/* In order of first use; a place that is free again takes a later buffer of the same size class that fits into it. Linear,
+ * for more buffers than the orders can be tried on. */
+static void sweep_steps(planner *p, free_place *place, uint32_t *death_begin, uint32_t *deaths)
+{
+    uint32_t head[SIZE_CLASSES + 1];
+    for (int c = 0; c <= SIZE_CLASSES; c++) head[c] = UINT32_MAX;
+    for (size_t i = 0; i < p->count; i++) death_begin[p->items[i].last + 1]++;
+    for (uint32_t s = 0; s < p->steps; s++) death_begin[s + 1] += death_begin[s];
+    for (size_t i = p->count; i-- > 0;) deaths[--death_begin[p->items[i].last + 1]] = (uint32_t)i;
+    uint64_t top = 0;
+    size_t i = 0;
+    for (uint32_t s = 0; s < p->steps; s++) {
+        for (; i < p->count && p->items[i].first == s; i++) {
+            unsigned c = class_of(p->items[i].size);
+            uint32_t free = head[c];
+            place[i] = (free_place){p->items[i].size, top, UINT32_MAX};
+            if (free != UINT32_MAX && place[free].size >= p->items[i].size) {
+                head[c] = place[free].next;
+                place[i] = (free_place){place[free].size, place[free].offset, UINT32_MAX};
+            } else {
+                top += p->items[i].size;
+            }
+            p->offset[i] = place[i].offset;
+            p->order[i] = (uint32_t)i;
+        }
+        for (uint32_t d = death_begin[s + 1]; d < p->count && p->items[deaths[d]].last == s; d++) {
+            unsigned c = class_of(place[deaths[d]].size);
+            place[deaths[d]].next = head[c];
+            head[c] = deaths[d];
+        }
+    }
+    keep_best(p, top, FIT_SMALLEST);
+}
+
+static prony_status sweep(planner *p, prony_error *error)
+{
+    free_place *place = prn_calloc(p->count, sizeof *place);
+    uint32_t *begin = prn_calloc((size_t)p->steps + 2, sizeof *begin), *deaths = prn_calloc(p->count, sizeof *deaths);
+    bool ok = place && begin && deaths;
+    prony_status status = ok ? PRONY_OK : prn_no_memory(error);
+    if (ok) sweep_steps(p, place, begin, deaths);
+    prn_free(place);
+    prn_free(begin);
+    prn_free(deaths);
+    return status;
 }
 
 typedef enum ordering { BY_SIZE, BY_AREA, BY_PEAK, BY_BREADTH, BY_LIFETIME, BY_FIRST_USE, ORDERING_COUNT } ordering;
@@ -258,7 +330,7 @@ static uint64_t order_key(const planner *p, const item *it, ordering how)
         return UINT64_MAX - distance_to(it, p->peak_step);
     case BY_BREADTH: {
         uint64_t widest = 0;
-        for (uint32_t s = it->first; s <= it->last; s++) widest = p->live[s] > widest ? p->live[s] : widest;
+        for (uint64_t s = it->first; s <= it->last; s += p->stride) widest = p->live[s] > widest ? p->live[s] : widest;
         return widest;
     }
     case BY_LIFETIME:
@@ -338,6 +410,7 @@ static void search(planner *p)
     uint32_t n = (uint32_t)p->count, top = topmost(p, p->best_offset, p->best);
     memcpy(p->order, p->best_order, p->count * sizeof *p->order);
     for (int round = 0; round < SEARCH_ROUNDS && p->best > p->lower_bound && p->visits < stop; round++) {
+        if ((uint64_t)round * n > SEARCH_STEPS) return;
         bool anywhere = round % 4 == 3;
         uint32_t from = 0;
         if (anywhere)
@@ -375,13 +448,13 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
     for (size_t k = 0; k < p->count; k++) {
         const item *it = &p->items[keys[k].item];
         uint64_t offset = p->best_offset[keys[k].item];
-        for (uint32_t s = it->first; s <= it->last; s++) {
+        for (uint64_t s = ((uint64_t)it->first + p->stride - 1) / p->stride * p->stride; s <= it->last; s += p->stride) {
             if (offset - top[s] > largest[s]) largest[s] = offset - top[s];
             top[s] = offset + it->size;
         }
     }
     *worst = 0;
-    for (uint32_t s = 0; s < p->steps; s++) {
+    for (uint64_t s = 0; s < p->steps; s += p->stride) {
         uint64_t room = p->best - p->live[s], tail = p->best - top[s];
         if (tail > largest[s]) largest[s] = tail;
         double here = room ? 1.0 - (double)largest[s] / (double)room : 0.0;
@@ -406,6 +479,8 @@ static prony_status place(planner *p, prony_error *error)
         return prn_no_memory(error);
     PRN_TRY(build_conflicts(p, error));
     p->best = UINT64_MAX;
+    if ((uint64_t)n * n > MOST_VISITS) PRN_TRY(sweep(p, error));
+    p->stride = 1 + (uint32_t)(life_steps(p) / MOST_STEPS);
     PRN_TRY(try_orders(p, error));
     search(p);
     return PRONY_OK;

@@ -1,6 +1,8 @@
 /* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+#include "base/stack.h"
 #include "engine/plan.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -8,6 +10,14 @@ typedef struct planner {
     prn_plan *plan;
     prony_error *error;
 } planner;
+
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+static prony_status stopped(const planner *p, const prony_node *node)
+{
+    prony_status status = prn_stop_check(p->error);
+    if (status != PRONY_OK) prn_error_name_node(p->error, node);
+    return status;
+}
 
 static uint32_t add_value(prn_plan *plan, uint32_t source)
 {
@@ -26,7 +36,7 @@ static uint32_t add_value(prn_plan *plan, uint32_t source)
     return (uint32_t)plan->value_count++;
 }
 
-static prony_status add_values(planner *p)
+static PRN_OWN_FRAME prony_status add_values(planner *p)
 {
     prn_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->program->value_count; i++) {
@@ -95,6 +105,12 @@ static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t off
     plan->values[value]->defined = plan->values[of]->defined;
 }
 
+/* Whether another value may be this one's bytes: a constant's always, since they are nobody's buffer. */
+static bool may_share(const prn_plan *plan, uint32_t value)
+{
+    return !plan->options.no_reuse || plan->values[value]->constant;
+}
+
 /* ---- layouts ---- */
 
 static prony_status reorder_node(planner *p, uint32_t source, prn_node_def **out)
@@ -130,7 +146,8 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
     to->variant = plan->values[from->source]->variant;
     plan->values[from->source]->variant = id;
     *out = id;
-    if (prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
+    if (may_share(plan, value) &&
+        prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
         to->value.data = from->value.data;
         to->constant = from->constant;
         make_alias(plan, id, value, 0);
@@ -149,7 +166,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
 }
 
 /* A node's inputs arrive as their producers made them: that layout is the offer. */
-static prony_status settle_layouts(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     size_t in_count = step->context.input_count, out_count = step->context.output_count;
@@ -177,58 +194,7 @@ static prony_status settle_layouts(planner *p, prn_step *step)
 
 /* ---- nodes ---- */
 
-/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
- * training mode) stays a step, so that its kernel looks at that input. */
-static prony_status plan_view(planner *p, prn_node_def *node, bool *done)
-{
-    prn_plan *plan = p->plan;
-    *done = false;
-    if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
-    for (uint32_t i = 1; i < node->input_count; i++)
-        if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return PRONY_OK;
-    for (uint32_t k = 1; k < node->output_count; k++)
-        if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
-    uint32_t from = node->inputs[0];
-    prn_plan_value *to = plan->values[node->outputs[0]];
-    if (prn_shape_equal(&plan->values[from]->value.shape, &to->value.shape))
-        to->value.layout = plan->values[from]->value.layout;
-    else
-        PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
-    to->bytes = plan->values[from]->bytes;
-    to->constant = plan->values[from]->constant;
-    to->value.data = plan->values[from]->value.data;
-    make_alias(plan, node->outputs[0], from, 0);
-    *done = true;
-    return PRONY_OK;
-}
-
-/* Subgraphs read captured values as they stand in the model: plain. */
-static prony_status settle_captured(planner *p, const prn_node_def *node)
-{
-    for (uint32_t c = 0; c < node->child_count; c++) {
-        for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
-            uint32_t plain;
-            PRN_TRY(value_in_layout(p, node->children[c].captured[k], PRN_PLAIN, &plain));
-        }
-    }
-    return PRONY_OK;
-}
-
-static prony_status plan_children(planner *p, prn_step *step)
-{
-    prn_plan *plan = p->plan;
-    if (step->node->child_count == 0) return PRONY_OK;
-    step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
-    if (!step->children) return prn_no_memory(p->error);
-    for (uint32_t c = 0; c < step->node->child_count; c++) {
-        const prn_child *child = &step->node->children[c];
-        if (child->program)
-            PRN_TRY(prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error));
-    }
-    return PRONY_OK;
-}
-
-static prony_status step_cost(planner *p, prn_step *step)
+static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     prony_cost *cost = &step->cost;
@@ -247,6 +213,82 @@ static prony_status step_cost(planner *p, prn_step *step)
     return PRONY_OK;
 }
 
+/* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
+static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
+{
+    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    if (!step) return prn_no_memory(p->error);
+    step->inputs[0] = from;
+    step->input_values[0] = &p->plan->values[from]->value;
+    step->kernel = prn_node_kernel(node, &step->context, false);
+    if (!step->kernel)
+        return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
+    PRN_TRY(append_step(p, step));
+    return step_cost(p, step);
+}
+
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
+ * training mode) stays a step, so that its kernel looks at that input. */
+static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
+{
+    prn_plan *plan = p->plan;
+    *done = false;
+    if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return PRONY_OK;
+    for (uint32_t k = 1; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
+    uint32_t from = node->inputs[0];
+    prn_plan_value *to = plan->values[node->outputs[0]];
+    if (prn_shape_equal(&plan->values[from]->value.shape, &to->value.shape))
+        to->value.layout = plan->values[from]->value.layout;
+    else
+        PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
+    *done = true;
+    to->bytes = plan->values[from]->bytes;
+    if (!may_share(plan, from)) return copy_view(p, node, from);
+    to->constant = plan->values[from]->constant;
+    to->value.data = plan->values[from]->value.data;
+    make_alias(plan, node->outputs[0], from, 0);
+    return PRONY_OK;
+}
+
+/* Subgraphs read captured values as they stand in the model: plain. */
+static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
+{
+    for (uint32_t c = 0; c < node->child_count; c++) {
+        for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
+            uint32_t plain;
+            PRN_TRY(value_in_layout(p, node->children[c].captured[k], PRN_PLAIN, &plain));
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status plan_children(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    if (step->node->child_count == 0) return PRONY_OK;
+    step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
+    if (!step->children) return prn_no_memory(p->error);
+    for (uint32_t c = 0; c < step->node->child_count; c++) {
+        const prn_child *child = &step->node->children[c];
+        if (!child->program) continue;
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &plan->options, p->error);
+        if (status == PRONY_OK) continue;
+        prn_error_name_part(p->error, &step->node->info, child->name);
+        return status;
+    }
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
+                      step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
+}
+
 static prony_status plan_node(planner *p, prn_node_def *node)
 {
     bool done;
@@ -254,6 +296,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
                         node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
                         (long long)node->info.opset);
+    PRN_TRY(stopped(p, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
     prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
@@ -262,11 +305,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     step->context.error = p->error;
     if (!step->dynamic) {
         step->kernel = prn_node_kernel(node, &step->context, false);
-        if (!step->kernel) {
-            char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
-                              step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
-        }
+        if (!step->kernel) return no_kernel(step);
     }
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));
@@ -274,6 +313,12 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(append_step(p, step));
     PRN_TRY(plan_children(p, step));
     return step_cost(p, step);
+}
+
+static prony_status plan_node_named(planner *p, prn_node_def *node)
+{
+    prony_status status = plan_node(p, node);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
 }
 
 /* What no run can change: all layers but those of steps that learn their cost when they run. */
@@ -296,7 +341,7 @@ static prony_status add_fixed_cost(planner *p)
     return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");
 }
 
-static prony_status plan_outputs(planner *p)
+static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
 {
     prn_plan *plan = p->plan;
     plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
@@ -309,30 +354,34 @@ static prony_status plan_outputs(planner *p)
 /* Before anything is prepared for it. */
 static prony_status check_outputs(planner *p, const prn_step *step)
 {
-    uint64_t limit = p->plan->options.memory_limit_bytes;
-    for (uint32_t k = 0; limit && k < step->node->output_count; k++) {
+    uint64_t room = prn_budget_room();
+    for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
-        if (!value || value->dynamic || value->bytes <= limit) continue;
-        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, the memory limit is %llu", k,
-                 (unsigned long long)value->bytes, (unsigned long long)limit);
+        if (!value || value->dynamic || value->bytes <= room) continue;
+        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
+                 (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);
         return PRONY_LIMIT;
     }
     return PRONY_OK;
 }
 
-static prony_status prepare_steps(planner *p)
+static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         PRN_TRY(check_outputs(p, step));
+        PRN_TRY(stopped(p, &step->node->info));
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        PRN_TRY(step->kernel->prepare(&step->context, &prepared));
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
         step->context.error = NULL;
-        step->state = step->context.state = prepared.state;
+        if (status == PRONY_OK) step->state = prepared.state;
+        PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
+        step->context.state = prepared.state;
         step->context.scratch_bytes = prepared.scratch_bytes;
         if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
     }
@@ -347,13 +396,13 @@ static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
 }
 
 /* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
-static prony_status allot(planner *p)
+static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
     if (status == PRONY_OK && !plan->outer)
-        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.memory_limit_bytes,
-                                  plan->options.record_memory, p->error);
+        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
+    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
     if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
     size_t largest = 0;
     for (size_t b = 1; b < plan->buffer_count; b++)
@@ -371,7 +420,7 @@ static prony_status build(planner *p)
     prn_plan *plan = p->plan;
     PRN_TRY(add_values(p));
     for (size_t n = 0; n < plan->program->node_count; n++)
-        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node(p, plan->program->nodes[n]));
+        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));
@@ -389,7 +438,8 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->outer = outer;
     plan->options = *options;
     planner p = {plan, error};
-    prony_status status = build(&p);
+    prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
+    if (status == PRONY_OK) status = build(&p);
     if (status == PRONY_OK)
         *out = plan;
     else

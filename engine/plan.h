@@ -61,8 +61,9 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 typedef struct prn_plan_options {
     int threads;
     bool record_memory;
-    uint64_t memory_limit_bytes;
     int64_t max_loop_trips; /* 0: 2^31 */
+    bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
+    bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/dead_bytes.h; runs are then not stamped */
 } prn_plan_options;
 
 typedef struct prn_plan {

@@ -2,12 +2,14 @@
  * as it was, and the caller gives the whole program up. */
 #include "engine/program.h"
 
+#include "base/stack.h"
 #include "engine/host.h"
 #include "engine/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW_INPUTS 16 /* compared with one another */
 #define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
 
 uint32_t prn_program_add_value(prn_program *program, const char *name)
@@ -57,6 +59,8 @@ bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_
     const prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
     if (!ids || !values) return false;
     for (uint32_t i = 0; i < count; i++) {
+        bool noted = inputs[i] == PRN_NO_VALUE || (i < node->input_count && node->inputs[i] == inputs[i]);
+        if (!noted && !prn_program_note_use(program, inputs[i], node, i, PRN_NO_CHILD)) return false;
         ids[i] = inputs[i];
         values[i] = inputs[i] == PRN_NO_VALUE ? NULL : &program->values[inputs[i]]->info;
     }
@@ -92,7 +96,8 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
                        .op_type = row->name,
                        .domain = row->domain,
                        .opset = opset,
-                       .attributes = &no_attributes};
+                       .attributes = &no_attributes,
+                       .within = node->info.within};
     void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
     if (!params) return prn_no_memory(error);
     PRN_TRY(prn_params_parse(row, &info, params, error));
@@ -102,33 +107,44 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
     return PRONY_OK;
 }
 
-/* Uses stand behind the producer, mostly right behind it, so that long chains are not walked again for every edit. */
-void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to, uint32_t uses)
+bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index, uint32_t child)
 {
-    uint32_t producer = program->values[from]->producer;
-    for (size_t n = producer == PRN_NO_NODE ? 0 : producer; uses > 0 && n < program->node_count; n++) {
-        prn_node_def *node = program->nodes[n];
-        if (node->dead) continue;
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != from) continue;
-            node->inputs[i] = to;
-            node->input_values[i] = &program->values[to]->info;
-            uses--;
+    prn_use *use = prn_pool_alloc(&program->pool, 1, sizeof *use);
+    if (!use) return false;
+    *use = (prn_use){program->values[value]->places, node, index, child};
+    program->values[value]->places = use;
+    return true;
+}
+
+/* Where the place keeps what it reads; NULL: gone. */
+static uint32_t *place_of(prn_program *program, const prn_use *use)
+{
+    prn_node_def *node = use->node;
+    if (!node) return &program->outputs[use->index];
+    if (node->dead) return NULL;
+    if (use->child != PRN_NO_CHILD) return &node->children[use->child].captured[use->index];
+    return use->index < node->input_count ? &node->inputs[use->index] : NULL;
+}
+
+/* Only what reads the value is looked at, however large the program. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
+{
+    prn_value_def *source = program->values[from], *target = program->values[to];
+    for (prn_use *use = source->places, *next; use; use = next) {
+        next = use->next;
+        uint32_t *place = place_of(program, use);
+        if (!place || *place != from) continue;
+        *place = to;
+        if (!use->node) {
+            source->output = false;
+            target->output = true;
+        } else if (use->child == PRN_NO_CHILD) {
+            use->node->input_values[use->index] = &target->info;
         }
-        for (uint32_t c = 0; c < node->child_count; c++) {
-            for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
-                if (node->children[c].captured[k] != from) continue;
-                node->children[c].captured[k] = to;
-                uses--;
-            }
-        }
+        use->next = target->places;
+        target->places = use;
     }
-    for (size_t k = 0; k < program->output_count; k++) {
-        if (program->outputs[k] != from) continue;
-        program->outputs[k] = to;
-        program->values[from]->output = false;
-        program->values[to]->output = true;
-    }
+    source->places = NULL;
 }
 
 void prn_program_count_uses(const prn_program *program, uint32_t *uses)
@@ -292,18 +308,49 @@ prony_context prn_node_context(const prn_program *program, const prn_node_def *n
                            .error = error};
 }
 
+static prony_status add_read(const prony_context *context, size_t i, prony_cost *cost)
+{
+    const prony_value *in = context->inputs[i];
+    if (in->kind != PRONY_TENSOR || !prn_shape_known(&in->shape)) return PRONY_OK;
+    size_t bytes = prn_value_bytes(in);
+    if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
+        return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
+    return PRONY_OK;
+}
+
+/* A value that is read several times counts once: looked for among those before it, in a table where there are many. */
+static prony_status add_reads(const prony_context *context, prony_cost *cost)
+{
+    size_t count = context->input_count, slots = 64;
+    if (count <= FEW_INPUTS) {
+        for (size_t i = 0; i < count; i++) {
+            bool again = !context->inputs[i];
+            for (size_t j = 0; j < i && !again; j++) again = context->inputs[j] == context->inputs[i];
+            if (!again) PRN_TRY(add_read(context, i, cost));
+        }
+        return PRONY_OK;
+    }
+    while (slots < 2 * count) slots *= 2;
+    const prony_value **seen = prn_calloc(slots, sizeof *seen);
+    if (!seen) return prn_no_memory(context->error);
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+        const prony_value *in = context->inputs[i];
+        if (!in) continue;
+        size_t at = (size_t)((uintptr_t)in / 16 * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (slots - 1);
+        while (seen[at] && seen[at] != in) at = (at + 1) & (slots - 1);
+        if (seen[at] == in) continue;
+        seen[at] = in;
+        status = add_read(context, i, cost);
+    }
+    prn_free(seen);
+    return status;
+}
+
 prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost)
 {
     *cost = (prony_cost){0};
-    for (size_t i = 0; i < context->input_count; i++) {
-        const prony_value *in = context->inputs[i];
-        bool again = false;
-        for (size_t j = 0; j < i && in; j++) again |= context->inputs[j] == in;
-        if (!in || again || in->kind != PRONY_TENSOR || !prn_shape_known(&in->shape)) continue;
-        size_t bytes = prn_value_bytes(in);
-        if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
-            return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
-    }
+    PRN_TRY(add_reads(context, cost));
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
         if (!out || out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape)) continue;
@@ -317,7 +364,7 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
 }
 
 /* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
-static bool stays_plain(const prn_kernel *kernel, const prony_context *context)
+static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
 {
     const size_t in_count = context->input_count, count = in_count + context->output_count;
     if (!kernel->layouts || !kernel[1].name) return true;
@@ -344,28 +391,18 @@ const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context 
     return NULL;
 }
 
-/* What the session may take; at bind time what constants may. */
-static uint64_t memory_limit(const prony_context *context)
-{
-    const prn_site *site = context->host_data;
-    uint64_t limit = site->plan      ? site->plan->options.memory_limit_bytes
-                     : site->program ? site->program->fold_limit_bytes
-                                     : 0;
-    return limit ? limit : UINT64_MAX;
-}
-
 static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
 {
     prn_prepared prepared = {0};
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
     prony_status status = PRONY_OK;
     void *scratch = NULL;
-    if (prepared.scratch_bytes > memory_limit(context)) {
-        status = prony_fail(context, PRONY_LIMIT, "%zu bytes of working space, the memory limit is %llu",
-                            prepared.scratch_bytes, (unsigned long long)memory_limit(context));
-    } else if (prepared.scratch_bytes) {
+    if (prepared.scratch_bytes) {
         scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
-        if (!scratch) status = prn_no_memory(context->error);
+        if (!scratch) {
+            status = prn_no_memory(context->error);
+            prn_error_prefix(context->error, "working space");
+        }
     }
     context->state = prepared.state;
     context->scratch = scratch;
@@ -378,15 +415,18 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     return status;
 }
 
+static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *first = prn_input(context, 0);
+    return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+}
+
 prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
     const prn_kernel *kernel = prn_node_kernel(node, context, true);
     if (chosen) *chosen = kernel;
-    if (!kernel) {
-        char text[PRN_SHAPE_TEXT_BYTES];
-        const prony_value *first = prn_input(context, 0);
-        return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
-    }
+    if (!kernel) return no_kernel(context);
     prn_packings once = {0};
     prn_site *outer = context->host_data, site = {0};
     if (outer) site = *outer;

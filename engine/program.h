@@ -19,6 +19,16 @@
 #define PRN_NO_NODE UINT32_MAX
 #define PRN_NO_WEIGHT UINT32_MAX
 
+/* A place that reads a value: input `index` of a node, its capture by child `child`, or output `index` of the graph (node
+ * NULL). Outdated once the place reads something else. */
+typedef struct prn_use {
+    struct prn_use *next;
+    struct prn_node_def *node;
+    uint32_t index, child;
+} prn_use;
+
+#define PRN_NO_CHILD UINT32_MAX
+
 typedef struct prn_value_def {
     const char *name;
     prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
@@ -28,6 +38,7 @@ typedef struct prn_value_def {
     uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
     uint32_t folded_from;    /* what bind evaluated: the node, whose inputs lead to the weights; otherwise PRN_NO_NODE */
     uint8_t claims;          /* which claims of weights have passed through it */
+    prn_use *places;         /* every place that reads it, and outdated ones */
 } prn_value_def;
 
 /* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
@@ -53,6 +64,7 @@ typedef struct prn_frame {
 /* A subgraph attribute of a node, bound. */
 typedef struct prn_child {
     const prn_graph *graph;
+    const char *name; /* of the attribute: "then_branch", "body" */
     prn_program *program;
     uint32_t *captured; /* values of the parent, in the order of graph->captured */
     uint32_t captured_count;
@@ -109,20 +121,25 @@ struct prn_program {
     size_t output_count;
     uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
     uint64_t *folded_total; /* that of the outermost program */
-    uint64_t fold_limit_bytes;
     uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
     uint64_t *bound_total; /* that of the outermost program */
     uint64_t misfits;      /* nodes of branches that do not fit their inputs; of the outermost program */
     uint64_t *misfit_total; /* that of the outermost program */
+    uint64_t unfolded_bytes;  /* what these nodes took; of the outermost program */
+    uint64_t *unfolded_total; /* that of the outermost program */
+    size_t counted_bytes;     /* of the pool, so far */
     const prn_frame *frame; /* of the function its node stood in; NULL: none */
     uint32_t depth;        /* of programs and function calls around this one */
 };
 
-/* A model file must not be able to claim memory by constants. */
+/* A model file must not be able to claim memory by constants: what evaluating takes beyond this, or beyond half of what the
+ * memory limit leaves, stays run-time work. A subgraph shares the outermost program's. */
 #define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
 /* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one bind
  * may make. */
 #define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 18)
+/* And their bytes: long names of calls in calls make few nodes large. */
+#define PRN_BIND_LIMIT_BYTES (UINT64_C(512) << 20)
 /* Subgraphs and function calls inside one another. */
 #define PRN_BIND_LIMIT_DEPTH 64
 
@@ -132,8 +149,6 @@ typedef struct prn_bind_options {
     size_t input_count;
     bool static_only;
     bool conditional;          /* a branch, or inside of one */
-    uint64_t fold_limit_bytes; /* of constants evaluated; what exceeds it stays run-time work. 0: PRN_FOLD_LIMIT_BYTES. A
-                                  subgraph shares the outermost program's */
     const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
 } prn_bind_options;
 
@@ -161,8 +176,11 @@ PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node,
  * name, inputs, outputs and layers stay. Error if the table has no such row. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, prony_error *error);
-/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`; `uses` is how many there are. */
-void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to, uint32_t uses);
+/* Notes that a place reads a value (nodes' inputs are noted when they are set). false: out of memory. */
+PRN_MUST_USE bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index,
+                                       uint32_t child);
+/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
 /* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
 void prn_program_count_uses(const prn_program *program, uint32_t *uses);
 /* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */

@@ -1,7 +1,9 @@
 /* A registry holds heap copies of what the user defined. A custom operator becomes an ordinary prn_op with one kernel whose
- * run is the user's; everything downstream treats it as any other row. */
+ * run is the user's; everything downstream treats it as any other row. The user's functions are called through guards,
+ * which find the definition in context->user: what comes back is not trusted. */
 #include "engine/registry.h"
 #include "base/alloc.h"
+#include "base/shape.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -10,7 +12,7 @@ typedef struct custom {
     struct custom *next;
     prn_op op;
     prn_kernel kernels[2];
-    void *user;
+    prony_operator given;
     char *domain, *name, *kernel_name;
 } custom;
 
@@ -30,6 +32,119 @@ struct prony_registry {
 };
 
 static const prn_param no_params[] = {{0}};
+
+/* ---- guards around the user's functions ---- */
+
+/* A failure has a status of the list and a message, whatever the function did about them. `own` is what it wrote into. */
+static prony_status answer(const prony_context *context, const char *function, prony_status status, prony_error *own)
+{
+    prony_status known = prn_status_known(status);
+    if (known == PRONY_OK) return PRONY_OK;
+    own->message[sizeof own->message - 1] = '\0';
+    if (known != status || !*own->message) {
+        if (known == status)
+            prn_fail(own, known, "its %s function failed without a message: %s", function, prony_status_text(status));
+        else
+            prn_fail(own, known, "its %s function failed with status %d, which is none", function, (int)status);
+        if (context->node) prn_error_name_node(own, context->node);
+    }
+    own->status = known;
+    if (context->error) *context->error = *own;
+    return known;
+}
+
+static prony_status check_inferred(const prony_context *context)
+{
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || prn_value_valid(out)) continue;
+        prony_value wrong = *out;
+        *out = (prony_value){.shape = prn_shape_unknown(), .data = wrong.data};
+        return prony_fail(context, PRONY_INVALID_ARGUMENT,
+                          "its infer function gave output %zu kind %d, element type %d and rank %d, of which one is none, "
+                          "or a dimension below -1",
+                          k, (int)wrong.kind, (int)wrong.dtype, (int)wrong.shape.rank);
+    }
+    return PRONY_OK;
+}
+
+static prony_status guarded_infer(const prony_context *context, prony_infer_fn infer, void *user)
+{
+    prony_error own;
+    own.message[0] = '\0';
+    prony_context inner = *context;
+    inner.user = user;
+    inner.error = &own;
+    PRN_TRY(answer(context, "infer", infer(&inner), &own));
+    return check_inferred(context);
+}
+
+static prony_status guarded_cost(const prony_context *context, prony_cost *cost, prony_cost_fn count, void *user)
+{
+    prony_error own;
+    own.message[0] = '\0';
+    prony_context inner = *context;
+    inner.user = user;
+    inner.error = &own;
+    PRN_TRY(answer(context, "cost", count(&inner, cost), &own));
+    if (cost->fact_count <= PRONY_MAX_FACTS) return PRONY_OK;
+    cost->fact_count = 0;
+    return prony_fail(context, PRONY_INVALID_ARGUMENT, "its cost function gave more than %d facts", PRONY_MAX_FACTS);
+}
+
+static prony_status custom_infer(const prony_context *context)
+{
+    const custom *c = context->user;
+    return guarded_infer(context, c->given.infer, c->given.user);
+}
+
+static prony_status custom_cost(const prony_context *context, prony_cost *cost)
+{
+    const custom *c = context->user;
+    return guarded_cost(context, cost, c->given.cost, c->given.user);
+}
+
+static prony_status override_infer(const prony_context *context)
+{
+    const override *o = context->user;
+    return guarded_infer(context, o->infer, o->infer_user);
+}
+
+static prony_status override_cost(const prony_context *context, prony_cost *cost)
+{
+    const override *o = context->user;
+    return guarded_cost(context, cost, o->cost, o->cost_user);
+}
+
+/* Outputs that are looked after: their types are the plan's, and no function's to change while it runs. */
+enum { MOST_KEPT = 8 };
+
+static prony_status custom_run(const prony_context *context)
+{
+    const custom *c = context->user;
+    prony_value kept[MOST_KEPT];
+    size_t count = context->output_count < MOST_KEPT ? context->output_count : MOST_KEPT;
+    prony_error own;
+    own.message[0] = '\0';
+    prony_context inner = *context;
+    inner.user = c->given.user;
+    inner.error = &own;
+    for (size_t k = 0; k < count; k++)
+        if (context->outputs[k]) kept[k] = *context->outputs[k];
+    PRN_TRY(answer(context, "run", c->given.run(&inner), &own));
+    for (size_t k = 0; k < count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || (out->kind == kept[k].kind && out->dtype == kept[k].dtype && out->data == kept[k].data &&
+                     out->layout == kept[k].layout && prn_shape_equal(&out->shape, &kept[k].shape)))
+            continue;
+        *out = kept[k];
+        return prony_fail(context, PRONY_INVALID_ARGUMENT, "its run function changed the type, shape or place of output %zu",
+                          k);
+    }
+    return PRONY_OK;
+}
+
+/* ---- the registry ---- */
 
 prony_status prony_registry_create(prony_registry **out, prony_error *error)
 {
@@ -118,8 +233,8 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
     }
     memcpy(c->kernel_name, definition->name, strlen(definition->name));
     memcpy(c->kernel_name + strlen(definition->name), "_custom", sizeof "_custom");
-    c->user = definition->user;
-    c->kernels[0] = (prn_kernel){.name = c->kernel_name, .backend = "custom", .run = definition->run};
+    c->given = *definition;
+    c->kernels[0] = (prn_kernel){.name = c->kernel_name, .backend = "custom", .run = custom_run};
     c->op = (prn_op){.name = c->name,
                      .domain = c->domain,
                      .since_opset = definition->since_opset,
@@ -129,8 +244,8 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
                      .max_outputs = -1,
                      .flags = PRN_OP_RANDOM, /* what a user's function does outside of us must happen once per run */
                      .params = no_params,
-                     .infer = definition->infer,
-                     .cost = definition->cost,
+                     .infer = custom_infer,
+                     .cost = custom_cost,
                      .cost_text = "as defined by the user",
                      .kernels = c->kernels};
     c->next = registry->customs;
@@ -204,15 +319,15 @@ prn_operator_binding prn_registry_find(const prony_registry *registry, const cha
     if (!binding.op) return binding;
     binding.infer = binding.op->infer;
     binding.cost = binding.op->cost;
-    if (c) binding.run_user = binding.infer_user = binding.cost_user = c->user;
+    if (c) binding.run_user = binding.infer_user = binding.cost_user = (void *)(uintptr_t)c;
     const override *o = registry ? find_override(registry, domain, name) : NULL;
     if (o && o->cost) {
-        binding.cost = o->cost;
-        binding.cost_user = o->cost_user;
+        binding.cost = override_cost;
+        binding.cost_user = (void *)(uintptr_t)o;
     }
     if (o && o->infer) {
-        binding.infer = o->infer;
-        binding.infer_user = o->infer_user;
+        binding.infer = override_infer;
+        binding.infer_user = (void *)(uintptr_t)o;
     }
     return binding;
 }

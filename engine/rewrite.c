@@ -5,6 +5,7 @@
 #include "engine/rewrite.h"
 
 #include "base/shape.h"
+#include "base/stop.h"
 #include "engine/rewrites/rewrites.h"
 
 #include <math.h>
@@ -248,6 +249,7 @@ static prony_status run_round(prn_rewriter *r)
             const prn_node_def *node = r->program->nodes[n];
             if (!node->dead && !node->dynamic && node->binding.op) PRN_TRY(rewrites[k](r, n));
         }
+        PRN_TRY(prn_stop_check(r->error));
     }
     return PRONY_OK;
 }
@@ -256,8 +258,13 @@ static prony_status rewrite_children(prn_program *program, prony_error *error)
 {
     for (size_t n = 0; n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
-        for (uint32_t c = 0; c < node->child_count && !node->dead; c++)
-            if (node->children[c].program) PRN_TRY(prn_program_rewrite(node->children[c].program, error));
+        for (uint32_t c = 0; c < node->child_count && !node->dead; c++) {
+            if (!node->children[c].program) continue;
+            prony_status status = prn_program_rewrite(node->children[c].program, error);
+            if (status == PRONY_OK) continue;
+            prn_error_name_part(error, &node->info, node->children[c].name);
+            return status;
+        }
     }
     return PRONY_OK;
 }

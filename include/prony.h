@@ -49,6 +49,7 @@ extern "C" {
     X(PRONY_BUSY, "session is already running")                                                                        \
     X(PRONY_LIMIT, "limit exceeded")                                                                                   \
     X(PRONY_INTERNAL, "internal error")                                                                                \
+    X(PRONY_CANCELLED, "cancelled")                                                                                    \
     X(PRONY_NEEDS_DIMENSION, "a free dimension needs a value")
 
 typedef enum prony_status {
@@ -83,6 +84,19 @@ PRONY_API const prony_build *prony_build_info(void);
 /* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports then
  * tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
 PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+/* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no bound.
+ * A model's and a session's options bound those alone. What does not fit is refused with PRONY_LIMIT; the message names
+ * who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for themselves.
+ * Thread-safe; what is held already stays. */
+PRONY_API void prony_memory_set_limit(uint64_t bytes);
+/* What Prony's own code holds now. Thread-safe. */
+PRONY_API uint64_t prony_memory_in_use(void);
+/* What this process can still get: the least of what the machine has available and of what each control group around the
+ * process leaves, pages of files that can be given up included. 0: not known. */
+PRONY_API uint64_t prony_memory_available(void);
 
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
@@ -188,6 +202,7 @@ typedef struct prony_node {
     const char *domain;  /* "" is ai.onnx */
     int64_t opset;       /* version of `domain` that the model imports */
     const struct prn_attr_list *attributes;
+    const char *within;  /* the If and its branch that it was put in place of, as messages name them; NULL: none */
 } prony_node;
 
 /* Each returns false, leaving *out alone, if the node has no such attribute of that type. Results are borrowed. */
@@ -265,6 +280,11 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
+/* Whether the work that the calling thread does for a session was called off (prony_session_cancel); for loops that take
+ * long. What run makes does not count then, whatever it returns. True on every thread of prony_parallel_for, which leaves no
+ * piece out by itself. */
+PRONY_API bool prony_cancelled(const prony_context *context);
+
 /* ---- custom operators and overrides --------------------------------------------------------------------------- */
 
 typedef struct prony_registry prony_registry;
@@ -304,11 +324,16 @@ typedef struct prony_model prony_model;
 typedef struct prony_model_options {
     size_t struct_size;
     prony_registry *registry; /* NULL: built-in operators only */
-    const char *data_folder;  /* where external data lies; NULL: in the folder of the model */
+    bool copy; /* read the files (external data too) into memory instead of mapping them */
+    uint64_t memory_limit_bytes; /* heap of the model and all its sessions together; 0: no bound but the process's */
+    const char *data_folder; /* where external data lies; NULL: in the folder of the model */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, 0}
+#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0, 0}
 
-/* Maps and checks the file; weights are borrowed from the map. Operators that cannot run are no error here (prony_inspect
+/* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
+ * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
+ * rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is PRONY_IO_ERROR when a
+ * session plans, and between the runs of a profile. Operators that cannot run are no error here (prony_inspect
  * names them); prony_session_create refuses them. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_load(prony_model **out, const char *path,
                                                        const prony_model_options *options, prony_error *error);
@@ -454,14 +479,16 @@ typedef struct prony_session_options {
     size_t shape_count;
     int64_t batch;            /* > 0: first dimension of every input; refused where the model fixes it to another value */
     bool no_rewrites;         /* run the model's own nodes unfused */
+    bool no_reuse;            /* every value in memory of its own for the whole run: no views, nothing in place */
     bool no_profile;          /* leave the dispatcher's stamps out */
     bool record_memory;       /* keep the arena's event list and timeline for the report */
     int64_t max_loop_trips;   /* bound on Loop iterations; 0: 2^31 */
-    uint64_t memory_limit_bytes; /* arena and constants together; 0: no bound but the machine's */
+    uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans of
+                                    every shape, arenas with what is sized at run time; 0: no bound but the model's */
     prony_free_dims free_dims;
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0, 0, PRONY_FREE_ONE}
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, PRONY_FREE_ONE}
 
 /* A free dimension of the model's inputs; one with a symbol stands here once. */
 typedef struct prony_free_dim {
@@ -502,6 +529,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_input_shape(prony_session *s
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
+/* Calls off what the session is doing, from any thread or from a signal handler: the call that is under way (or else the next
+ * one: set_input, generate_inputs, prepare, run, profile, evaluation) ends with PRONY_CANCELLED within a moment, whether it
+ * binds, plans, packs weights or is inside an operator, and so uses the request up. No output can be asked for then; the
+ * session is as usable as before. A custom operator is waited for, unless it looks at prony_cancelled. */
+PRONY_API void prony_session_cancel(prony_session *session);
+/* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
@@ -682,8 +716,10 @@ typedef struct prony_profile_options {
     size_t struct_size;
     int64_t warmup_runs; /* -1: detected */
     int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
-    double max_seconds;  /* 0: 5 s, or as long as `runs` takes */
-    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL */
+    double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run that
+                            has begun is finished */
+    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL; the error of the
+                                               median, NaN while nothing is known of it */
     void *progress_user;
     bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
     /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
@@ -700,13 +736,15 @@ typedef struct prony_profile_options {
 } prony_profile_options;
 #define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false, false}
 
-/* Runs the session repeatedly on its bound inputs and reports. */
+/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
+ * finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
 /* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
  * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
  * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
- * NULL. Sessions may share a model, but none may stand there twice. */
+ * NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every session has any, and say
+ * so in their stop reason. Sessions may share a model, but none may stand there twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
@@ -808,7 +846,7 @@ typedef struct prony_evaluate_options {
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT {sizeof(prony_evaluate_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
+/* PRONY_CANCELLED may come with a report, of the samples that were scored by then. Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
  * postprocessing as phases around them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on,
  * "top5_accuracy": parts of the samples whose label is the best, or one of the five best, of the output's scores; of equal
  * scores the class of the lower number goes first. An output of one whole number per sample is the class itself. The session
@@ -843,6 +881,7 @@ typedef struct prony_peak_compute {
     double flops_per_second; /* vector multiply-add of the widest instructions in use; a MAC is 2 */
     int trials;
     int64_t trial_ns; /* what the best trial took */
+    bool doubtful;    /* measured several times, and still too far below what one thread's rate makes likely */
 } prony_peak_compute;
 
 typedef struct prony_peak_bandwidth {
@@ -853,6 +892,7 @@ typedef struct prony_peak_bandwidth {
     uint64_t thread_bytes;   /* that each thread went over */
     int trials;
     int64_t trial_ns;
+    bool doubtful;
 } prony_peak_bandwidth;
 
 typedef struct prony_machine_info {
@@ -1086,9 +1126,23 @@ typedef struct prony_outlier {
 PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
                                                             const prony_report *report, prony_error *error);
 
+/* What others took of the machine while the runs were measured. Shares; negative: not known. */
+typedef enum prony_load { PRONY_LOAD_UNKNOWN, PRONY_LOAD_QUIET, PRONY_LOAD_BUSY } prony_load;
+typedef struct prony_disturbance {
+    double others_share; /* of the time of all usable processors: other processes, and what the hypervisor took */
+    double steal_share;  /* the latter alone */
+    double waited_share; /* threads ready to run that did not, over the wall time */
+    int64_t involuntary_switches;
+    prony_load verdict;
+    char text[160]; /* one sentence about a busy machine, otherwise "" */
+} prony_disturbance;
+/* false: nothing was measured, or the report is of a version that did not look. */
+PRONY_API bool prony_report_disturbance(prony_disturbance *out, const prony_report *report);
+
 typedef struct prony_steady_state {
     bool known;   /* there were 10 runs or more */
     bool steady;  /* no significant trend (Mann-Kendall, 5 %) of more than 1 % of the median */
+    bool unsure;  /* nor do they show that there is none: the level moved by more than 2 % by chance alone, it may be */
     double drift; /* (median of the last third - median of the first) / median */
     double p;     /* two-sided, of the trend */
 } prony_steady_state;
@@ -1172,9 +1226,10 @@ typedef enum prony_verdict {
     PRONY_VERDICT_NONE,   /* nothing to judge by: measured once, known on one side alone, or neither way is better */
     PRONY_VERDICT_SAME,   /* "~": within the noise threshold, or not significant */
     PRONY_VERDICT_BETTER, /* the second one */
-    PRONY_VERDICT_WORSE
+    PRONY_VERDICT_WORSE,
+    PRONY_VERDICT_UNSURE /* better or worse, but one of the two had less of its machine than the other */
 } prony_verdict;
-PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse" */
+PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "same", "better", "worse", "cannot tell" */
 
 /* What a verdict rests on. */
 typedef enum prony_evidence {
@@ -1193,8 +1248,9 @@ typedef struct prony_compare_options {
                                      defined is judged as exact. */
     const char *first_name, *second_name; /* as shown; NULL: the models' names */
     const char *keys; /* only these metrics, comma-separated; NULL: all */
+    bool ignore_load; /* judge times although the reports differ in what others took of the machine (prony_disturbance) */
 } prony_compare_options;
-#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0}
+#define PRONY_COMPARE_OPTIONS_INIT {sizeof(prony_compare_options), 0, 0, 0, 0, 0, false}
 
 /* A metric that both reports know. NaN: does not apply. */
 typedef struct prony_compare_metric {
@@ -1251,7 +1307,10 @@ PRONY_API PRONY_MUST_USE prony_status prony_threshold_parse(prony_threshold *out
 typedef enum prony_outcome {
     PRONY_OUTCOME_MET,
     PRONY_OUTCOME_MISSED,
-    PRONY_OUTCOME_UNKNOWN /* the report does not know the metric */
+    PRONY_OUTCOME_UNKNOWN, /* the report does not know the metric */
+    PRONY_OUTCOME_WITHHELD, /* a time or rate beyond the limit, of which others that had the machine may be the cause: the
+                              report's disturbance is busy, and the fastest run meets the limit */
+    PRONY_OUTCOME_OPEN     /* beyond the limit, but the interval reaches to it: nothing tells it from a value that meets it */
 } prony_outcome;
 
 typedef struct prony_check_row {
@@ -1259,6 +1318,8 @@ typedef struct prony_check_row {
     prony_metric_value value;
     prony_outcome outcome;
     double margin; /* part of the limit that is left, negative if it is missed; NaN where it is unknown or the limit is 0 */
+    double interval[2]; /* of latencies and rates whose runs the report holds; NaN: the value is taken as it is. 99 %, as the limit
+                       may come from a measurement like this one */
 } prony_check_row;
 /* rows[i] is of thresholds[i], which come from `metrics`, and so do not outlive it. */
 PRONY_API PRONY_MUST_USE prony_status prony_check(prony_check_row *rows, const prony_report *report,

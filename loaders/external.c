@@ -109,8 +109,13 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
     PRN_TRY(resolve(reader, location, real));
     prn_external *external = PRN_NEW(reader, 1, prn_external);
     if (!external) return prn_no_memory(reader->error);
-    PRN_TRY(prn_map_open(&external->map, real, reader->error));
+    PRN_TRY((reader->copy ? prn_map_read : prn_map_open)(&external->map, real, reader->error));
     external->location = location;
+    external->path = prn_pool_strndup(reader->pool, real, strlen(real));
+    if (!external->path) {
+        prn_map_close(&external->map);
+        return prn_no_memory(reader->error);
+    }
     external->next = *reader->external;
     *reader->external = external;
     *out = &external->map;
@@ -148,6 +153,12 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
                         map->size, (unsigned long long)bytes, (unsigned long long)where.offset);
     }
     *out = (prn_span){map->data + where.offset, (size_t)bytes};
+    return PRONY_OK;
+}
+
+prony_status prn_external_unchanged(const prn_external *list, prony_error *error)
+{
+    for (; list; list = list->next) PRN_TRY(prn_map_check(&list->map, list->path, error));
     return PRONY_OK;
 }
 

@@ -248,6 +248,7 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
     prn_reader reader = *where;
     reader.pool = &file->pool;
     reader.external = &file->external;
+    reader.copy = file->copied;
     reader.error = error;
     file->data = data;
     file->file_bytes = size;
@@ -289,18 +290,15 @@ static prony_status refuse_folder(const char *path, prony_error *error)
     return status;
 }
 
-prony_status prn_model_open(prn_model_file **out, const char *path, prony_error *error)
-{
-    return prn_model_open_with(out, path, NULL, error);
-}
-
-prony_status prn_model_open_with(prn_model_file **out, const char *path, const char *data_folder, prony_error *error)
+prony_status prn_model_open(prn_model_file **out, const char *path, const char *data_folder, bool copy,
+                            prony_error *error)
 {
     *out = NULL;
     if (prn_is_folder(path)) return refuse_folder(path, error);
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
-    prony_status status = prn_map_open(&file->map, path, error);
+    file->copied = copy;
+    prony_status status = (copy ? prn_map_read : prn_map_open)(&file->map, path, error);
     if (status != PRONY_OK) {
         prn_model_close(file);
         return status;
@@ -315,6 +313,13 @@ prony_status prn_model_parse(prn_model_file **out, const char *name, const void 
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
     return file_read(out, file, name, data, size, &(prn_reader){0}, error);
+}
+
+prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error)
+{
+    if (!file->map.data || file->copied) return PRONY_OK;
+    PRN_TRY(prn_map_check(&file->map, file->name, error));
+    return prn_external_unchanged(file->external, error);
 }
 
 void prn_model_close(prn_model_file *file)

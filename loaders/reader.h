@@ -19,6 +19,7 @@
 typedef struct prn_external {
     struct prn_external *next;
     const char *location; /* as the model names it */
+    const char *path; /* as messages name it */
     prn_map map;
 } prn_external;
 
@@ -27,6 +28,7 @@ typedef struct prn_reader {
     const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
     const char *data_folder; /* where external data lies instead; NULL: there */
     prn_external **external; /* where maps are kept; with path */
+    bool copy;               /* external data is read instead of mapped */
     uint64_t sparse_bytes;   /* taken so far */
     int depth;               /* of graphs around the current one */
     bool in_function;        /* attributes may refer to the function's */
@@ -49,6 +51,8 @@ PRN_MUST_USE prony_status prn_sparse_tensor_read(prn_reader *reader, prn_wire wi
 PRN_MUST_USE prony_status prn_tensor_align(prn_reader *reader, prn_initializer *tensor);
 /* `bytes` of external data described by the StringStringEntryProto list in field 13 of a TensorProto. */
 PRN_MUST_USE prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t bytes, prn_span *out);
+/* See prn_model_unchanged. */
+PRN_MUST_USE prony_status prn_external_unchanged(const prn_external *list, prony_error *error);
 void prn_external_close(prn_external *list);
 /* Appends a dimension; refuses negative ones and rank above PRONY_MAX_RANK. */
 PRN_MUST_USE prony_status prn_dim_append(prony_shape *shape, int64_t dim, prony_error *error);

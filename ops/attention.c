@@ -9,6 +9,7 @@
  * The native kernel packs K and V of every head first, then works on blocks of rows whose scores never leave the stack.
  * Invariant: rows of a block depend on T alone, so results do not vary with the thread count. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/gemm_kernel.h"
 #include "ops/vec.h"
 
@@ -322,8 +323,8 @@ static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
     const float *v = row_of(&at->v, b, h, 0);
     float *y = row_of(&at->y, b, h, s);
     double highest = -INFINITY, total = 0.0;
-    for (int64_t t = 0; t < at->keys; t++) highest = fmax(highest, score(at, b, h, s, t));
-    for (int64_t t = 0; t < at->keys; t++) total += exp(score(at, b, h, s, t) - highest);
+    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
+    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
     for (int64_t e = 0; e < at->width; e++) {
         double sum = 0.0;
         for (int64_t t = 0; t < at->keys; t++)
@@ -339,7 +340,7 @@ static prony_status run_reference(const prony_context *context)
     PRN_TRY(read_node(context, &at, &y));
     for (int64_t b = 0; b < at.batch; b++) {
         for (int64_t h = 0; h < at.heads; h++) {
-            for (int64_t s = 0; s < at.rows; s++) reference_row(&at, b, h, s);
+            for (int64_t s = 0; s < at.rows && !prn_stopped(); s++) reference_row(&at, b, h, s);
         }
     }
     return PRONY_OK;

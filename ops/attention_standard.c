@@ -6,6 +6,7 @@
  * type, in scratch unless they lie so already. A task makes a stretch of rows, with one row of scores of its own.
  * Invariant: the stretches depend on the shapes alone, and a row is made in one order. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -327,7 +328,7 @@ static void make_rows(void *argument, int64_t task)
     const size_t size = prony_dtype_bytes(at->work, 1);
     char *scores = at->row_space + (size_t)(task * at->row_elements) * size;
     char *query = scores + (size_t)at->keys * size, *result = query + (size_t)at->depth * size;
-    for (int64_t row = task * at->per_task; row < (task + 1) * at->per_task && row < rows; row++) {
+    for (int64_t row = task * at->per_task; row < (task + 1) * at->per_task && row < rows && !prn_stopped(); row++) {
         const int64_t s = row % at->rows, h = row / at->rows % at->q_heads, b = row / at->rows / at->q_heads;
         const int64_t place = at->packed ? (b * at->rows + s) * at->q_heads + h : row;
         const int64_t first_key = (b * at->kv_heads + h / group) * at->keys;

@@ -1,6 +1,7 @@
 /* BatchNormalization: y = x a + b with a = scale / sqrt(var + epsilon) and b = bias - mean a, per channel.
  * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. When training,
  * mean and variance are the batch's own, and the running ones follow them; only the reference does that. */
+#include "base/stop.h"
 #include "ops/broadcast.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
@@ -73,7 +74,7 @@ static void scale_run(const prony_context *context, int64_t run, double a, doubl
 {
     const prony_value *x = context->inputs[0], *y = prn_output(context, 0);
     const int64_t length = run_length(context);
-    for (int64_t i = run * length; y && i < (run + 1) * length; i++)
+    for (int64_t i = run * length; y && i < (run + 1) * length && !prn_stopped_at(i); i++)
         prn_put_f64(y->data, y->dtype, i, prn_get_f64(x->data, x->dtype, i) * a + b);
 }
 
@@ -96,11 +97,11 @@ static void measure(const prony_context *context, int64_t channel, int64_t runs,
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length; i++) sum += prn_get_f64(x->data, x->dtype, i);
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++) sum += prn_get_f64(x->data, x->dtype, i);
     }
     *mean = sum / elements;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length; i++) {
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++) {
             const double deviation = prn_get_f64(x->data, x->dtype, i) - *mean;
             squares += deviation * deviation;
         }

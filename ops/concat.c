@@ -148,15 +148,18 @@ static prony_status concat_reference(const prony_context *context)
     return concat_run(context, prn_copy_reference);
 }
 
+/* Behind the part before: parts of one outer row follow one another. */
+static uint64_t bytes_of_part(const prony_value *whole, const prony_shape *shape, int axis)
+{
+    return (uint64_t)find_place(whole, shape, axis, 0).part_row * prn_copy_width(whole->dtype);
+}
+
 static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
 {
     const prony_value *out = context->outputs[0];
     int axis = concat_axis(context);
-    int64_t begin = 0;
-    for (size_t i = 0; i < input; i++) begin += context->inputs[i]->shape.dim[axis];
-    place at = find_place(out, &context->inputs[input]->shape, axis, begin);
-    *offset_bytes = (uint64_t)at.first * prn_copy_width(out->dtype);
-    return at.outer == 1;
+    if (input > 0) *offset_bytes += bytes_of_part(out, &context->inputs[input - 1]->shape, axis);
+    return find_place(out, &context->inputs[input]->shape, axis, 0).outer == 1;
 }
 
 static const prn_kernel concat_kernels[] = {
@@ -341,11 +344,14 @@ static prony_status split_reference(const prony_context *context)
 static bool split_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
 {
     const prony_value *in = context->inputs[0];
-    int64_t begin = 0;
-    for (size_t k = 0; k < output; k++) begin += split_extent(context, k);
-    place at = find_place(in, &context->outputs[output]->shape, split_axis(context), begin);
-    *offset_bytes = (uint64_t)at.first * prn_copy_width(in->dtype);
-    return at.outer == 1;
+    const int axis = split_axis(context);
+    prony_shape shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
+    if (output > 0) {
+        shape.dim[axis] = split_extent(context, output - 1);
+        *offset_bytes += bytes_of_part(in, &shape, axis);
+    }
+    shape.dim[axis] = split_extent(context, output);
+    return find_place(in, &shape, axis, 0).outer == 1;
 }
 
 static const prn_kernel split_kernels[] = {

@@ -4,6 +4,7 @@
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
  * is: the residual's repeat, an embedding's are looked up. Owns nothing. Invariant: a row is one task's, its parts are
  * added in order. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/indexing.h"
 #include "ops/elementwise.h"
@@ -65,13 +66,13 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     const row_sum *s = argument;
     for (int64_t row = begin; row < end; row++) {
         double mean = 0.0, squares = 0.0;
-        for (int64_t i = 0; i < s->length && !s->rms; i++) mean += sum_at(s, row, i) / (double)s->length;
-        for (int64_t i = 0; i < s->length; i++) {
+        for (int64_t i = 0; i < s->length && !s->rms && !prn_stopped_at(i); i++) mean += sum_at(s, row, i) / (double)s->length;
+        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
             const double deviation = sum_at(s, row, i) - mean;
             squares += deviation * deviation;
         }
         const double inverse = 1.0 / sqrt(squares / (double)s->length + (double)s->epsilon);
-        for (int64_t i = 0; i < s->length; i++) {
+        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
             const double sum = sum_at(s, row, i);
             double y = (sum - mean) * inverse;
             if (s->gamma) y *= prn_get_f64(s->gamma->data, s->gamma->dtype, i);

@@ -1,11 +1,13 @@
 /* If: one of two subgraphs, by a condition known at run time. A constant condition never gets here: the engine puts the
  * branch in the node's place. Everything about the subgraphs is asked of the host.
  * Invariant: an output's type and shape are stated early only where both branches agree on them. */
+#include "base/alloc.h"
 #include "ops/subgraph.h"
 
 #include <string.h>
 
-#define MAX_OUTPUTS 64
+/* Values for so many outputs stand on the stack, which nested branches share. */
+#define FEW_OUTPUTS 1
 
 typedef struct if_params {
     const struct prn_graph *then_branch, *else_branch;
@@ -29,36 +31,46 @@ static prony_status infer_branch(const prony_context *context, const struct prn_
     return context->host->subgraph_infer(context, branch, NULL, 0, outputs, context->output_count);
 }
 
-static prony_status if_infer(const prony_context *context)
+/* `yes` and `no` have room for every output. */
+static prony_status infer_chosen(const prony_context *context, prony_value *yes)
+{
+    const struct prn_graph *branch;
+    PRN_TRY(chosen(context, &branch));
+    PRN_TRY(infer_branch(context, branch, yes));
+    for (size_t k = 0; k < context->output_count; k++) prn_set_output_type(context, k, &yes[k]);
+    return PRONY_OK;
+}
+
+static prony_status infer_both(const prony_context *context, prony_value *yes, prony_value *no)
 {
     const if_params *params = context->params;
+    PRN_TRY(infer_branch(context, params->then_branch, yes));
+    PRN_TRY(infer_branch(context, params->else_branch, no));
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *known = prn_type_open(&yes[k]) ? &no[k] : &yes[k];
+        PRN_TRY(prn_type_join(context, known, known == &no[k] ? &yes[k] : &no[k], "an output"));
+        prn_set_output_type(context, k, known);
+    }
+    return PRONY_OK;
+}
+
+static prony_status if_infer(const prony_context *context)
+{
     const prony_value *condition = context->inputs[0];
-    prony_value yes[MAX_OUTPUTS], no[MAX_OUTPUTS];
+    const size_t count = context->output_count;
+    const size_t wanted = condition->data ? count : 2 * count;
+    prony_value few[FEW_OUTPUTS];
     if (!prn_type_open(condition)) {
         PRN_TRY(prn_check_type(context, 0, PRN_TYPE(PRONY_BOOL)));
         if (prn_shape_known(&condition->shape) && prony_shape_numel(&condition->shape) != 1) {
             return prony_fail(context, PRONY_SHAPE_MISMATCH, "the condition is no scalar");
         }
     }
-    if (context->output_count > MAX_OUTPUTS) {
-        return prony_fail(context, PRONY_LIMIT, "has %zu outputs, at most %d are supported", context->output_count,
-                          MAX_OUTPUTS);
-    }
-    if (condition->data) {
-        const struct prn_graph *branch;
-        PRN_TRY(chosen(context, &branch));
-        PRN_TRY(infer_branch(context, branch, yes));
-        for (size_t k = 0; k < context->output_count; k++) prn_set_output_type(context, k, &yes[k]);
-        return PRONY_OK;
-    }
-    PRN_TRY(infer_branch(context, params->then_branch, yes));
-    PRN_TRY(infer_branch(context, params->else_branch, no));
-    for (size_t k = 0; k < context->output_count; k++) {
-        prony_value type = prn_type_open(&yes[k]) ? no[k] : yes[k];
-        PRN_TRY(prn_type_join(context, &type, prn_type_open(&yes[k]) ? &yes[k] : &no[k], "an output"));
-        prn_set_output_type(context, k, &type);
-    }
-    return PRONY_OK;
+    prony_value *many = wanted > FEW_OUTPUTS ? prn_calloc(wanted, sizeof *many) : few;
+    if (!many) return prn_no_memory(context->error);
+    prony_status status = condition->data ? infer_chosen(context, many) : infer_both(context, many, many + count);
+    if (many != few) prn_free(many);
+    return status;
 }
 
 /* The branch that is taken, or the one that costs more while that is open. The weights are those of both. */
@@ -89,11 +101,17 @@ static prony_status if_cost(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
+static prony_status if_prepare(const prony_context *context, prn_prepared *out)
+{
+    if (context->output_count > FEW_OUTPUTS) out->scratch_bytes = context->output_count * sizeof(prony_value);
+    return PRONY_OK;
+}
+
 static prony_status if_run(const prony_context *context)
 {
     const struct prn_graph *branch;
-    prony_value results[MAX_OUTPUTS];
-    memset(results, 0, sizeof results);
+    prony_value few[FEW_OUTPUTS], *results = context->output_count > FEW_OUTPUTS ? context->scratch : few;
+    memset(results, 0, context->output_count * sizeof *results);
     PRN_TRY(chosen(context, &branch));
     PRN_TRY(context->host->subgraph_run(context, branch, NULL, 0, results, context->output_count));
     for (size_t k = 0; k < context->output_count; k++) PRN_TRY(prn_output_copy(context, k, &results[k]));
@@ -101,7 +119,7 @@ static prony_status if_run(const prony_context *context)
 }
 
 static const prn_kernel if_kernels[] = {
-    {.name = "if_reference", .backend = "reference", .run = if_run},
+    {.name = "if_reference", .backend = "reference", .prepare = if_prepare, .run = if_run},
     {0},
 };
 

@@ -6,6 +6,7 @@
 #include "ops/conv.h"
 
 #include "base/shape.h"
+#include "base/stop.h"
 #include "ops/conv_direct.h"
 #include "ops/conv_native.h"
 #include "ops/dnnl.h"
@@ -197,6 +198,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
         }                                                                                                              \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
         for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
+            if (prn_stopped_at(c)) return;                                                                             \
             for (int64_t i = first[0]; i < last[0]; i++) {                                                             \
                 for (int64_t j = first[1]; j < last[1]; j++) {                                                         \
                     int64_t row =                                                                                      \
@@ -214,8 +216,10 @@ PRN_FLOAT_TYPES(DEFINE_SUM, )
 void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_conv_sum_fn sum)
 {
     const int64_t *out = conv->window.out;
+    const bool long_sums = conv->group_in > 256 || conv->kernel_volume > 256;
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
         for (int64_t p = 0; p < conv->out_spatial; p++) {
+            if (long_sums ? prn_stopped() : prn_stopped_at(p)) return;
             const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
             sum(conv, plane / conv->out_channels, plane % conv->out_channels, at, plane * conv->out_spatial + p);
         }

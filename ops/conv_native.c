@@ -14,6 +14,7 @@
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/conv.h"
 #include "ops/conv_simd.h"
 
@@ -198,7 +199,7 @@ static void product_task(void *argument, int64_t task)
     int64_t offset = (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
     float *y = job->y + offset;
     float panel[PIECE * TILE] __attribute__((aligned(64)));
-    for (int64_t from = 0; from < job->depth; from += PIECE) {
+    for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
         int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
         for (int64_t block = first; block < last; block++)
@@ -255,7 +256,7 @@ static void depthwise_task(void *argument, int64_t plane)
     float *y = job->y + plane * conv->out_spatial;
     float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
     for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
-    for (int64_t row = 0; row < window->out[0] * window->out[1]; row++) {
+    for (int64_t row = 0; row < window->out[0] * window->out[1] && !prn_stopped(); row++) {
         for (int64_t t = 0; t < window->kernel[0] * window->kernel[1]; t++) {
             int64_t source = prn_window_row(window, row, t / window->kernel[1], t % window->kernel[1]);
             for (int64_t kx = 0; source >= 0 && kx < window->kernel[2]; kx++) {

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "base/shape.h"
+#include "base/stop.h"
 #include "ops/conv_native.h"
 #include "ops/number.h"
 #include "ops/widen.h"
@@ -107,7 +108,7 @@ static void add_taps(void *argument, int64_t k)
     float *y = job->y + k * conv->out_spatial, start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
     int64_t stride = mirror->stride[2], width = mirror->out[2];
     for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
-    for (int64_t t = 0; t < conv->kernel_volume; t++, products += conv->in_spatial) {
+    for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped(); t++, products += conv->in_spatial) {
         int64_t kx = t % mirror->kernel[2], ky = t / mirror->kernel[2] % mirror->kernel[1];
         int64_t kz = t / (mirror->kernel[2] * mirror->kernel[1]), first, last;
         int64_t shift = kx * mirror->dilation[2] - mirror->pad_begin[2];
@@ -162,7 +163,7 @@ static int64_t joined(const prn_window *window, int axis, int64_t at, int64_t t)
         const storage *inputs = conv->x->data, *weights = conv->weights->data;                                         \
         int64_t group = k / conv->group_out;                                                                           \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
-        for (int64_t t = 0; t < conv->kernel_volume; t++) {                                                            \
+        for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped_at(t); t++) {                                      \
             int64_t z = joined(window, 0, at[0], t / (window->kernel[1] * window->kernel[2]));                         \
             int64_t y = joined(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);                           \
             int64_t x = joined(window, 2, at[2], t % window->kernel[2]);                                               \

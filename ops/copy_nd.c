@@ -6,16 +6,20 @@
 #include "ops/narrow_types.h"
 
 #include "base/parallel.h"
+#include "base/stop.h"
 
 #include <string.h>
 
 #define PIECE_BYTES (64 * 1024)
 #define MAX_TASKS 64
+#define LOOK_UP_ELEMENTS 65536
+#define LOOK_UP_BYTES (1024 * 1024) /* of traffic between two looks at whether to go on */
 
 /* ---- work */
 
 typedef struct items_work {
     int64_t items, per_task;
+    int64_t step; /* items between two looks */
     void (*fn)(void *argument, int64_t begin, int64_t end);
     void *argument;
 } items_work;
@@ -25,7 +29,11 @@ static void items_task(void *argument, int64_t task)
     const items_work *work = argument;
     int64_t begin = task * work->per_task;
     int64_t end = begin + work->per_task < work->items ? begin + work->per_task : work->items;
-    work->fn(work->argument, begin, end);
+    while (begin < end && !prn_stopped()) {
+        int64_t to = end - begin < work->step ? end : begin + work->step;
+        work->fn(work->argument, begin, to);
+        begin = to;
+    }
 }
 
 void prn_parallel_items(int threads, int64_t items, int64_t bytes,
@@ -35,7 +43,8 @@ void prn_parallel_items(int threads, int64_t items, int64_t bytes,
     int64_t tasks = bytes / PIECE_BYTES + 1;
     if (tasks > MAX_TASKS) tasks = MAX_TASKS;
     if (tasks > items) tasks = items;
-    items_work work = {items, (items + tasks - 1) / tasks, fn, argument};
+    items_work work = {items, (items + tasks - 1) / tasks, 1, fn, argument};
+    work.step += LOOK_UP_BYTES / (bytes / items + 1);
     prn_parallel_tasks(threads, (items + work.per_task - 1) / work.per_task, items_task, &work);
 }
 
@@ -205,6 +214,14 @@ static void copy_rows(const plane *p, size_t width, const char *source, char *ta
 
 /* ---- N axes */
 
+/* Nothing to copy: then the other extents may be such that no product of theirs fits. */
+static bool is_empty(const prn_copy *copy)
+{
+    for (int i = 0; i < copy->rank; i++)
+        if (copy->dim[i] == 0) return true;
+    return false;
+}
+
 /* Drops axes of extent 1 and merges neighbours that are one axis in both views. */
 static prn_copy merged(const prn_copy *copy)
 {
@@ -269,12 +286,12 @@ static void copy_items(void *argument, int64_t begin, int64_t end)
 
 void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void *from, void *to)
 {
+    if (is_empty(copy)) return;
     copy_work work = {.outer = merged(copy), .width = width, .from = from, .to = to};
     plane *p = &work.plane;
     int64_t total = (int64_t)width;
     *p = (plane){.rows = 1, .count = 1};
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
-    if (total == 0) return;
     int rank = work.outer.rank;
     if (rank == 1 && work.outer.from[0] == 1 && work.outer.to[0] == 1) {
         prn_copy_bytes(threads, from, to, (size_t)total);
@@ -302,8 +319,10 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
 static void copy_elements(size_t width, unsigned bits, const prn_copy *copy, const void *from, void *to)
 {
     int64_t total = 1;
+    if (is_empty(copy)) return;
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
     for (int64_t element = 0; element < total; element++) {
+        if (element % LOOK_UP_ELEMENTS == 0 && prn_stopped()) return;
         int64_t rest = element, f = 0, t = 0;
         for (int axis = copy->rank - 1; axis >= 0; axis--) {
             int64_t index = rest % copy->dim[axis];

@@ -1,5 +1,6 @@
 /* Operators that move whole blocks along chosen axes: CenterCropPad, ReverseSequence, TensorScatter and Compress.
  * Owns nothing. Invariant: what depends on data is checked before the first byte is written. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/indexing.h"
 #include "ops/number.h"
@@ -272,7 +273,7 @@ static prony_status infer_compress(const prony_context *context)
     prony_shape shape = prn_shape_unknown();
     if (condition->data || count == 0) {
         int64_t taken = 0;
-        for (int64_t i = 0; i < count; i++) taken += ((const uint8_t *)condition->data)[i] != 0;
+        for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) taken += ((const uint8_t *)condition->data)[i] != 0;
         shape = axis < 0 ? (prony_shape){.rank = 1} : in->shape;
         shape.dim[axis < 0 ? 0 : axis] = taken;
     }
@@ -293,7 +294,7 @@ static prony_status run_compress(const prony_context *context)
     const int64_t room = out->shape.dim[axis < 0 ? 0 : axis];
     const int64_t count = condition->shape.dim[0] < extent ? condition->shape.dim[0] : extent;
     const size_t width = prn_copy_width(in->dtype);
-    for (int64_t i = 0, taken = 0; i < count && taken < room; i++) {
+    for (int64_t i = 0, taken = 0; i < count && taken < room && !prn_stopped_at(i); i++) {
         if (!((const uint8_t *)condition->data)[i]) continue;
         prn_copy copy = {0};
         prn_copy_axis(&copy, outer, extent * inner, room * inner);

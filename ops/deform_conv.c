@@ -5,6 +5,7 @@
  * its own in scratch and multiplies that by the weights, which are there as doubles. Invariant: the stretches depend
  * on the shapes alone. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/number.h"
 #include "ops/taps.h"
 #include "ops/window.h"
@@ -185,7 +186,7 @@ static void make_points(void *argument, int64_t task)
     double *column = job->columns + task * job->channels * job->volume;
     int64_t end = (task + 1) * job->per_task;
     if (end > job->positions) end = job->positions;
-    for (int64_t position = task * job->per_task; position < end; position++) {
+    for (int64_t position = task * job->per_task; position < end && !prn_stopped(); position++) {
         const int64_t image = position / job->points, point = position % job->points;
         fill_column(job, image, point, column);
         for (int64_t m = 0; m < job->maps; m++) {
@@ -231,7 +232,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     if (!prn_mul_u64(&columns, (uint64_t)(job.channels * job.volume), (uint64_t)tasks) ||
         !prn_add_u64(&all, columns, (uint64_t)weights) || all > SIZE_MAX / 16)
         return prony_fail(context, PRONY_LIMIT, "the samples do not fit in memory");
-    out->scratch_bytes = (size_t)all * sizeof(double);
+    out->scratch_bytes = (size_t)(all ? all : 1) * sizeof(double);
     return PRONY_OK;
 }
 
@@ -244,7 +245,7 @@ static prony_status run(const prony_context *context)
     const int64_t count = prony_shape_numel(&weights->shape);
     prn_convert(context->scratch, PRONY_FLOAT64, weights->data, weights->dtype, count);
     job.weights = context->scratch;
-    job.columns = context->scratch ? (double *)context->scratch + count : NULL;
+    job.columns = (double *)context->scratch + count;
     if (prony_shape_numel(&job.y->shape) > 0) prn_parallel_tasks(context->threads, tasks, make_points, &job);
     return PRONY_OK;
 }

@@ -1,6 +1,7 @@
 /* Det: determinants of square matrices, by Gaussian elimination with row pivots in double. Each task works in a matrix
  * of scratch of its own. Invariant: a matrix is one task's. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
 
@@ -60,7 +61,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 static double determinant(double *a, int64_t n)
 {
     double result = 1.0;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !prn_stopped(); k++) {
         int64_t pivot = k;
         for (int64_t row = k + 1; row < n; row++) {
             if (fabs(a[row * n + k]) > fabs(a[pivot * n + k])) pivot = row;

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/dnnl_problem.h"
 
 #include <stdio.h>
@@ -134,7 +135,7 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
     const prn_dnnl_problem *problem = packing->problem;
     int64_t row = problem->group_in * problem->conv.kernel_volume;
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success; i++) {
+    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
         place place = piece_place(problem, i);
         dnnl_memory_desc_t from;
         dnnl_dims_t dims;
@@ -449,12 +450,13 @@ typedef struct job {
     const float *thick; /* the input before thinning */
 } job;
 
-/* Where the residuals are: one that lies in the output is moved to scratch before the output is written. */
+/* Where the residuals are: one that lies in the output is moved to scratch before anything is written there, which the
+ * first residual may be: so that comes last. */
 static void place_residuals(const prony_context *context, job *job)
 {
     const conv_state *state = job->state;
     const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+    for (size_t i = post_ops ? post_ops->count : 0; i-- > 0;) {
         if (post_ops->op[i].kind != PRN_POST_ADD) continue;
         const char *data = context->inputs[post_ops->op[i].input]->data;
         if (prn_dnnl_summed_in_place(post_ops, i)) {

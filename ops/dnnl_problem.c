@@ -102,6 +102,7 @@ static void thin(prn_dnnl_problem *problem)
 
 /* Multiply-adds that take about 20 us. Depthwise ones take twice as long. */
 enum { TASK_WORK = 900000, FORK_WORK = 900000, MOST_PIECES = 12, MANY_IMAGES = 8 };
+#define LONG_WORK 3e9 /* about 50 ms: a piece is not left before its end */
 
 /* The largest divisor of `batch` that is at most `most`: pieces of whole images leave no remainder. */
 static int64_t images_per_piece(int64_t batch, int64_t most)
@@ -133,9 +134,10 @@ static void cut(prn_dnnl_problem *problem)
     if (image * (double)conv->batch < FORK_WORK) return;
     double images = TASK_WORK / image;
     piece->batch = images_per_piece(conv->batch, images < (double)conv->batch ? (int64_t)images : conv->batch);
-    if (piece->batch > 1 || conv->batch >= MANY_IMAGES) return;
+    if (piece->batch > 1 || (conv->batch >= MANY_IMAGES && image < LONG_WORK)) return;
     double wanted = image / TASK_WORK;
     int64_t pieces = divide_up(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
+    if (image > LONG_WORK * (double)pieces) pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
     if (is_depthwise(problem)) {
         piece->groups =
             least(round_up(divide_up(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);

@@ -5,6 +5,7 @@
  * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product; the reference
  * walks the whole space. Invariant: nothing is kept between calls but the equation, which is parsed each time. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/product.h"
 #include "ops/widen.h"
@@ -346,7 +347,9 @@ typedef struct reference_job {
         int64_t index[MAX_AXES] = {0}, offset[MAX_OPERANDS];                                                           \
         memcpy(offset, start, sizeof offset);                                                                          \
         P sum = 0;                                                                                                     \
+        int64_t terms = 0;                                                                                             \
         for (bool more = true; more;) {                                                                                \
+            if (prn_stopped_at(terms++)) return;                                                                       \
             P product = (P)load(((const storage *)s->data[0])[offset[0]]);                                             \
             for (int i = 1; i < s->operands; i++) product *= (P)load(((const storage *)s->data[i])[offset[i]]);        \
             sum += product;                                                                                            \

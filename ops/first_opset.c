@@ -93,13 +93,13 @@ static prony_status infer_crop(const prony_context *context)
     for (int k = 0; k < 2; k++) {
         const int64_t before = params->border.v[1 - k], after = params->border.v[3 - k], have = shape.dim[2 + k];
         bool fits = before >= 0 && before <= have && after >= 0;
-        int64_t left = have - before;
+        int64_t left = fits ? have - before : 0;
         if (params->scale.present) {
             fits = fits && params->scale.v[k] >= 0 && params->scale.v[k] <= left;
             left = params->scale.v[k];
-        } else {
-            fits = fits && after <= left;
-            left -= after;
+        } else if (fits) {
+            fits = after <= left;
+            left -= fits ? after : 0;
         }
         if (!fits)
             return prony_fail(context, PRONY_OUT_OF_RANGE, "borders %lld and %lld do not fit extent %lld of axis %d",

@@ -5,6 +5,7 @@
  * The scores are one tensor [B, Hq, L, S] in scratch, so that a subgraph sees them whole. Invariant: rows are
  * independent and products have one order. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/product.h"
 #include "ops/subgraph.h"
 
@@ -250,7 +251,7 @@ static void make_softmax(void *argument, int64_t begin, int64_t end)
 {
     const prony_value *scores = argument;
     const int64_t length = scores->shape.dim[3];
-    for (int64_t first = begin * length; first < end * length; first += length) {
+    for (int64_t first = begin * length; first < end * length && !prn_stopped(); first += length) {
         double highest = -(double)INFINITY, total = 0.0;
         for (int64_t i = 0; i < length; i++)
             highest = fmax(highest, prn_get_f64(scores->data, scores->dtype, first + i));

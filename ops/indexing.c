@@ -3,6 +3,7 @@
 #include "ops/indexing.h"
 
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 
 #include <stdatomic.h>
@@ -55,6 +56,7 @@ prony_status prn_index_check_range(const prony_context *context, const int64_t *
     range_job job = {.indices = context->inputs[1], .dim = dim, .period = period};
     const int64_t count = prony_shape_numel(&job.indices->shape);
     prn_parallel_range(context->threads, count / period, 32768, check_periods, &job);
+    if (prn_stopped()) return prony_fail(context, PRONY_CANCELLED, "cancelled"); /* not every index was looked at */
     for (int64_t i = 0; i < count && job.outside; i++) {
         const int64_t index = prn_index_read(job.indices, i), extent = dim[i % period];
         if (index < -extent || index >= extent) {

@@ -4,6 +4,7 @@
  * The geometry is Conv's. The native kernel is the integer product of the weights, widened once, and panels that are
  * copied out of the input; depthwise has a loop of its own. The state is the widened weights, owned by the model. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/conv.h"
 #include "ops/int_product.h"
 
@@ -250,7 +251,7 @@ static void depthwise_task(void *argument, int64_t plane)
     const int64_t base = (image * conv->in_channels + channel / conv->group_out) * conv->in_spatial;
     int16_t line[SEGMENT];
     int32_t sums[SEGMENT];
-    for (int64_t at = 0; at < conv->out_spatial; at += SEGMENT) {
+    for (int64_t at = 0; at < conv->out_spatial && !prn_stopped(); at += SEGMENT) {
         const int64_t n = conv->out_spatial - at < SEGMENT ? conv->out_spatial - at : SEGMENT;
         memset(sums, 0, sizeof sums);
         for (int64_t tap = 0; tap < conv->kernel_volume; tap++) {

@@ -9,6 +9,7 @@
  * where S is the integer product of int_product.h. An operator is a row of input numbers; one description serves all.
  * The state is B's packed panels, owned by the model. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/int_product.h"
 #include "ops/vec.h"
 
@@ -264,6 +265,7 @@ static void multiply_floats(const matmul *m)
         int64_t a, b, c;
         double sum = 0.0;
         float scale;
+        if (s->k > 256 ? prn_stopped() : prn_stopped_at(sum_at)) return;
         prn_product_offsets(s, item, &a, &b, &c);
         for (int64_t k = 0; k < s->k; k++) {
             sum +=

@@ -11,9 +11,12 @@
 #include "ops/int_product.h"
 
 #include "base/parallel.h"
+#include "base/stop.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { LOOK_UP = 256 }; /* steps between two looks at whether to go on */
 
 enum {
     ROWS = 252,         /* divides into tiles of 6 and of 12 rows */
@@ -343,6 +346,7 @@ void prn_int_product_reference(const prn_int_product *p)
             for (int64_t j = 0; j < s->n; j++) {
                 const int32_t b_zero = zero_at(&p->b_zero, b_matrix, j);
                 uint32_t sum = 0;
+                if ((j % LOOK_UP == 0 || s->k > LOOK_UP) && prn_stopped()) return;
                 for (int64_t k = 0; k < s->k; k++) {
                     sum += (uint32_t)((code_at(s->a, p->a_type, a + i * s->a_row + k * s->a_col) - a_zero) *
                                       (code_at(s->b, p->b_type, b + k * s->b_row + j * s->b_col) - b_zero));

@@ -4,6 +4,7 @@
  * A head of LinearAttention is one task, which keeps its state in scratch as doubles; a channel of the convolution is
  * one item. Invariant: the steps of a sequence run in order. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -200,7 +201,7 @@ static void run_head(void *argument, int64_t task)
                       *query = context->inputs[QUERY];
     prony_value *y = prn_output(context, OUTPUT), *present = prn_output(context, PRESENT_STATE);
     for (int64_t i = 0; i < cells; i++) state[i] = past ? entry(past, task * cells + i) : 0.0;
-    for (int64_t step = b * at->steps; step < (b + 1) * at->steps; step++) {
+    for (int64_t step = b * at->steps; step < (b + 1) * at->steps && !prn_stopped(); step++) {
         if (at->gated) decay_state(at, state, step, head);
         written_value(at, state, value, step, head);
         for (int64_t d = 0; d < at->depth; d++) {

@@ -5,6 +5,7 @@
  *
  * Where the number of trips is known beforehand, so are the shapes of the scan outputs, and their slices are written in
  * their places; otherwise the stack grows by doubling. */
+#include "base/stack.h"
 #include "ops/subgraph.h"
 
 #include "base/alloc.h"
@@ -25,7 +26,7 @@ typedef struct stack {
     bool planned; /* value is the output itself */
 } stack;
 
-static prony_status make_body(const prony_context *context, prn_trip_body *body)
+static PRN_OWN_FRAME prony_status make_body(const prony_context *context, prn_trip_body *body)
 {
     *body = (prn_trip_body){.graph = ((const loop_params *)context->params)->body, .first_in = 2, .first_out = 1};
     PRN_TRY(prn_subgraph_count(context, body->graph, &body->input_count, &body->output_count));
@@ -49,7 +50,7 @@ static prony_status make_body(const prony_context *context, prn_trip_body *body)
 }
 
 /* Iteration number and condition are scalars; some bodies declare vectors of one. */
-static prony_status counter_type(const prony_context *context, const prn_trip_body *body, size_t i, prony_value *type)
+static PRN_OWN_FRAME prony_status counter_type(const prony_context *context, const prn_trip_body *body, size_t i, prony_value *type)
 {
     size_t count;
     prony_value declared = {.shape = prn_shape_unknown()};
@@ -74,7 +75,7 @@ static int64_t known_trips(const prony_context *context, const prony_value *body
     return on && trips > 0 ? trips : 0;
 }
 
-static prony_status infer_outputs(const prony_context *context, const prn_trip_body *body, const prony_value *in,
+static PRN_OWN_FRAME prony_status infer_outputs(const prony_context *context, const prn_trip_body *body, const prony_value *in,
                                   const prony_value *out)
 {
     int64_t trips = known_trips(context, &out[0]);
@@ -149,7 +150,7 @@ static prony_status stack_grow(const prony_context *context, stack *s, const pro
     return PRONY_OK;
 }
 
-static prony_status stack_push(const prony_context *context, stack *s, const prony_value *slice, int64_t most)
+static PRN_OWN_FRAME prony_status stack_push(const prony_context *context, stack *s, const prony_value *slice, int64_t most)
 {
     if (slice->kind != PRONY_TENSOR || !prn_copy_width(slice->dtype)) {
         return prony_fail(context, PRONY_UNSUPPORTED, "a scan output of %s cannot be stacked",
@@ -172,7 +173,7 @@ static prony_status stack_push(const prony_context *context, stack *s, const pro
 }
 
 /* `types` has room for those of the body's outputs: no trip made anything if it is used. */
-static prony_status stack_finish(const prony_context *context, const prn_trip_body *body, stack *s, size_t k,
+static PRN_OWN_FRAME prony_status stack_finish(const prony_context *context, const prn_trip_body *body, stack *s, size_t k,
                                  prony_value *types)
 {
     prony_value *out = prn_output(context, k);
@@ -197,7 +198,7 @@ typedef struct loop_run {
     uint8_t flag;
 } loop_run;
 
-static prony_status start(const prony_context *context, loop_run *run)
+static PRN_OWN_FRAME prony_status start(const prony_context *context, loop_run *run)
 {
     prn_trip_body *body = &run->body;
     PRN_TRY(make_body(context, body));

@@ -5,6 +5,7 @@
  * which the heap has left by then, the boxes taken, last one first. Invariant: a class is one task; equal scores are
  * taken in the order of the boxes, so the result does not depend on the thread count. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/op.h"
 
 enum { BOXES, SCORES, MOST, OVERLAP, LEAST_SCORE };
@@ -136,7 +137,7 @@ static void suppress_class(void *argument, int64_t task)
         if (!job->filtered || scores[i] > job->least) heap[size++] = (int32_t)i;
     }
     for (int64_t at = size / 2 - 1; at >= 0; at--) sink(scores, heap, size, at);
-    while (size > 0 && taken < job->most) {
+    while (size > 0 && taken < job->most && !prn_stopped()) {
         const int32_t next = heap[0];
         heap[0] = heap[--size];
         sink(scores, heap, size, 0);
@@ -204,6 +205,7 @@ static prony_status run(const prony_context *context)
     const int64_t tasks = job.images * job.classes;
     job.order = (int32_t *)(void *)(job.taken + tasks);
     prn_parallel_tasks(context->threads, tasks, suppress_class, &job);
+    if (prn_stopped()) return PRONY_OK; /* not every class has its count */
     return write_taken(context, &job);
 }
 

@@ -2,6 +2,7 @@
  * All three take the mean and variance of `length` consecutive elements, `rows` times, and differ in which scale and
  * bias an element meets: number (element / run) mod period of the vectors. Owns nothing. Invariant: a row is normalised
  * by one task, so sums have one order. */
+#include "base/stop.h"
 #include "ops/affine.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
@@ -31,14 +32,14 @@ static void reference_row(const row_norm *norm, int64_t row)
     const int64_t first = row * norm->length;
     const prony_dtype dtype = norm->x->dtype;
     double sum = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < norm->length; i++) sum += prn_get_f64(norm->x->data, dtype, first + i);
+    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) sum += prn_get_f64(norm->x->data, dtype, first + i);
     const double mean = sum / (double)norm->length;
-    for (int64_t i = 0; i < norm->length; i++) {
+    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) {
         const double deviation = prn_get_f64(norm->x->data, dtype, first + i) - mean;
         squares += deviation * deviation;
     }
     const double inverse = 1.0 / sqrt(squares / (double)norm->length + (double)norm->epsilon);
-    for (int64_t i = 0; i < norm->length; i++) {
+    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         double value = (prn_get_f64(norm->x->data, dtype, first + i) - mean) * inverse;
         if (norm->spread) {

@@ -172,10 +172,11 @@ typedef struct prn_kernel {
     void (*release)(void *state);
     /* Joining operators (Concat): whether input i, in the settled layouts, is exactly the bytes of output 0 from
      * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place, and
-     * is not called at all when every input does. NULL: never. */
+     * is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was left
+     * for the one before (0 for the first), also where that one does not lie so. NULL: never. */
     bool (*placed)(const prony_context *context, size_t input, uint64_t *offset_bytes);
     /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so for
-     * every wanted output, they become views and nothing runs. NULL: never. */
+     * every wanted output, they become views and nothing runs. Asked in order, as `placed` is. NULL: never. */
     bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */

@@ -1,6 +1,7 @@
 /* Pad in all its modes, negative paddings included. A row of the result (its last axis) takes what lies before, inside
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/narrow_types.h"
 
@@ -289,7 +290,7 @@ static prony_status pad_reference(const prony_context *context)
     PRN_TRY(pad_begin(context, &work));
     const prony_shape *shape = &work.out->shape;
     int64_t count = prony_shape_numel(shape);
-    for (int64_t element = 0; element < count; element++) {
+    for (int64_t element = 0; element < count && !prn_stopped_at(element); element++) {
         int64_t rest = element, offset = 0;
         for (int axis = shape->rank - 1; axis >= 0 && offset >= 0; axis--) {
             int64_t at = rest % shape->dim[axis] - work.plan.begin[axis];

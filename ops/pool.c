@@ -7,6 +7,7 @@
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 #include "ops/pool_simd.h"
@@ -207,7 +208,7 @@ static void pool_task(void *argument, int64_t task)
 {
     const job *job = argument;
     int64_t end = (task + 1) * job->rows_per_task;
-    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows; row++) pool_row(job, row);
+    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows && !prn_stopped(); row++) pool_row(job, row);
 }
 
 static prony_status run_native(const prony_context *context, bool average)

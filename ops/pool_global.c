@@ -7,6 +7,7 @@
 #include "ops/pool.h"
 
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 
@@ -85,7 +86,7 @@ static inline float combine(float a, float b, bool average)
 static inline void combine_run(float partial[PARTIALS], const float *x, int64_t count, bool average)
 {
     int64_t i = 0;
-    for (; i + PARTIALS <= count; i += PARTIALS) {
+    for (; i + PARTIALS <= count && !prn_stopped_at(i / PARTIALS); i += PARTIALS) {
         for (int64_t j = 0; j < PARTIALS; j++) partial[j] = combine(partial[j], x[i + j], average);
     }
     for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
@@ -183,7 +184,7 @@ static void pool_planes(void *argument, int64_t begin, int64_t end)
     const plain_job *job = argument;
     for (int64_t plane = begin; plane < end; plane++) {
         double result = job->kind == PLAIN_MAX ? -(double)INFINITY : 0.0;
-        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial; i++) {
+        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial && !prn_stopped_at(i); i++) {
             const double x = prn_get_f64(job->x->data, job->x->dtype, i);
             if (job->kind == PLAIN_MAX)
                 result = x > result || x != x ? x : result;

@@ -3,8 +3,11 @@
 #include "ops/product.h"
 
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/gemm_kernel.h"
 #include "ops/number.h"
+
+enum { LOOK_UP = 256 }; /* steps between two looks at whether to go on */
 
 prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
@@ -202,6 +205,7 @@ typedef struct reference_job {
         const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
             P sum = 0, added = 0;                                                                                      \
+            if ((j % LOOK_UP == 0 || p->k > LOOK_UP) && prn_stopped()) return;                                         \
             for (int64_t k = 0; k < p->k; k++)                                                                         \
                 sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                             \
             if (p->bias) added = (P)load(((const storage *)p->bias)[i * p->bias_row + j * p->bias_col]);               \

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/attr.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/int_product.h"
 
 #include <float.h>
@@ -197,7 +198,7 @@ static void open_inner(const prony_context *context, const qattention *at, inner
     out->attribute[0] = (prn_attr){.name = "scale", .type = PRN_ATTR_FLOAT, .f = scale};
     out->attribute[1] = (prn_attr){.name = "y_perm", .type = PRN_ATTR_INTS, .ints = heads_behind, .count = 4};
     out->list = (prn_attr_list){out->attribute, INNER_ATTRIBUTES};
-    out->node = (prony_node){context->node->name, "Attention", "prony", 1, &out->list};
+    out->node = (prony_node){context->node->name, "Attention", "prony", 1, &out->list, context->node->within};
     out->values[0] = (prony_value){.dtype = PRONY_FLOAT32, .shape = q, .data = at->q};
     out->values[1] = (prony_value){.dtype = PRONY_FLOAT32, .shape = k, .data = at->kv};
     out->values[2] = (prony_value){.dtype = PRONY_FLOAT32, .shape = k, .data = at->kv ? at->kv + count : NULL};
@@ -300,7 +301,7 @@ static void make_mask(const prony_context *context, const qattention *at)
     const prony_value *mask = prn_input(context, MASK);
     float *to = at->mask;
     for (int64_t b = 0; at->masked && b < at->batch; b++) {
-        for (int64_t s = 0; s < at->rows; s++) {
+        for (int64_t s = 0; s < at->rows && !prn_stopped(); s++) {
             for (int64_t t = 0; t < at->keys; t++) {
                 const bool later = params->unidirectional && t > at->past + s;
                 const bool shut = mask && !is_open(mask, at, b, s, t);

@@ -6,6 +6,7 @@
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/quantized.h"
 #include "ops/window.h"
 
@@ -228,7 +229,7 @@ static void pool_task(void *argument, int64_t task)
 {
     const pool *p = argument;
     const int64_t end = (task + 1) * p->rows_per_task;
-    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows; row++) pool_row(p, row);
+    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_stopped(); row++) pool_row(p, row);
 }
 
 static prony_status open_pool(const prony_context *context, bool global, pool *p)
@@ -288,7 +289,7 @@ static prony_status run_reference(const prony_context *context, bool global)
     pool p;
     PRN_TRY(open_pool(context, global, &p));
     const int64_t *out = p.window.out, volume = prn_window_volume(out);
-    for (int64_t i = 0; i < p.batch * p.channels * volume; i++) {
+    for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_stopped(); i++) {
         const int64_t plane = i / volume, place = i % volume;
         const int64_t at[] = {place / (out[1] * out[2]), place / out[2] % out[1], place % out[2]};
         const int64_t image = plane / p.channels, channel = plane % p.channels;

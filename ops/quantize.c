@@ -7,6 +7,7 @@
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/quantized.h"
 #include "ops/vec.h"
 
@@ -144,7 +145,7 @@ static prony_status quantize_reference(const prony_context *context)
     quantize_job job;
     PRN_TRY(quantize_job_make(context, &job));
     job.quant.no_zero = -0.0f;
-    for (int64_t i = 0; i < prony_shape_numel(&x->shape); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
         float scale, zero;
         uint32_t rounded;
         prn_quant_fill(&job.quant, i, 1, &scale, &zero);
@@ -210,7 +211,7 @@ static prony_status dequantize_reference(const prony_context *context)
     const prony_value *x = context->inputs[X], *y = context->outputs[0];
     quantize_job job;
     PRN_TRY(quantize_job_make(context, &job));
-    for (int64_t i = 0; i < prony_shape_numel(&x->shape); i++) {
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
         float scale, zero;
         prn_quant_fill(&job.quant, i, 1, &scale, &zero);
         const float value = prn_dequantize_one(x->data, x->dtype, i, zero, scale);
@@ -341,7 +342,7 @@ static prony_status dynamic_reference(const prony_context *context)
     float low = 0.0f, high = 0.0f;
     widen_extent(x, count, &low, &high);
     const prn_quant_scalar quant = prn_quantize_dynamic_range(low, high);
-    for (int64_t i = 0; prn_output(context, 0) && i < count; i++) {
+    for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_stopped_at(i); i++) {
         prn_quantize_one(context->outputs[0]->data, PRONY_UINT8, i, x[i] / quant.scale, quant.zero, &rule);
     }
     dynamic_outputs(context, quant);

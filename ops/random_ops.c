@@ -1,6 +1,7 @@
 /* RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Each element is drawn by its index
  * (random.h), so any cut among threads gives the same result. Owns nothing. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
 #include "ops/random.h"
@@ -208,6 +209,7 @@ static void draw_rows(void *argument, int64_t begin, int64_t end)
         for (int64_t c = 0; c < classes; c++)
             total += exp(prn_get_f64(job->x->data, job->x->dtype, row * classes + c) - most);
         for (int64_t i = row * samples; i < (row + 1) * samples; i++) {
+            if (classes > 64 ? prn_stopped() : prn_stopped_at(i)) return;
             const double drawn = total * prn_random_uniform(job->key, (uint64_t)i, 53);
             prn_put_i64(job->y->data, job->y->dtype, i, choose(job, row, classes, most, drawn));
         }

@@ -8,6 +8,7 @@
  */
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/gemm_kernel.h"
 #include "ops/recurrent.h"
 #include "ops/vec.h"
@@ -331,7 +332,7 @@ static void walk(void *argument, int64_t task)
     const int d = (int)(task / job->groups);
     const int64_t count = least(job->block, node->steps - job->first), start = block_start(job, job->first, count, d);
     const int64_t b0 = task % job->groups * job->group, b1 = least(b0 + job->group, node->batch);
-    for (int64_t step = 0; step < count && b0 < b1; step++) {
+    for (int64_t step = 0; step < count && b0 < b1 && !prn_stopped(); step++) {
         const int64_t at = node->reverse[d] ? count - 1 - step : step;
         walk_step(job, d, b0, b1, start + at, at);
         if (node->y) store_step(job, d, b0, b1, start + at);
@@ -358,7 +359,7 @@ prony_status prn_recurrent_native_run(const prony_context *context, const prn_re
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;
     const bool heavy = job.group * node->hidden * node->columns >= HEAVY_STEP_MACS && tasks < context->threads;
-    for (job.first = 0; job.first < node->steps; job.first += job.block) {
+    for (job.first = 0; job.first < node->steps && !prn_stopped(); job.first += job.block) {
         project(&job, context->threads, job.first, least(job.block, node->steps - job.first));
         if (tasks == 1 || heavy) {
             for (int64_t task = 0; task < tasks; task++) walk(&job, task);

@@ -4,6 +4,7 @@
  * float32 also for the spatial axes of NHWC and blocked tensors. Owns nothing. Invariant: each output's elements are
  * combined by one task in an order that the shapes alone decide. */
 #include "ops/reduce.h"
+#include "base/stop.h"
 
 #include "ops/broadcast.h"
 #include "ops/copy_nd.h"
@@ -167,7 +168,7 @@ static double reduce_f64(const prn_reduction *job, prn_reduce_kind kind, int64_t
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     double sum = start_of(kind);
-    for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         sum = step_f64(kind, sum, read_f64(job, &reader, cursor.offset), top);
     }
     return prn_reduce_finish(kind, sum, (double)job->count, top);
@@ -183,7 +184,7 @@ static int64_t reduce_i64(const prn_reduction *job, int64_t output)
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
     uint64_t sum = job->kind == PROD;
-    for (int64_t i = 0; i < job->count; i++, prn_cursor_next(&cursor, &job->chain)) {
+    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const int64_t x = read_i64(job, &reader, cursor.offset), best = (int64_t)sum;
         const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
         if (job->kind == MAX || job->kind == MIN) {

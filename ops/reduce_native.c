@@ -2,6 +2,7 @@
  * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
  * Owns nothing. Invariant: an output or a strip is one task, whose order the shapes alone decide. */
+#include "base/stop.h"
 #include "ops/reduce.h"
 
 #include "ops/copy_nd.h"
@@ -70,6 +71,12 @@ static void next(prn_cursor *cursor, const job *job)
     if (job->combinations > 1) prn_cursor_next(cursor, &job->outer);
 }
 
+/* Asked in front of row `c`: of every long one, of some of the short ones. */
+static bool called_off(const job *job, int64_t c)
+{
+    return job->row >= 1024 ? prn_stopped() : prn_stopped_at(c);
+}
+
 /* ---- integers in their own type, where a result is no wider than they are */
 
 static bool stays_narrow(const prn_reduction *reduction, prn_row_op *op)
@@ -89,7 +96,7 @@ static void output_narrow(const job *job, int64_t output, prn_fold fold)
     char *sum = (char *)y->data + (size_t)output * width;
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
         const char *row = (const char *)x->data + (size_t)(cursor.offset * job->row) * width;
         if (c == 0) memcpy(sum, row, width);
         job->folds->row_narrow[fold][dtype](sum, c == 0 ? row + width : row, job->row - (c == 0));
@@ -103,7 +110,7 @@ static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t
     void *sum = (char *)y->data + prony_dtype_bytes(dtype, output * job->row + column);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
         const void *row = prn_block_at(x->data, dtype, cursor.offset * job->row + column);
         if (c == 0)
             memcpy(sum, row, prony_dtype_bytes(dtype, n));
@@ -152,8 +159,8 @@ static void output_i64(const job *job, int64_t output)
     int64_t block[PRN_BLOCK], sum = start_i64(fold);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
-        for (int64_t i = 0, n; i < job->row; i += n) {
+    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
+        for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
             load_i64(job, block, cursor.offset * job->row + i, n);
             sum = job->folds->row_i64[fold](sum, block, n);
@@ -169,7 +176,7 @@ static void strip_i64(const job *job, int64_t output, int64_t column, int64_t n)
     prn_cursor cursor;
     start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_i64(fold);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
         load_i64(job, block, cursor.offset * job->row + column, n);
         job->folds->columns_i64[fold](sum, block, n);
     }
@@ -203,8 +210,8 @@ static double fold_output_f64(const job *job, int64_t output, prn_fold fold, con
     double block[PRN_BLOCK], sum = start_f64(fold);
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
-        for (int64_t i = 0, n; i < job->row; i += n) {
+    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
+        for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
             n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
             const double *x = load_f64(job, block, cursor.offset * job->row + i, n, top);
             take_exponentials(block, top, 0, n, top);
@@ -231,7 +238,7 @@ static void fold_strip_f64(const job *job, int64_t output, int64_t column, int64
     prn_cursor cursor;
     start(&cursor, job, output);
     for (int64_t i = 0; i < n; i++) sum[i] = start_f64(fold);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !prn_stopped_at(c); c++, next(&cursor, job)) {
         const double *x = load_f64(job, block, cursor.offset * job->row + column, n, top);
         take_exponentials(block, top, 1, n, top);
         job->folds->columns_f64[fold](sum, x, n);
@@ -260,7 +267,7 @@ static double exponentials_f32(const job *job, const float *x, float top)
 {
     float block[PRN_BLOCK];
     double sum = 0.0;
-    for (int64_t i = 0, n; i < job->row; i += n) {
+    for (int64_t i = 0, n; i < job->row && !prn_stopped(); i += n) {
         n = job->row - i < PRN_BLOCK ? job->row - i : PRN_BLOCK;
         sum += job->vec->exp_sum(block, x + i, n, top);
     }
@@ -273,7 +280,7 @@ static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind ki
     double sum = start_f64(fold_of(kind)), extreme;
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t c = 0; c < job->combinations; c++, next(&cursor, job)) {
+    for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
         const float *x = (const float *)job->reduction->x->data + cursor.offset * job->row;
         switch (kind) {
         case MAX:
@@ -344,7 +351,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
     start(&cursor, job, output);
-    for (int64_t first = 0; first < job->combinations; first += ROWS_PER_PART) {
+    for (int64_t first = 0; first < job->combinations && !prn_stopped(); first += ROWS_PER_PART) {
         const int64_t left = job->combinations - first, rows = left < ROWS_PER_PART ? left : ROWS_PER_PART;
         float *to = first == 0 ? y : part;
         int64_t r = 0;

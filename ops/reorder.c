@@ -9,6 +9,7 @@
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/shape.h"
+#include "base/stop.h"
 #include "ops/reorder_simd.h"
 
 #include <string.h>
@@ -127,7 +128,7 @@ static void reorder_task(void *argument, int64_t task)
 {
     const job *job = argument;
     int64_t begin = task * job->parts_per_task, end = begin + job->parts_per_task;
-    for (int64_t part = begin; part < end && part < job->parts; part++) reorder_part(job, part);
+    for (int64_t part = begin; part < end && part < job->parts && !prn_stopped(); part++) reorder_part(job, part);
 }
 
 static int64_t images(const prony_context *context)
@@ -177,7 +178,7 @@ static prony_status run_reference(const prony_context *context)
     job job;
     if (!read_job(context, &job)) return PRONY_OK;
     memset(job.y, 0, prn_layout_bytes(context->outputs[0]));
-    for (int64_t i = 0; i < images(context) * job.channels; i++) {
+    for (int64_t i = 0; i < images(context) * job.channels && !prn_stopped(); i++) {
         place to = find(&job, job.to, i / job.channels, i % job.channels);
         place from = find(&job, job.from, i / job.channels, i % job.channels);
         for (int64_t p = 0; p < job.spatial; p++)

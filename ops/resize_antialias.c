@@ -4,6 +4,7 @@
  *
  * The working space holds two buffers and one axis' weights. Invariant: weights depend on the node alone, and a row of
  * a pass is one sum in ascending order. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 #include "ops/resize.h"
@@ -75,7 +76,7 @@ static void fill_weights(const prn_resize *resize, int index, int64_t taps, doub
 {
     const prn_resize_axis *axis = &resize->axis[index];
     const double first = first_tap(resize, axis), shrink = shrink_of(axis);
-    for (int64_t position = 0; position < axis->out; position++) {
+    for (int64_t position = 0; position < axis->out && !prn_stopped(); position++) {
         const double source = (double)prn_resize_source(resize, index, position), left = left_of(source);
         double sum = 0.0, *row = weights + position * taps;
         for (int64_t k = 0; k < taps; k++) {

@@ -7,6 +7,7 @@
 #include "ops/resize.h"
 
 #include "base/shape.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -123,7 +124,7 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
 static void fill_taps(const prn_resize *resize, int axis, int64_t *index, float *weight)
 {
     const int count = taps_of(resize);
-    for (int64_t j = 0; j < resize->axis[axis].out; j++) {
+    for (int64_t j = 0; j < resize->axis[axis].out && !prn_stopped_at(j); j++) {
         const prn_taps taps = prn_resize_taps_at(resize, axis, j, NULL);
         int some = 0; /* a tap that counts; those that do not look there, so that no infinity comes in by them */
         while (some + 1 < count && taps.weight[some] == 0.0) some++;

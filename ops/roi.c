@@ -4,6 +4,7 @@
  * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input. Owns
  * nothing. Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/elementwise.h"
 #include "ops/number.h"
@@ -193,6 +194,7 @@ static inline between region_point(const roi_job *job, const region *region, int
         double result = 0.0;                                                                                           \
         bool first = true;                                                                                             \
         for (int64_t i = 0; i < rows; i++) {                                                                           \
+            if (columns > MOST_PLACED ? prn_stopped() : prn_stopped_at(i)) return 0.0;                                 \
             const between y = region_point(job, region, 0, row, i);                                                    \
             for (int64_t j = 0; j < columns; j++) {                                                                    \
                 const between x = region_point(job, region, 1, column, j);                                             \
@@ -206,7 +208,7 @@ static inline between region_point(const roi_job *job, const region *region, int
     static void align_##name(const roi_job *job, const region *region, int64_t from, int64_t to)                       \
     {                                                                                                                  \
         const storage *plane = (const storage *)job->image->data + from;                                               \
-        for (int64_t row = 0; row < job->cells[0]; row++)                                                              \
+        for (int64_t row = 0; row < job->cells[0] && !prn_stopped(); row++)                                            \
             for (int64_t column = 0; column < job->cells[1]; column++)                                                 \
                 prn_put_f64(job->out->data, PRONY_##DTYPE, to++, cell_##name(job, region, plane, row, column));        \
     }
@@ -310,7 +312,7 @@ static void pool_regions(void *argument, int64_t begin, int64_t end)
         const int64_t roi = i / job->channels, channel = i % job->channels;
         const int64_t image = (int64_t)prn_get_f64(job->rois->data, job->rois->dtype, 5 * roi);
         const int64_t plane = (image * job->channels + channel) * pixels;
-        for (int64_t cell = 0; cell < cells; cell++) {
+        for (int64_t cell = 0; cell < cells && !prn_stopped(); cell++) {
             int64_t top, bottom, left, right;
             pool_span(job, roi, 0, cell / job->cells[1], &top, &bottom);
             pool_span(job, roi, 1, cell % job->cells[1], &left, &right);

@@ -6,6 +6,7 @@
  *
  * In opset 8 everything has a leading batch axis, the sequence axis is the second, and each sequence has a length of its own:
  * the batch is a loop around the same walk. */
+#include "base/stack.h"
 #include "ops/subgraph.h"
 
 #include "base/alloc.h"
@@ -312,7 +313,7 @@ static prony_status walk(const prony_context *context, scan_run *run, int64_t b,
 }
 
 /* Final state of sequence b, into its part of the outputs. */
-static prony_status put_state(const prony_context *context, scan_run *run, int64_t b)
+static PRN_OWN_FRAME prony_status put_state(const prony_context *context, scan_run *run, int64_t b)
 {
     for (size_t k = 0; k < run->form.body.carried_count; k++) {
         prony_value *out = prn_output(context, k), *value = &run->state.carried[k], type;
@@ -336,7 +337,7 @@ static prony_status put_state(const prony_context *context, scan_run *run, int64
     return PRONY_OK;
 }
 
-static prony_status sequence_length(const prony_context *context, const scan_run *run, int64_t b, int64_t *length)
+static PRN_OWN_FRAME prony_status sequence_length(const prony_context *context, const scan_run *run, int64_t b, int64_t *length)
 {
     const prony_value *lengths = run->form.batched ? context->inputs[0] : NULL;
     *length = run->trips;
@@ -352,7 +353,7 @@ static prony_status sequence_length(const prony_context *context, const scan_run
 }
 
 /* Outputs of which nothing was made: no trips, or no sequences. */
-static prony_status finish_empty(const prony_context *context, const scan_run *run)
+static PRN_OWN_FRAME prony_status finish_empty(const prony_context *context, const scan_run *run)
 {
     const prn_trip_body *body = &run->form.body;
     prony_value *types = run->state.results;
@@ -371,7 +372,7 @@ static prony_status finish_empty(const prony_context *context, const scan_run *r
     return PRONY_OK;
 }
 
-static prony_status start(const prony_context *context, scan_run *run)
+static PRN_OWN_FRAME prony_status start(const prony_context *context, scan_run *run)
 {
     const prn_trip_body *body = &run->form.body;
     PRN_TRY(make_form(context, &run->form));

@@ -1,6 +1,7 @@
 /* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/element_rows.h"
 #include "ops/indexing.h"
@@ -94,7 +95,7 @@ static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
 {
     int64_t places[PRN_INDEX_BLOCK];
     const size_t width = (size_t)job->width;
-    for (int64_t end = first + n, count; first < end; first += count) {
+    for (int64_t end = first + n, count; first < end && !prn_stopped(); first += count) {
         count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
         prn_index_element_places(&job->elements, first, count, places);
         const char *from = (const char *)job->updates->data + first * job->width;
@@ -205,7 +206,7 @@ static void scatter_pieces(void *argument, int64_t begin, int64_t end)
     int64_t places[PRN_INDEX_BLOCK];
     const int64_t at = begin * job->piece, block = job->tuples.block;
     const int64_t bytes = end * job->piece < block ? (end - begin) * job->piece : block - at;
-    for (int64_t first = 0, n; first < job->tuples.count; first += n) {
+    for (int64_t first = 0, n; first < job->tuples.count && !prn_stopped(); first += n) {
         n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
         prn_index_tuple_places(&job->tuples, first, n, places);
         for (int64_t i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
 /* Small selectors: NonZero, OneHot, Trilu.
  * Invariant: positions are visited in row-major order. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 
@@ -29,7 +30,7 @@ static prony_status nonzero_infer(const prony_context *context)
     /* A scalar has one coordinate, as NumPy sees it. */
     prony_shape shape = {2, {in->shape.rank ? in->shape.rank : 1}};
     if (in->data || count == 0) {
-        for (int64_t i = 0; i < count; i++) found += is_nonzero(in, i);
+        for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) found += is_nonzero(in, i);
         shape.dim[1] = found;
     } else {
         shape.rank = -1;
@@ -43,7 +44,7 @@ static prony_status nonzero_run(const prony_context *context)
     const prony_value *in = context->inputs[0];
     int64_t *out = context->outputs[0]->data, found = context->outputs[0]->shape.dim[1];
     int64_t count = prony_shape_numel(&in->shape);
-    for (int64_t i = 0, at = 0; i < count && at < found; i++) {
+    for (int64_t i = 0, at = 0; i < count && at < found && !prn_stopped_at(i); i++) {
         if (!is_nonzero(in, i)) continue;
         int64_t rest = i;
         if (in->shape.rank == 0) out[at] = 0;
@@ -132,7 +133,7 @@ static prony_status one_hot_run(const prony_context *context)
     prn_copy_axis(&copy, prony_shape_numel(&out->shape), 0, 1);
     prn_copy_native(context->threads, width, &copy, values->data, out->data);
     int64_t count = prony_shape_numel(&indices->shape);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
         int64_t index = whole_number(indices, i);
         if (index < -depth || index >= depth) continue; /* all off */
         if (index < 0) index += depth;
@@ -191,7 +192,7 @@ static prony_status trilu_run(const prony_context *context)
     k = k < -rows ? -rows : (k > columns ? columns : k);
     size_t width = prn_copy_width(in->dtype);
     int64_t all_rows = prn_shape_count(&in->shape, 0, rank - 1);
-    for (int64_t r = 0; r < all_rows; r++) {
+    for (int64_t r = 0; r < all_rows && !prn_stopped(); r++) {
         const char *from = (const char *)in->data + (size_t)(r * columns) * width;
         char *to = (char *)out->data + (size_t)(r * columns) * width;
         /* The first column that belongs to the upper part, or the first that no longer does to the lower one. */

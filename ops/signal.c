@@ -7,6 +7,7 @@
  *
  * Owns nothing. Invariant: lines are independent, so any number of threads gives the same result. */
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/elementwise.h"
 #include "ops/fourier.h"
 #include "ops/number.h"
@@ -156,7 +157,7 @@ static void load_line(const line_job *job, int64_t line, prn_complex *to)
     const int64_t first = line / t->inner * t->outer_step + within;
     int64_t wanted = t->samples < t->length ? t->samples : t->length;
     if (t->to_real && wanted > t->length / 2 + 1) wanted = t->length / 2 + 1;
-    for (int64_t n = 0; n < wanted; n++) {
+    for (int64_t n = 0; n < wanted && !prn_stopped_at(n); n++) {
         const int64_t at = first + n * t->sample_step;
         const double factor = t->window ? prn_get_f64(t->window->data, t->window->dtype, n) : 1.0;
         to[n].re = factor * prn_get_f64(t->x->data, t->x->dtype, at);
@@ -174,7 +175,7 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
     const int64_t within = line % t->inner * (job->frame_step ? t->bins * 2 : t->y_parts);
     const int64_t first = line / t->inner * t->y_outer_step + within;
     const double scale = t->inverse ? (double)t->length : 1.0;
-    for (int64_t k = 0; k < t->bins; k++) {
+    for (int64_t k = 0; k < t->bins && !prn_stopped_at(k); k++) {
         const int64_t at = first + k * t->y_bin_step;
         prn_put_f64(t->y->data, t->y->dtype, at, from[k].re / scale);
         if (t->y_parts == 2) prn_put_f64(t->y->data, t->y->dtype, at + 1, from[k].im / scale);
@@ -185,7 +186,7 @@ static void store_line(const line_job *job, int64_t line, const prn_complex *fro
 static void sum_directly(const transform *t, const prn_complex *roots, const prn_complex *x, prn_complex *y)
 {
     const double sign = t->inverse ? -1.0 : 1.0;
-    for (int64_t k = 0; k < t->bins; k++) {
+    for (int64_t k = 0; k < t->bins && !prn_stopped(); k++) {
         prn_complex sum = {0.0, 0.0};
         for (int64_t n = 0, turn = 0; n < t->length; n++, turn = (turn + k) % t->length) {
             sum.re += x[n].re * roots[turn].re - sign * x[n].im * roots[turn].im;
@@ -199,7 +200,7 @@ static void run_lines(void *argument, int64_t task)
 {
     const line_job *job = argument;
     prn_complex *x = job->lines + task * job->task_count, *work = x + job->t.length;
-    for (int64_t line = task; line < job->t.lines; line += job->tasks) {
+    for (int64_t line = task; line < job->t.lines && !prn_stopped(); line += job->tasks) {
         load_line(job, line, x);
         if (job->direct) {
             sum_directly(&job->t, job->tables, x, work);

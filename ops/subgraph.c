@@ -1,5 +1,6 @@
 /* Open types, and the machinery of bodies that run trip after trip. A carried value of trip t + 1 is kept before those of
  * trip t are dropped: the body may have handed any of its inputs through. */
+#include "base/stack.h"
 #include "ops/subgraph.h"
 
 #include "base/alloc.h"
@@ -27,6 +28,14 @@ bool prn_type_equal(const prony_value *a, const prony_value *b)
 
 static const prony_value open_type = {.kind = PRONY_TENSOR, .dtype = PRONY_UNDEFINED, .shape = {.rank = -1}};
 
+static PRN_OWN_FRAME prony_status refuse_join(const prony_context *context, const prony_value *type,
+                                              const prony_value *other, const char *what)
+{
+    char a[PRN_SHAPE_TEXT_BYTES], b[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s is %s here and %s there", what, prn_value_text(type, a),
+                      prn_value_text(other, b));
+}
+
 prony_status prn_type_join(const prony_context *context, prony_value *type, const prony_value *other, const char *what)
 {
     if (prn_type_open(type)) {
@@ -38,9 +47,7 @@ prony_status prn_type_join(const prony_context *context, prony_value *type, cons
     } else if (type->kind != PRONY_TENSOR) {
         if (type->dtype == PRONY_UNDEFINED) type->dtype = other->dtype; /* an empty one has no element type of its own */
     } else if (type->dtype != other->dtype) {
-        char a[PRN_SHAPE_TEXT_BYTES], b[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s is %s here and %s there", what, prn_value_text(type, a),
-                          prn_value_text(other, b));
+        return refuse_join(context, type, other, what);
     } else if (!prn_shape_equal(&type->shape, &other->shape)) {
         type->shape = prn_shape_unknown();
     }
@@ -108,6 +115,19 @@ prony_status prn_subgraph_count(const prony_context *context, const struct prn_g
     return context->host->subgraph_port(context, graph, true, SIZE_MAX, outputs, &none);
 }
 
+/* *changed: a type did. */
+static PRN_OWN_FRAME prony_status widen_carried(const prony_context *context, const prn_trip_body *body,
+                                                prony_value *inputs, const prony_value *outputs, bool *changed)
+{
+    for (size_t k = 0; k < body->carried_count; k++) {
+        prony_value *type = &inputs[body->first_in + k];
+        const prony_value before = *type;
+        PRN_TRY(prn_type_join(context, type, &outputs[body->first_out + k], "a carried value"));
+        *changed |= !prn_type_equal(&before, type);
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *body, prony_value *inputs,
                             prony_value *outputs)
 {
@@ -119,11 +139,7 @@ prony_status prn_trip_infer(const prony_context *context, const prn_trip_body *b
         again = false;
         status = context->host->subgraph_infer(context, body->graph, pointers, body->input_count, outputs,
                                                body->output_count);
-        for (size_t k = 0; k < body->carried_count && status == PRONY_OK; k++) {
-            prony_value *type = &inputs[body->first_in + k], before = *type;
-            status = prn_type_join(context, type, &outputs[body->first_out + k], "a carried value");
-            again |= !prn_type_equal(&before, type);
-        }
+        if (status == PRONY_OK) status = widen_carried(context, body, inputs, outputs, &again);
     }
     prn_free(pointers);
     return status;

@@ -8,6 +8,7 @@
 #include "ops/op.h"
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "ops/number.h"
 
 #include <stdlib.h>
@@ -230,7 +231,8 @@ static void count_row(const tfidf_params *params, const pool *p, const prony_val
         int64_t widest = n == 1 ? 1 : params->max_skip_count + 1;
         if (n > 1 && widest > (length - 1) / (n - 1)) widest = (length - 1) / (n - 1);
         for (int64_t step = 1; step <= widest; step++) {
-            for (int64_t i = 0; i + (n - 1) * step < length; i++) {
+            if (prn_stopped()) return;
+            for (int64_t i = 0; i + (n - 1) * step < length && !prn_stopped_at(i); i++) {
                 const gram *found = find_gram(p, in, (size_t)n, begin + i, step);
                 if (found) row[params->ngram_indexes.v[found->id]] += 1.0f;
             }
@@ -247,8 +249,8 @@ static prony_status tfidf_run(const prony_context *context)
     int64_t length = in->shape.dim[in->shape.rank - 1];
     bool once = strcmp(params->mode, "IDF") == 0, weighted = params->mode[0] != 'T' || params->mode[2] != '\0';
     if (columns == 0) return PRONY_OK;
-    memset(out->data, 0, prn_value_bytes(out));
-    for (int64_t r = 0; r < rows; r++) {
+    prn_stop_clear(out->data, prn_value_bytes(out));
+    for (int64_t r = 0; r < rows && !prn_stopped(); r++) {
         float *row = (float *)out->data + r * columns;
         count_row(params, context->state, in, r * length, length, row);
         for (int64_t c = 0; c < columns && weighted; c++) {

@@ -2,6 +2,7 @@
  * Every element becomes a 64-bit key whose order is that of the values (NaN above all, zeros alike), so that one loop
  * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
  * are found. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 
@@ -183,15 +184,20 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
         int64_t target = number / step * k * step + number % step;
         int64_t *heap = (int64_t *)work->indices->data + target;
         for (int64_t i = 0; i < k; i++) heap[i * step] = i;
-        for (int64_t i = k / 2 - 1; i >= 0; i--) sift_down(&l, heap, step, k, i);
-        int64_t limit = line_key(&l, heap[0]);
+        for (int64_t i = k / 2 - 1; i >= 0; i--) {
+            if (prn_stopped_at(i)) return;
+            sift_down(&l, heap, step, k, i);
+        }
+        int64_t limit = line_key(&l, heap[0]), sifted = 0;
         for (int64_t i = next_above(&l, k, heap[0]); i < l.count; i = next_above(&l, i + 1, heap[0])) {
             if (line_key(&l, i) <= limit) continue; /* of equals the first one stays */
+            if (prn_stopped_at(sifted++)) return;
             heap[0] = i;
             sift_down(&l, heap, step, k, 0);
             limit = line_key(&l, heap[0]);
         }
         for (int64_t i = k - 1; i > 0; i--) {
+            if (prn_stopped_at(i)) return;
             int64_t last = heap[0];
             heap[0] = heap[i * step];
             heap[i * step] = last;
@@ -216,6 +222,7 @@ static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
         for (int64_t place = 0; place < k; place++) {
             int64_t best = -1;
             for (int64_t i = 0; i < l.count; i++) {
+                if (prn_stopped_at(i)) return;
                 if (previous >= 0 && !comes_before(&l, previous, i)) continue;
                 if (best < 0 || comes_before(&l, i, best)) best = i;
             }

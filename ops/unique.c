@@ -4,6 +4,7 @@
  * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. Positions are sorted by
  * merging in scratch. Invariant: equal slices stay in the order of their positions, so the first of a run is the first
  * occurrence. */
+#include "base/stop.h"
 #include "ops/copy_nd.h"
 #include "ops/number.h"
 
@@ -102,6 +103,7 @@ static int compare_slices(const unique_job *job, int64_t a, int64_t b)
 {
     for (int64_t o = 0; o < job->outer; o++) {
         const int64_t row = o * job->count;
+        if (prn_stopped_at(o)) return 0;
         for (int64_t i = 0; i < job->inner; i++) {
             const int order = compare_elements(job->in, (row + a) * job->inner + i, (row + b) * job->inner + i);
             if (order) return order;
@@ -118,6 +120,7 @@ static void merge_runs(const unique_job *job, const int64_t *from, int64_t *to, 
         const int64_t end = start + 2 * length < job->count ? start + 2 * length : job->count;
         int64_t left = start, right = middle;
         for (int64_t at = start; at < end; at++) {
+            if (prn_stopped_at(at)) return;
             const bool take_left = left < middle && (right >= end || compare_slices(job, from[left], from[right]) <= 0);
             to[at] = from[take_left ? left++ : right++];
         }
@@ -143,12 +146,13 @@ static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t
 {
     int64_t runs = 0;
     sort_positions(job);
-    for (int64_t at = 0; at < job->count; at++) {
+    if (prn_stopped()) return 0; /* the order may be garbage */
+    for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
         const bool fresh = at == 0 || compare_slices(job, job->order[at - 1], job->order[at]) != 0;
         if (fresh) first[runs++] = job->order[at];
         number[job->order[at]] = runs - 1;
     }
-    if (sorted) return runs;
+    if (sorted || prn_stopped()) return runs; /* called off, not every position has its number */
     /* In the order of the first occurrences: `other` maps the sorted number to the new one. */
     int64_t next = 0;
     for (int64_t position = 0; position < job->count; position++) {
@@ -174,7 +178,7 @@ static prony_status make_output(const prony_context *context, size_t index, cons
 static void write_values(const prony_context *context, const unique_job *job, const int64_t *first, int64_t runs)
 {
     char *to = context->outputs[VALUES]->data;
-    for (int64_t run = 0; run < runs && to; run++) {
+    for (int64_t run = 0; run < runs && to && !prn_stopped(); run++) {
         prn_copy copy = {0};
         prn_copy_axis(&copy, job->outer, job->count * job->inner, runs * job->inner);
         prn_copy_axis(&copy, job->inner, 1, 1);
@@ -204,6 +208,7 @@ static prony_status run(const prony_context *context)
     job.other = job.order + job.count;
     int64_t *first = job.other + job.count, *number = first + job.count;
     const int64_t runs = number_runs(&job, ((const unique_params *)context->params)->sorted != 0, first, number);
+    if (prn_stopped()) return PRONY_OK;
     const prony_shape values = values_shape(context, runs), list = {1, {runs}};
     PRN_TRY(make_output(context, VALUES, &values));
     PRN_TRY(make_output(context, FIRST, &list));

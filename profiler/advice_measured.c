@@ -32,7 +32,7 @@ static prn_changed what_changed(const prony_report *r, const prony_report *v)
 {
     bool batch = r->config.batch != v->config.batch, threads = r->config.intra_op_threads != v->config.intra_op_threads;
     bool rewrites = r->config.rewrites != v->config.rewrites;
-    if (batch + threads + rewrites != 1) return PRN_CHANGED_OTHER;
+    if (batch + threads + rewrites != 1 || r->config.reuse != v->config.reuse) return PRN_CHANGED_OTHER;
     return batch ? PRN_CHANGED_BATCH : threads ? PRN_CHANGED_THREADS : PRN_CHANGED_REWRITES;
 }
 
@@ -136,6 +136,12 @@ prony_status prn_advise_threads(prn_adviser *a)
     prn_found best;
     size_t tried;
     bool advised = false;
+    if (a->report->has_disturbance && a->report->disturbance.verdict == PRN_LOAD_BUSY) {
+        char busy[160];
+        (void)prn_disturbance_text(&a->report->disturbance, busy, sizeof busy);
+        prn_advise_nothing(a, "threads", "cannot tell: %s; on a machine of its own another number may be the best", busy);
+        return PRONY_OK;
+    }
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_THREADS, "latency", false, &best, &tried));
     if (best.variant) {
         char ratio[80];

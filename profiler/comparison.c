@@ -2,30 +2,35 @@
  * layers and types, comparison_notes.c says what sets the reports apart.
  *
  * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
- * of latencies have the raw samples: a rank test and a bootstrap interval must agree. What was measured once is shown
+ * of latencies have the raw samples: a rank test and a bootstrap interval must agree, both of which allow for runs that
+ * resemble their neighbours. What was measured once is shown
  * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
  * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
  */
 #include "profiler/comparison.h"
 
 #include "profiler/metrics.h"
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_NOISE 0.01
+#define LOAD_DIFFERENCE 0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
 
 const char *prony_verdict_name(prony_verdict verdict)
 {
-    static const char *const names[] = {"none", "same", "better", "worse"};
+    static const char *const names[] = {"none", "same", "better", "worse", "cannot tell"};
     return (size_t)verdict < sizeof names / sizeof names[0] ? names[verdict] : "none";
 }
 
 const char *prn_verdict_mark(prony_verdict verdict)
 {
-    return verdict == PRONY_VERDICT_NONE ? "" : verdict == PRONY_VERDICT_SAME ? "~" : prony_verdict_name(verdict);
+    return verdict == PRONY_VERDICT_NONE     ? ""
+           : verdict == PRONY_VERDICT_SAME   ? "~"
+           : verdict == PRONY_VERDICT_UNSURE ? "?"
+                                             : prony_verdict_name(verdict);
 }
 
 const char *prony_evidence_name(prony_evidence evidence)
@@ -100,12 +105,26 @@ static const struct judged *find_judged(const char *key)
     return NULL;
 }
 
+bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate)
+{
+    const struct judged *by = find_judged(key);
+    if (!by || by->evidence == PRONY_EVIDENCE_EXACT) return false;
+    *statistic = by->statistic;
+    *rate = by->rate;
+    return true;
+}
+
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
 {
     bool up = low > 1 + noise, down = high < 1 - noise;
     if (direction == PRONY_NO_DIRECTION) return PRONY_VERDICT_NONE;
     if (!up && !down) return PRONY_VERDICT_SAME;
     return up == (direction == PRONY_LARGER_IS_BETTER) ? PRONY_VERDICT_BETTER : PRONY_VERDICT_WORSE;
+}
+
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict)
+{
+    return c->loads_differ && (verdict == PRONY_VERDICT_BETTER || verdict == PRONY_VERDICT_WORSE) ? PRONY_VERDICT_UNSURE : verdict;
 }
 
 /* Fractions by their difference: twice next to nothing is nothing. */
@@ -134,8 +153,8 @@ static prony_status rank_test(const prn_comparing *c, const prony_compare_metric
         }
     }
     if (status == PRONY_OK)
-        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, values[1],
-                                       c->report[1]->latency.count, c->error);
+        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, c->memory[0], values[1],
+                                       c->report[1]->latency.count, c->memory[1], c->error);
     prn_free(values[0]);
     prn_free(values[1]);
     *p = test.p;
@@ -156,6 +175,7 @@ static prony_status judge_samples(const prn_comparing *c, const struct judged *b
     if (by->evidence == PRONY_EVIDENCE_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
     row->verdict = prn_verdict_of(row->first.metric->direction, row->ratio_ci95[0], row->ratio_ci95[1], c->noise);
     if (row->verdict != PRONY_VERDICT_NONE && row->p >= PRN_COMPARE_ALPHA) row->verdict = PRONY_VERDICT_SAME;
+    row->verdict = prn_verdict_withheld(c, row->verdict);
     return PRONY_OK;
 }
 
@@ -210,6 +230,20 @@ static prony_status compare_metrics(prn_comparing *c)
 
 /* ---- the whole ---- */
 
+static double known_share(double share)
+{
+    return share > 0 ? share : 0;
+}
+
+bool prn_loads_differ(const prony_report *a, const prony_report *b)
+{
+    const prn_disturbance *x = &a->disturbance, *y = &b->disturbance;
+    if (!a->has_disturbance || !b->has_disturbance) return false;
+    if (x->verdict != PRN_LOAD_BUSY && y->verdict != PRN_LOAD_BUSY) return false;
+    return x->verdict != y->verdict || fabs(known_share(x->others) - known_share(y->others)) > LOAD_DIFFERENCE ||
+           fabs(known_share(x->waited) - known_share(y->waited)) > LOAD_DIFFERENCE;
+}
+
 static prony_status fill_side(prn_comparing *c, int side, const char *name)
 {
     const prony_report *r = c->report[side];
@@ -233,9 +267,13 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     PRN_TRY(fill_side(c, 1, options->second_name));
     c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
                  a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
+    for (int side = 0; side < 2 && c->sampled; side++)
+        PRN_TRY(prn_series_memory(&c->memory[side], c->report[side]->samples_ns, c->report[side]->latency.count,
+                                  c->error));
     if (c->sampled)
-        PRN_TRY(prn_ratio_intervals(c->intervals, a->samples_ns, a->latency.count, b->samples_ns, b->latency.count,
-                                    c->error));
+        PRN_TRY(prn_series_intervals(c->intervals, 0.95, a->samples_ns, a->latency.count, b->samples_ns,
+                                     b->latency.count, c->error));
+    c->loads_differ = !options->ignore_load && prn_loads_differ(a, b);
     PRN_TRY(prn_compare_notes(c));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(prn_compare_parts(c, false));
@@ -281,29 +319,29 @@ void prony_comparison_release(prony_comparison *comparison)
 
 const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->metric_count;
-    return comparison->metrics;
+    if (count) *count = comparison ? comparison->metric_count : 0;
+    return comparison ? comparison->metrics : NULL;
 }
 
 const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->layer_count;
-    return comparison->layers;
+    if (count) *count = comparison ? comparison->layer_count : 0;
+    return comparison ? comparison->layers : NULL;
 }
 
 const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->type_count;
-    return comparison->types;
+    if (count) *count = comparison ? comparison->type_count : 0;
+    return comparison ? comparison->types : NULL;
 }
 
 const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)
 {
-    *count = comparison->note_count;
-    return comparison->notes;
+    if (count) *count = comparison ? comparison->note_count : 0;
+    return comparison ? comparison->notes : NULL;
 }
 
 size_t prony_comparison_regressions(const prony_comparison *comparison)
 {
-    return comparison->regressions;
+    return comparison ? comparison->regressions : 0;
 }

@@ -3,7 +3,7 @@
 #define PRN_PROFILER_COMPARISON_H
 
 #include "profiler/report.h"
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #define PRN_COMPARE_ALPHA 0.05
 
@@ -40,11 +40,20 @@ typedef struct prn_comparing {
     const char *keys; /* NULL: all */
     bool sampled;     /* both have latencies: `intervals` are set */
     double intervals[PRN_STATISTIC_COUNT][2];
+    double memory[2]; /* of the runs of each: prn_series_memory */
+    bool loads_differ; /* times tell nothing of the models */
     prony_error *error;
 } prn_comparing;
 
+/* Whether others took a different part of the machine in the two. */
+bool prn_loads_differ(const prony_report *a, const prony_report *b);
+/* What becomes of a verdict on times. */
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict);
+
 /* `low` and `high` are the ends of what the ratio may be. */
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);
+/* The statistic of the latencies that a built-in metric is, or (*rate) goes with the inverse of; false: it is none. */
+bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate);
 /* By layer, or by type. */
 prony_status prn_compare_parts(prn_comparing *c, bool types);
 prony_status prn_compare_notes(prn_comparing *c);

@@ -82,6 +82,7 @@ static void note_configs(note_list *list, const prn_report_config *a, const prn_
               b->affinity && *b->affinity ? b->affinity : "none");
     note_text(list, "precision", a->precision, b->precision);
     note_text(list, "rewriting", a->rewrites ? "on" : "off", b->rewrites ? "on" : "off");
+    note_text(list, "reuse of memory", a->reuse ? "on" : "off", b->reuse ? "on" : "off");
     if (a->count_preset && b->count_preset) note_text(list, "counting preset", a->count_preset, b->count_preset);
 }
 
@@ -119,10 +120,36 @@ static prony_status note_measurement(note_list *list, const prony_report *r, con
     return PRONY_OK;
 }
 
+/* "had the machine", "had 38 % of it taken by others" */
+static const char *load_text(const prony_report *r, char *text, size_t size)
+{
+    const prn_disturbance *d = &r->disturbance;
+    if (d->verdict == PRN_LOAD_QUIET)
+        snprintf(text, size, "had the machine");
+    else if (d->verdict == PRN_LOAD_BUSY && d->others >= 0)
+        snprintf(text, size, "had %.0f %% of it taken by others", d->others * 100);
+    else if (d->verdict == PRN_LOAD_BUSY)
+        snprintf(text, size, "waited %.0f %% of the time for a processor", d->waited * 100);
+    else
+        snprintf(text, size, "had a load that is not known");
+    return text;
+}
+
+static void note_loads(note_list *list, const prn_comparing *c)
+{
+    char a[80], b[80];
+    if (c->loads_differ)
+        note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges all the same",
+             load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
+    else if (prn_loads_differ(c->report[0], c->report[1]))
+        note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
+}
+
 prony_status prn_compare_notes(prn_comparing *c)
 {
     note_list list = {.out = c->out};
     const prony_report *a = c->report[0], *b = c->report[1];
+    note_loads(&list, c);
     note_models(&list, a, b);
     note_configs(&list, &a->config, &b->config);
     note_systems(&list, &a->system, &b->system);

@@ -1,7 +1,7 @@
 /* Two reports layer by layer and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
  * order. What is judged are means with their deviations, adjusted for the number of rows. */
 #include "profiler/comparison.h"
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,6 +109,7 @@ static prony_status judge_parts(const prn_comparing *c, prony_compare_part *rows
         rows[i].verdict =
             prn_verdict_of(PRONY_SMALLER_IS_BETTER, rows[i].ratio_ci95[0], rows[i].ratio_ci95[1], c->noise);
         if (p[i] >= PRN_COMPARE_ALPHA) rows[i].verdict = PRONY_VERDICT_SAME;
+        rows[i].verdict = prn_verdict_withheld(c, rows[i].verdict);
     }
     prn_free(p);
     return status;

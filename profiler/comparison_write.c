@@ -44,6 +44,7 @@ static prn_style verdict_style(prony_verdict verdict)
 {
     return verdict == PRONY_VERDICT_BETTER  ? PRN_STYLE_GOOD
            : verdict == PRONY_VERDICT_WORSE ? PRN_STYLE_BAD
+           : verdict == PRONY_VERDICT_UNSURE ? PRN_STYLE_WARN
                                             : PRN_STYLE_DIM;
 }
 
@@ -238,11 +239,15 @@ static void put_unmatched(prn_text *text, const prony_comparison *c)
 
 static void put_conclusion(prn_text *text, const prony_comparison *c)
 {
-    size_t better = 0;
-    for (size_t i = 0; i < c->metric_count; i++) better += c->metrics[i].verdict == PRONY_VERDICT_BETTER;
+    size_t better = 0, unsure = 0;
+    for (size_t i = 0; i < c->metric_count; i++) {
+        better += c->metrics[i].verdict == PRONY_VERDICT_BETTER;
+        unsure += c->metrics[i].verdict == PRONY_VERDICT_UNSURE;
+    }
     prn_text_line(text);
-    prn_text_putf(text, c->regressions ? PRN_STYLE_BAD : PRN_STYLE_GOOD, "%zu metric%s worse, %zu better",
-                  c->regressions, c->regressions == 1 ? " is" : "s are", better);
+    prn_text_putf(text, c->regressions ? PRN_STYLE_BAD : unsure ? PRN_STYLE_WARN : PRN_STYLE_GOOD,
+                  "%zu metric%s worse, %zu better", c->regressions, c->regressions == 1 ? " is" : "s are", better);
+    if (unsure) prn_text_putf(text, PRN_STYLE_WARN, ", of %zu it cannot be told", unsure);
     prn_text_line(text);
     for (size_t i = 0; i < c->metric_count; i++) {
         const prony_compare_metric *row = &c->metrics[i];
@@ -283,7 +288,7 @@ static prony_status write_text(const prony_comparison *c, const prony_write_opti
 
 static void json_interval(prn_json *json, const double interval[2])
 {
-    if (isnan(interval[0]) || isnan(interval[1])) {
+    if (!isfinite(interval[0]) || !isfinite(interval[1])) { /* so few runs say nothing */
         prn_json_null(json, "ratio_ci95");
         return;
     }

@@ -221,6 +221,9 @@ prony_status prony_report_set_count(prony_report *report, const char *preset, pr
 
 const char *const *prony_report_uncounted(const prony_report *report, size_t *count, double *time_share)
 {
+    if (count) *count = 0;
+    if (time_share) *time_share = -1;
+    if (!report) return NULL;
     if (count) *count = report->totals.counted ? report->uncounted_count : 0;
     if (time_share)
         *time_share = report->totals.counted && prn_report_stamped(report) ? report->uncounted_time_share : -1;

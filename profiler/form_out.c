@@ -84,6 +84,20 @@ void prn_out_fixed(prn_out *out, double value, int decimals)
     prn_out_text(out, prn_number_fixed(text, isfinite(value) ? value : 0, decimals));
 }
 
+void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead)
+{
+    for (const char *end = text + size; text < end;) {
+        size_t bytes = prn_utf8_printable(text);
+        if (bytes == 0)
+            prn_out_text(out, "?");
+        else if (*text == special)
+            prn_out_text(out, instead);
+        else
+            prn_out_bytes(out, text, bytes);
+        text += bytes ? bytes : 1;
+    }
+}
+
 void prn_out_xml(prn_out *out, const char *text)
 {
     while (*text) {

@@ -25,6 +25,9 @@ void prn_out_format(prn_out *out, const char *format, ...) PRN_PRINTF(2, 3);
 /* Shortest of 15 to 17 digits that reads back to the same double; nothing for what is no number. */
 void prn_out_double(prn_out *out, double value);
 void prn_out_fixed(prn_out *out, double value, int decimals);
+/* Names of a model, of which nothing reaches a terminal or another program as a command: a control character, and what
+ * is no UTF-8, becomes '?'; `special` is written as `instead`. */
+void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead);
 /* As text or attribute value of XML and HTML: markup escaped, what XML cannot hold replaced by U+FFFD. */
 void prn_out_xml(prn_out *out, const char *text);
 

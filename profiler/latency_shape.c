@@ -2,6 +2,7 @@
  * of a report are. Reads the report only. */
 #include "profiler/report.h"
 #include "profiler/row_block.h"
+#include "profiler/statistics/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,15 +128,13 @@ static int64_t median_of(const int64_t *samples, size_t count, int64_t *room)
     return room[count / 2];
 }
 
-/* Two-sided p of the Mann-Kendall test over at most TREND_POINTS points. */
-static double trend_p(const int64_t *points, size_t count)
+bool prony_report_disturbance(prony_disturbance *out, const prony_report *report)
 {
-    int64_t rises = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = i + 1; j < count; j++) rises += (points[j] > points[i]) - (points[j] < points[i]);
-    double n = (double)count, deviation = sqrt(n * (n - 1) * (2 * n + 5) / 18);
-    double z = rises == 0 ? 0 : ((double)rises + (rises > 0 ? -1 : 1)) / deviation;
-    return erfc(fabs(z) / sqrt(2.0));
+    if (!out || !report || !report->has_disturbance) return false;
+    const prn_disturbance *d = &report->disturbance;
+    *out = (prony_disturbance){d->others, d->steal, d->waited, d->involuntary_switches, (prony_load)d->verdict, ""};
+    (void)prn_disturbance_text(d, out->text, sizeof out->text);
+    return true;
 }
 
 prony_status prony_report_steady_state(prony_steady_state *out, const prony_report *report, prony_error *error)
@@ -158,14 +157,16 @@ prony_status prony_report_steady_state(prony_steady_state *out, const prony_repo
     int64_t last = median_of(report->samples_ns + (runs - third), third, room);
     prn_free(room);
     s.known = true;
-    s.p = trend_p(points, count);
+    s.p = prn_trend_p(points, count);
     if (report->latency.median_ns > 0) s.drift = (double)(last - first) / (double)report->latency.median_ns;
     s.steady = !(s.p < 0.05 && fabs(s.drift) > 0.01);
+    s.unsure = s.steady && fabs(s.drift) > 0.02;
     *out = s;
     return PRONY_OK;
 }
 
 size_t prony_report_layer_samples(const prony_report *report, size_t layer, int64_t *samples_ns, size_t capacity)
 {
+    if (!report) return 0;
     return prn_report_layer_samples(report, layer, samples_ns, samples_ns ? capacity : 0);
 }

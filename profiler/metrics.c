@@ -133,17 +133,17 @@ prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *defin
 
 size_t prony_metrics_count(const prony_metrics *metrics)
 {
-    return metrics->count;
+    return metrics ? metrics->count : 0;
 }
 
 const prony_metric *prony_metrics_at(const prony_metrics *metrics, size_t index)
 {
-    return index < metrics->count ? &metrics->entries[index]->metric : NULL;
+    return metrics && index < metrics->count ? &metrics->entries[index]->metric : NULL;
 }
 
 const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char *key)
 {
-    const metric_entry *entry = key ? find(metrics, key) : NULL;
+    const metric_entry *entry = metrics && key ? find(metrics, key) : NULL;
     return entry ? &entry->metric : NULL;
 }
 
@@ -181,7 +181,7 @@ static prony_status run_group(const metric_group *group, const prony_report *rep
 {
     for (size_t i = 0; i < group->count; i++) values[i] = NAN;
     prony_error inner = {0};
-    prony_status status = group->compute(values, report, group->user, &inner);
+    prony_status status = prn_status_known(group->compute(values, report, group->user, &inner));
     if (status == PRONY_OK) return PRONY_OK;
     return prn_fail(error, status, "%s", *inner.message ? inner.message : "a metric's function failed");
 }

@@ -6,7 +6,7 @@
 #include "profiler/report.h"
 
 #include "base/shape.h"
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include <string.h>
 

@@ -31,7 +31,7 @@ typedef struct prn_report_config {
     uint64_t seed;
     bool seed_known;
     const char *count_preset; /* NULL: none */
-    bool rewrites;
+    bool rewrites, reuse;
 } prn_report_config;
 
 typedef struct prn_report_system {

@@ -1,6 +1,7 @@
 /* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Data, so all rows in the model's
- * order, whatever the tables on the terminal show. Columns that nothing measured are left out; an empty field says that
- * this row has no such value. Names of columns are keys of the JSON report. Reads the report only.
+ * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (put_text).
+ * Columns that nothing measured are left out; an empty field says that this row has no such value. Names of columns are
+ * keys of the JSON report. Reads the report only.
  */
 #include "profiler/form_out.h"
 #include "profiler/report.h"
@@ -27,21 +28,17 @@ static void end_line(csv *c)
     c->line_begun = false;
 }
 
+/* Text of the model's: a spreadsheet takes what begins with one of these for a formula, and runs it. Semicolons part
+ * fields where the comma is decimal. */
 static void put_text(csv *c, const char *text)
 {
     field(c);
     if (!text) return;
-    if (!strpbrk(text, "\",\r\n") && *text != ' ') {
-        prn_out_text(&c->out, text);
-        return;
-    }
-    prn_out_text(&c->out, "\"");
-    for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
-        prn_out_bytes(&c->out, text, (size_t)(quote - text));
-        prn_out_text(&c->out, "\"\"");
-    }
-    prn_out_text(&c->out, text);
-    prn_out_text(&c->out, "\"");
+    const bool formula = *text && strchr("=+-@\t\r", *text),
+               quoted = formula || *text == ' ' || strpbrk(text, "\",;\r\n\t");
+    if (quoted) prn_out_text(&c->out, formula ? "\"'" : "\"");
+    prn_out_printable(&c->out, text, strlen(text), '"', "\"\"");
+    if (quoted) prn_out_text(&c->out, "\"");
 }
 
 static void put_uint(csv *c, uint64_t value)
@@ -85,7 +82,7 @@ static void put_type(csv *c, const prony_value *const *values, size_t count)
     put_text(c, count && values[0] ? prony_dtype_name(values[0]->dtype) : NULL);
 }
 
-/* "1x64x56x56", "scalar", "?" where unknown; several values are parted by blanks. */
+/* "1x64x56x56", "scalar", "?" where unknown, "none" where an input is left out; several values are parted by blanks. */
 static void put_shapes(csv *c, const prony_value *const *values, size_t count)
 {
     field(c);
@@ -93,7 +90,7 @@ static void put_shapes(csv *c, const prony_value *const *values, size_t count)
         if (i) prn_out_text(&c->out, " ");
         const prony_shape *shape = values[i] ? &values[i]->shape : NULL;
         if (!shape)
-            prn_out_text(&c->out, "-");
+            prn_out_text(&c->out, "none");
         else if (shape->rank < 0 || shape->rank > PRONY_MAX_RANK)
             prn_out_text(&c->out, "?");
         else if (shape->rank == 0)

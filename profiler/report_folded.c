@@ -8,14 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A semicolon would part a frame in two, a line break the line. */
+/* A semicolon would part a frame in two. */
 static void put_frame(prn_out *out, const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        char c = text[i];
-        char safe = c == ';' ? ':' : (unsigned char)c < 0x20 || c == 0x7f ? ' ' : c;
-        prn_out_bytes(out, &safe, 1);
-    }
+    prn_out_printable(out, text, size, ';', ":");
 }
 
 static void put_line(prn_out *out, const prony_report *r, const char *module, const char *name, const char *op,

@@ -85,6 +85,7 @@ static void write_config(prn_json *j, const prn_report_config *c)
     if (c->seed_known) prn_json_uint(j, "seed", c->seed);
     prn_json_string(j, "count_preset", known(c->count_preset) ? c->count_preset : NULL);
     prn_json_bool(j, "rewrites", c->rewrites);
+    prn_json_bool(j, "reuse", c->reuse);
     prn_json_close(j, '}');
 }
 
@@ -242,7 +243,10 @@ static void write_shape(prn_json *j, const prony_report *r)
         return;
     }
     if (steady.known) {
-        prn_json_bool(j, "steady", steady.steady);
+        if (steady.unsure)
+            prn_json_null(j, "steady");
+        else
+            prn_json_bool(j, "steady", steady.steady);
         prn_json_double(j, "drift", steady.drift);
     }
     prn_json_open(j, "outliers", '[', true);

@@ -176,7 +176,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
 {
     const prn_json_value *config = prn_json_get_object(j, root, "config", true);
     prn_read_enter(j, "config");
-    *c = (prn_report_config){.affinity = "", .batch = -1, .warmup_runs = -1, .runs = -1};
+    *c = (prn_report_config){.affinity = "", .batch = -1, .warmup_runs = -1, .runs = -1, .reuse = true};
     prn_json_get_int(j, config, "intra_op_threads", false, &c->intra_op_threads);
     prn_json_get_int(j, config, "inter_op_threads", false, &c->inter_op_threads);
     prn_json_get_string(j, config, "affinity", false, &c->affinity);
@@ -187,6 +187,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
     c->seed_known = prn_json_get_u64(j, config, "seed", false, &c->seed);
     prn_json_get_string(j, config, "count_preset", false, &c->count_preset);
     prn_json_get_bool(j, config, "rewrites", true, &c->rewrites);
+    prn_json_get_bool(j, config, "reuse", false, &c->reuse); /* older reports have none */
     read_dims(j, config, c);
     read_assumed(j, config, c);
     prn_read_enter(j, "");

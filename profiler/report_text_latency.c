@@ -19,9 +19,11 @@ static prony_status put_steady(prn_text *text, const prony_report *r, bool all, 
     prony_steady_state s;
     prn_number_text drift, p;
     PRN_TRY(prony_report_steady_state(&s, r, error));
-    if (!s.known || (s.steady && !all)) return PRONY_OK;
+    if (!s.known || (s.steady && !s.unsure && !all)) return PRONY_OK;
     prn_text_to(text, 2);
-    if (s.steady)
+    if (s.unsure)
+        prn_text_put(text, PRN_STYLE_WARN, "cannot tell whether it was steady");
+    else if (s.steady)
         prn_text_put(text, PRN_STYLE_GOOD, "steady");
     else
         prn_text_put(text, PRN_STYLE_WARN, "not steady; more runs may give another median");

@@ -55,7 +55,8 @@ double prn_operator_roof_ns(const prony_report *report, const prony_operator_row
 prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof)
 {
     if (share_of_roof) *share_of_roof = -1;
-    const prony_operator_row *row = operator_index < report->operator_count ? &report->operators[operator_index] : NULL;
+    const prony_operator_row *row =
+        report && operator_index < report->operator_count ? &report->operators[operator_index] : NULL;
     if (!row || !row->measured || row->time.mean_ns <= 0) return PRONY_BOUND_UNKNOWN;
     bool compute = false;
     double roof = prn_operator_roof_ns(report, row, &compute), share = roof / (double)row->time.mean_ns;

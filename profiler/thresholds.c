@@ -1,6 +1,11 @@
-/* prony_check: metrics of a report against limits, and the outcome as text or JSON. Owns nothing. */
+/* prony_check: metrics of a report against limits, and the outcome as text or JSON. Owns nothing.
+ *
+ * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave would be
+ * missed by half of all others.
+ */
+#include "profiler/comparison.h"
 #include "profiler/json_write.h"
-#include "profiler/report.h"
+#include "profiler/metrics.h"
 #include "profiler/text_out.h"
 
 #include <math.h>
@@ -47,20 +52,81 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
     return status;
 }
 
+/* Intervals of the latencies, made once for all rows that need them. */
+typedef struct scatter {
+    const prony_report *report;
+    bool made;
+    double intervals[PRN_STATISTIC_COUNT][2];
+} scatter;
+
+static bool is_builtin(const prony_metrics *metrics, const prony_metric *metric)
+{
+    for (size_t i = 0; i < prony_metrics_count(metrics); i++)
+        if (prony_metrics_at(metrics, i) == metric) return prn_metrics_is_builtin(metrics, i);
+    return false;
+}
+
+static prony_status find_interval(scatter *of, prony_check_row *row, bool builtin, prony_error *error)
+{
+    const prony_report *r = of->report;
+    prn_statistic statistic;
+    bool rate;
+    if (!builtin || !prn_metric_statistic(row->value.metric->key, &statistic, &rate)) return PRONY_OK;
+    if (!r->measured || !r->samples_ns || r->latency.count == 0) return PRONY_OK;
+    if (!of->made)
+        PRN_TRY(prn_series_intervals(of->intervals, 0.99, r->samples_ns, r->latency.count, NULL, 0, error));
+    of->made = true;
+    const double *interval = of->intervals[statistic];
+    double work = row->value.value * (double)r->latency.mean_ns;
+    if (rate && !(interval[0] > 0)) return PRONY_OK;
+    row->interval[0] = rate ? work / interval[1] : interval[0];
+    row->interval[1] = rate ? work / interval[0] : interval[1];
+    return PRONY_OK;
+}
+
+/* What is left of the limit at `value`. */
+static double left_of(const prony_threshold *threshold, double value)
+{
+    return threshold->metric->direction == PRONY_LARGER_IS_BETTER ? value - threshold->limit : threshold->limit - value;
+}
+
+/* Whether the fastest run of what scatters (it has an interval) is within the limit. */
+static bool fastest_meets(const prony_report *r, const prony_check_row *row)
+{
+    if (isnan(row->interval[0])) return false;
+    double fastest = (double)r->latency.min_ns;
+    if (row->value.metric->direction == PRONY_LARGER_IS_BETTER)
+        fastest = fastest > 0 ? row->value.value * (double)r->latency.mean_ns / fastest : INFINITY;
+    return left_of(&row->threshold, fastest) >= 0;
+}
+
+/* Few runs have no interval that ends; what not even the fastest of them meets is missed all the same. */
+static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *row)
+{
+    if (!fastest_meets(r, row)) return PRONY_OUTCOME_MISSED;
+    if (left_of(&row->threshold, row->interval[0]) >= 0 || left_of(&row->threshold, row->interval[1]) >= 0)
+        return PRONY_OUTCOME_OPEN;
+    return r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
+}
+
 prony_status prony_check(prony_check_row *rows, const prony_report *report, const prony_metrics *metrics,
                          const prony_threshold *thresholds, size_t count, prony_error *error)
 {
     if (!report || !metrics || (count && (!rows || !thresholds)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_check: an argument is NULL");
+    scatter of = {.report = report};
     for (size_t i = 0; i < count; i++) {
         prony_check_row *row = &rows[i];
-        *row = (prony_check_row){.threshold = thresholds[i], .outcome = PRONY_OUTCOME_UNKNOWN, .margin = NAN};
+        *row = (prony_check_row){
+            .threshold = thresholds[i], .outcome = PRONY_OUTCOME_UNKNOWN, .margin = NAN, .interval = {NAN, NAN}};
         PRN_TRY(prony_metrics_compute(metrics, report, thresholds[i].metric->key, &row->value, error));
         if (!row->value.known) continue;
-        double left = thresholds[i].limit - row->value.value;
-        if (thresholds[i].metric->direction == PRONY_LARGER_IS_BETTER) left = -left;
+        double left = left_of(&thresholds[i], row->value.value);
         row->outcome = left >= 0 ? PRONY_OUTCOME_MET : PRONY_OUTCOME_MISSED;
         if (fabs(thresholds[i].limit) > 0) row->margin = left / fabs(thresholds[i].limit);
+        if (left >= 0) continue;
+        PRN_TRY(find_interval(&of, row, is_builtin(metrics, row->value.metric), error));
+        row->outcome = beyond_limit(report, row);
     }
     return PRONY_OK;
 }
@@ -80,7 +146,7 @@ static const prn_column columns[] = {{"metric", false, false, 1, 12},
 static void check_cell(const void *user, size_t index, int column, prn_cell *cell)
 {
     const prony_check_row *row = &((const check_view *)user)->rows[index];
-    static const char *const names[] = {"met", "MISSED", "not known"};
+    static const char *const names[] = {"met", "MISSED", "not known", "cannot tell", "within noise"};
     cell->string = cell->own;
     switch (column) {
     case 0:
@@ -96,7 +162,9 @@ static void check_cell(const void *user, size_t index, int column, prn_cell *cel
         return;
     case 3:
         cell->string = names[row->outcome];
-        cell->style = row->outcome == PRONY_OUTCOME_MET ? PRN_STYLE_GOOD : PRN_STYLE_BAD;
+        cell->style = row->outcome == PRONY_OUTCOME_MET    ? PRN_STYLE_GOOD
+                      : row->outcome == PRONY_OUTCOME_OPEN || row->outcome == PRONY_OUTCOME_WITHHELD ? PRN_STYLE_WARN
+                                                           : PRN_STYLE_BAD;
         return;
     default:
         if (isnan(row->margin)) return;
@@ -138,11 +206,11 @@ static prony_status write_text(const prony_check_row *rows, size_t count, const 
 static prony_status write_json(const prony_check_row *rows, size_t count, const char *target, prony_write_fn write,
                                void *user, prony_error *error)
 {
-    static const char *const outcomes[] = {"met", "missed", "unknown"};
+    static const char *const outcomes[] = {"met", "missed", "unknown", "withheld", "open"};
     prn_json *json = prn_alloc(sizeof *json);
     bool passed = true;
     if (!json) return prn_no_memory(error);
-    for (size_t i = 0; i < count; i++) passed = passed && rows[i].outcome == PRONY_OUTCOME_MET;
+    for (size_t i = 0; i < count; i++) passed = passed && (rows[i].outcome == PRONY_OUTCOME_MET || rows[i].outcome == PRONY_OUTCOME_OPEN);
     prn_json_begin(json, write, user, error);
     prn_json_open(json, NULL, '{', false);
     prn_json_string(json, "schema", "prony.check/1");
@@ -160,6 +228,11 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
         prn_json_double(json, "value", row->value.known ? row->value.value : NAN);
         prn_json_string(json, "value_text", row->value.text);
         prn_json_double(json, "margin", row->margin);
+        if (isfinite(row->interval[0])) {
+            prn_json_open(json, "interval", '[', true);
+            for (int end = 0; end < 2; end++) prn_json_double(json, NULL, row->interval[end]);
+            prn_json_close(json, ']');
+        }
         prn_json_string(json, "outcome", outcomes[row->outcome]);
         prn_json_close(json, '}');
     }

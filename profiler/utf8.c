@@ -1,6 +1,8 @@
 /* UTF-8, as far as writers need it; see the header. Owns nothing. */
 #include "profiler/utf8.h"
 
+#include <stdbool.h>
+
 size_t prn_utf8_sequence(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -15,6 +17,14 @@ size_t prn_utf8_sequence(const char *text)
         return s[1] >= low && s[1] <= high && (s[2] & 0xc0) == 0x80 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
     }
     return 0;
+}
+
+size_t prn_utf8_printable(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t bytes = prn_utf8_sequence(text);
+    bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+    return control ? 0 : bytes;
 }
 
 size_t prn_utf8_length(const char *text)

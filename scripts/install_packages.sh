@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs the Debian packages of the named groups that are missing: install_packages.sh GROUP...
-# Groups: build, test, models. Says what it installs; does nothing when all are there. Without root or sudo it prints
+# Groups: build, test, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
 # the line to run and fails.
 set -euo pipefail
 
 build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js libpng-dev libjpeg-dev
     zlib1g-dev)
 test=(libcmocka-dev chromium python3-pandas libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
+bare=(debootstrap)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
 packages=()
@@ -15,8 +16,9 @@ for group in "$@"; do
     build) packages+=("${build[@]}") ;;
     test) packages+=("${test[@]}") ;;
     models) packages+=("${models[@]}") ;;
+    bare) packages+=("${bare[@]}") ;;
     *)
-        echo "install_packages.sh: no group '$group'; there are build, test and models" >&2
+        echo "install_packages.sh: no group '$group'; there are build, test, models and bare" >&2
         exit 2
         ;;
     esac

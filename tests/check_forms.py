@@ -28,9 +28,12 @@ CHARTS = ["layers", "types", "roofline", "memory", "latency", "modules", "graph"
 HOSTILE = 'a/</script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
 
 
+FORMULA = '=HYPERLINK("x");\x1b[2J\x7f\x9b'
+
+
 def run(*arguments, limit_bytes=0):
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as a shell leaves it
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
     ran = subprocess.run([PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
                          stdin=subprocess.DEVNULL, preexec_fn=limit if limit_bytes else None,
@@ -47,7 +50,7 @@ def read(path):
 def hostile_model(path):
     """Three layers, one with a name that is markup, quotes, a separator or an escape in every form."""
     nodes = [ob.node("Relu", ["x"], ["a"], name=HOSTILE), ob.node("Exp", ["a"], ["b"], name="m/n/Exp"),
-             ob.node("Add", ["b", "a"], ["y"], name="m/Add")]
+             ob.node("Add", ["b", "a"], ["y"], name=FORMULA)]
     graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, [4, 8])], [ob.value("y", ob.FLOAT, [4, 8])])
     with open(path, "wb") as file:
         file.write(ob.model(graph))
@@ -144,8 +147,13 @@ class Forms(unittest.TestCase):
             self.assertEqual(frames[level]["flops"][1], self.report["totals"]["flops"])
 
     def test_csv_quotes(self):
-        self.assertEqual(self.rows(self.hostile, "layers")[0]["name"], self.odd_report["layers"][0]["name"])
+        rows = self.rows(self.hostile, "layers")
+        self.assertEqual(self.odd_report["layers"][0]["name"], HOSTILE)
+        self.assertEqual(rows[0]["name"], HOSTILE.replace("\n", "?"))
+        self.assertEqual(self.odd_report["layers"][2]["name"], FORMULA)
+        self.assertEqual(rows[2]["name"], "'=HYPERLINK(\"x\");?[2J???")
         raw = read(self.hostile + "/layers.csv")
+        self.assertNotRegex(raw, r'(^|,)"?[=+@-]')
         self.assertIn('""', raw)
         self.assertEqual(len(re.findall(r"\r\n", raw)), 1 + len(self.odd_report["layers"]))
 
@@ -279,6 +287,7 @@ class Forms(unittest.TestCase):
         self.assertTrue(any(";0;Conv " in line for line in lines), lines)
         for line in read(self.hostile + "/stacks.folded").rstrip("\n").split("\n"):
             self.assertRegex(line, r"^[^;]+(;[^;]+)+ \d+$")
+            self.assertNotRegex(line, r"[\x00-\x1f\x7f-\x9f]")
 
     def test_dot(self):
         for folder, report in ((self.digits, self.report), (self.hostile, self.odd_report)):
@@ -386,6 +395,18 @@ class Forms(unittest.TestCase):
             self.assertRegex(error, "File too large|No space")
             self.assertEqual(read(self.path("kept")), "old %d" % number)
             self.assertEqual(set(os.listdir(self.folder)), before, "a temporary file is left behind")
+
+    def test_outputs_and_streams_at_the_size_limit(self):
+        folder = self.path("limited")
+        code, _, error = run("run", SOURCE + "/models/digits.onnx", "--output-dir", folder, limit_bytes=100)
+        self.assertEqual((code, os.listdir(folder)), (FAILED, []), error)
+        self.assertIn("File too large", error)
+        stream = self.path("limited.txt")
+        with open(stream, "wb") as file:
+            ran = subprocess.run([PRONY, "ops"], stdout=file, stderr=subprocess.PIPE, timeout=300, check=False,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300)))
+        self.assertEqual((ran.returncode, os.path.getsize(stream)), (FAILED, 300))
+        self.assertIn(b"File too large", ran.stderr)
 
     def test_unwritable_path(self):
         for option, value in self.forms("no/such/folder"):
@@ -580,6 +601,9 @@ class Page(unittest.TestCase):
         self.open(self.odd)
         self.assertEqual(self.browser.run("report.layers[0].name.includes('</script>')"), True)
         self.assertIn("</script>", self.browser.run("document.getElementById('table').textContent"))
+        saved = self.browser.run("csvText()")
+        self.assertIn('"\'=HYPERLINK(""x"");?[2J??"', saved)  # U+009B is one character here
+        self.assertNotRegex(saved, r'(^|,)"?[=+@-]')
         self.clean()
 
     def test_ten_thousand_nodes(self):

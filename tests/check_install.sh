@@ -20,8 +20,8 @@ for page in prony prony-profile prony-extract; do
 done
 soname=$(readelf -d "$prefix/$libdir/libprony.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 [[ $soname =~ ^libprony\.so\.[0-9]+$ ]] || { echo "soname '$soname' has no version"; exit 1; }
-if ldd "$prefix/$libdir/libprony.so" | grep openblas | grep -v openblas-openmp; then
-    echo "another OpenBLAS than its OpenMP build is loaded"
+if ldd "$prefix/$libdir/libprony.so" "$prefix/bin/prony" | grep openblas; then
+    echo "OpenBLAS is loaded with Prony, not when it is needed"
     exit 1
 fi
 

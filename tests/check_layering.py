@@ -21,6 +21,7 @@ OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/parallel\.c",
     "cblas": r"ops/blas\.c",
     "openblas": r"ops/blas\.c",
+    "dlfcn.h": r"ops/blas\.c",
     "oneapi/": r"ops/dnnl\w*\.[ch]",
     "dnnl": r"ops/dnnl\w*\.[ch]",
     "png.h": r"loaders/image_png\.c",

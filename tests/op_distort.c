@@ -48,6 +48,8 @@ static void remake(prony_value *value, prony_dtype dtype, const prony_shape *sha
     value->shape = *shape;
 }
 
+#define HUGE_EXTENT (INT64_C(1) << 45) /* with a few more, of a size that still fits */
+
 static void distort_shape(turn *t, size_t i, prony_value *value)
 {
     prony_shape shape = value->shape;
@@ -61,6 +63,10 @@ static void distort_shape(turn *t, size_t i, prony_value *value)
     for (int d = 0; d < value->shape.rank; d++) {
         if (is_turn(t, "empty: input, dimension", (long long)i, d)) shape.dim[d] = 0;
         if (is_turn(t, "one more in: input, dimension", (long long)i, d)) shape.dim[d]++;
+    }
+    for (int d = 0; d + 1 < value->shape.rank; d++) { /* no product of the extents may be formed before the zero is met */
+        if (is_turn(t, "huge, then empty: input, dimension", (long long)i, d)) shape.dim[d] = HUGE_EXTENT, shape.dim[d + 1] = 0;
+        if (is_turn(t, "empty, then huge: input, dimension", (long long)i, d)) shape.dim[d] = 0, shape.dim[d + 1] = HUGE_EXTENT;
     }
     if (t->done) remake(value, value->dtype, &shape);
 }
@@ -86,10 +92,36 @@ static void distort_data(turn *t, size_t i, prony_value *value)
         for (int all = 0; all < 2; all++)
             if (is_turn(t, all ? "extreme data: input" : "extreme last element: input", (long long)i, k))
                 put(value, all, reals[k], wholes[k]);
+    for (int k = 0; k < 8; k++) {
+        if (!is_turn(t, "extreme data but for a zero at the end: input", (long long)i, k)) continue;
+        put(value, true, reals[k], wholes[k]);
+        put(value, false, 0, 0);
+    }
+}
+
+/* Extents that belong together, such as the channels of image and weights, become empty or huge together. */
+static void distort_extents(turn *t)
+{
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16};
+    op_case_node *row = t->row;
+    for (size_t e = 0; e < sizeof extents / sizeof *extents && !t->done; e++) {
+        bool there = false;
+        for (size_t i = 0; i < row->input_count; i++)
+            for (int d = 0; row->inputs[i] && d < row->values[i].shape.rank; d++)
+                there |= row->values[i].shape.dim[d] == extents[e];
+        if (!there || !is_turn(t, "empty everywhere: extent", extents[e], 0)) continue;
+        for (size_t i = 0; i < row->input_count; i++) {
+            prony_shape shape = row->values[i].shape;
+            for (int d = 0; d < shape.rank; d++)
+                if (shape.dim[d] == extents[e]) shape.dim[d] = 0;
+            if (row->inputs[i]) remake(&row->values[i], row->values[i].dtype, &shape);
+        }
+    }
 }
 
 static void distort_inputs(turn *t)
 {
+    distort_extents(t);
     op_case_node *row = t->row;
     for (size_t i = 0; i < row->input_count && !t->done; i++) {
         prony_value *value = &row->values[i];
@@ -139,6 +171,12 @@ static void distort_list(turn *t, size_t a, prn_attr *attr)
     if (is_turn(t, "longer list: attribute", (long long)a, 0)) {
         own_list(t, attr);
         attr->count++;
+    }
+    for (size_t k = 0; k < (whole ? COUNT(odd_ints) : COUNT(odd_floats)) && attr->count > 1; k++) {
+        if (!is_turn(t, "whole list: attribute, value", (long long)a, (long long)k)) continue;
+        own_list(t, attr);
+        for (size_t e = 0; e < attr->count && whole; e++) ((int64_t *)(uintptr_t)attr->ints)[e] = odd_ints[k];
+        for (size_t e = 0; e < attr->count && !whole; e++) ((float *)(uintptr_t)attr->floats)[e] = odd_floats[k];
     }
     for (size_t e = 0; e < attr->count && !t->done; e++) {
         for (size_t k = 0; k < (whole ? COUNT(odd_ints) : COUNT(odd_floats)); k++) {

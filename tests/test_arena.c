@@ -2,6 +2,7 @@
 #include "engine/arena.h"
 
 #include "base/alloc.h"
+#include "base/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +13,11 @@
 
 #define HEADER 64 /* of a dynamic block; counted in given_bytes */
 
-static prn_arena *create(uint64_t planned, uint64_t limit, bool record)
+static prn_arena *create(uint64_t planned, bool record)
 {
     prn_arena *arena = NULL;
     prony_error error = {0};
-    if (prn_arena_create(&arena, planned, limit, record, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_arena_create(&arena, planned, record, &error) != PRONY_OK) fail_msg("%s", error.message);
     return arena;
 }
 
@@ -40,7 +41,7 @@ static prn_arena_figures figures_of(const prn_arena *arena)
 static void test_planned_region(void **state)
 {
     (void)state;
-    prn_arena *arena = create(1000, 0, false);
+    prn_arena *arena = create(1000, false);
     uint8_t *base = prn_arena_base(arena);
     assert_int_equal((uintptr_t)base % 64, 0);
     memset(base, 0xab, 1000);
@@ -49,7 +50,7 @@ static void test_planned_region(void **state)
     assert_int_equal(f.dynamic_bytes, 0);
     assert_int_equal(f.growths, 0);
     prn_arena_release(arena);
-    arena = create(0, 0, false);
+    arena = create(0, false);
     assert_non_null(prn_arena_base(arena));
     prn_arena_release(arena);
     prn_arena_release(NULL);
@@ -59,7 +60,7 @@ static void test_planned_region(void **state)
 static void test_whole_blocks_are_given(void **state)
 {
     (void)state;
-    prn_arena *arena = create(0, 0, false);
+    prn_arena *arena = create(0, false);
     prn_arena_run_begin(arena);
     void *a = take(arena, 128, 1, 0), *b = take(arena, 64, 2, 0);
     prn_arena_give(arena, a, 1);
@@ -79,7 +80,7 @@ static void test_whole_blocks_are_given(void **state)
 static void test_figures(void **state)
 {
     (void)state;
-    prn_arena *arena = create(640, 0, false);
+    prn_arena *arena = create(640, false);
     prn_arena_run_begin(arena);
     void *a = take(arena, 100, 1, 0); /* 128 + header */
     void *b = take(arena, 64, 2, 1);  /* 64 + header */
@@ -120,7 +121,7 @@ static void test_coalescing(void **state)
 {
     (void)state;
     static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3}, {1, 3, 0, 2}, {2, 0, 3, 1}};
-    prn_arena *arena = create(64, 0, false);
+    prn_arena *arena = create(64, false);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
         void *blocks[4];
         for (uint32_t i = 0; i < 4; i++) blocks[i] = take(arena, 5000 + i, i, 0);
@@ -136,7 +137,7 @@ static void test_coalescing(void **state)
 static void test_best_fit(void **state)
 {
     (void)state;
-    prn_arena *arena = create(64, 0, false);
+    prn_arena *arena = create(64, false);
     void *large = take(arena, 1024, 0, 0);
     void *wall = take(arena, 64, 1, 0);
     void *small = take(arena, 512, 2, 0);
@@ -153,7 +154,7 @@ static void test_best_fit(void **state)
 static void test_growth_is_kept(void **state)
 {
     (void)state;
-    prn_arena *arena = create(64, 0, false);
+    prn_arena *arena = create(64, false);
     for (int run = 0; run < 3; run++) {
         prn_arena_run_begin(arena);
         void *a = take(arena, 100, 0, 0);
@@ -175,7 +176,7 @@ static void test_growth_is_kept(void **state)
 static void test_forgotten_blocks(void **state)
 {
     (void)state;
-    prn_arena *arena = create(64, 0, true);
+    prn_arena *arena = create(64, true);
     prn_arena_run_begin(arena);
     take(arena, 64, 0, 0);
     void *b = take(arena, 1 << 20, 1, 0);
@@ -192,7 +193,7 @@ static void test_forgotten_blocks(void **state)
 static void test_events(void **state)
 {
     (void)state;
-    prn_arena *arena = create(128, 0, true);
+    prn_arena *arena = create(128, true);
     prn_arena_run_begin(arena);
     void *a = take(arena, 100, 7, 3);
     void *b = take(arena, 10, 8, 4);
@@ -223,21 +224,27 @@ static void test_events(void **state)
 static void test_limit(void **state)
 {
     (void)state;
+    enum { LIMIT = 16384 };
     prn_arena *arena = NULL;
     prony_error error = {0};
-    assert_int_equal(prn_arena_create(&arena, 4096, 4095, false, &error), PRONY_LIMIT);
+    prn_budget *budget = prn_budget_create(NULL, LIMIT), *former = prn_budget_enter(budget);
+    assert_int_equal(prn_arena_create(&arena, LIMIT, false, &error), PRONY_LIMIT);
     assert_null(arena);
-    assert_non_null(strstr(error.message, "4096"));
-    assert_non_null(strstr(error.message, "4095"));
-    arena = create(4096, 8192, false);
+    assert_non_null(strstr(error.message, "16384"));
+    assert_int_equal(prn_budget_held(budget), 0);
+    arena = create(4096, false);
     void *fits = take(arena, 4096 - HEADER, 0, 0), *more = NULL;
-    assert_int_equal(prn_arena_take(arena, 1, 1, 0, &more, &error), PRONY_LIMIT);
+    assert_int_equal(prn_arena_take(arena, 8192, 1, 0, &more, &error), PRONY_LIMIT);
     assert_null(more);
-    assert_non_null(strstr(error.message, "8192"));
+    assert_non_null(strstr(error.message, "8256 bytes at run time"));
+    assert_non_null(strstr(error.message, "the memory limit is 16384"));
     prn_arena_give(arena, fits, 1);
     prn_arena_give(arena, take(arena, 1000, 2, 2), 2);
     assert_int_equal(prn_arena_take(arena, UINT64_MAX, 1, 0, &more, &error), PRONY_LIMIT);
     prn_arena_release(arena);
+    assert_int_equal(prn_budget_held(budget), 0);
+    prn_budget_enter(former);
+    prn_budget_release(budget);
 }
 
 static void test_allocation_failures(void **state)
@@ -247,7 +254,7 @@ static void test_allocation_failures(void **state)
         prn_arena *arena = NULL;
         void *block = NULL;
         prn_alloc_fail_at(n);
-        prony_status status = prn_arena_create(&arena, 4096, 0, true, NULL);
+        prony_status status = prn_arena_create(&arena, 4096, true, NULL);
         if (status == PRONY_OK) status = prn_arena_take(arena, 1 << 20, 0, 0, &block, NULL);
         bool failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
@@ -276,7 +283,7 @@ static void test_random_use(void **state)
     } held;
     held live[64] = {0};
     uint64_t random = 42;
-    prn_arena *arena = create(64, 0, true);
+    prn_arena *arena = create(64, true);
     prn_arena_run_begin(arena);
     for (uint32_t round = 0; round < 5000; round++) {
         random = random * 6364136223846793005U + 1442695040888963407U;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/alloc.h"
 #include "base/attr.h"
+#include "base/budget.h"
 #include "base/cgroup.h"
 #include "base/cpu_mask.h"
 #include "base/file.h"
@@ -130,11 +131,11 @@ static void messages_are_prefixed_and_cut(void **state)
     assert_int_equal(strlen(error.message), PRONY_ERROR_MESSAGE_BYTES - 1);
     prn_error_prefix(&error, "p");
     assert_int_equal(strlen(error.message), PRONY_ERROR_MESSAGE_BYTES - 1);
-    assert_memory_equal(error.message, "p: xx", 5);
+    assert_memory_equal(error.message, "p: ...xx", 8); /* the end says what is the matter */
     prn_error_prefix(NULL, "p");
     assert_int_equal(prn_no_memory(NULL), PRONY_OUT_OF_MEMORY);
 
-    prony_node node = {"conv1", "Conv", "", 13, NULL};
+    prony_node node = {"conv1", "Conv", "", 13, NULL, NULL};
     prony_context context = {.node = &node, .error = &error};
     assert_int_equal(prony_fail(&context, PRONY_UNSUPPORTED, "group %d", 3), PRONY_UNSUPPORTED);
     assert_string_equal(error.message, "node 'conv1' (Conv): group 3");
@@ -251,7 +252,7 @@ static void attributes_are_found_by_name_and_type(void **state)
                               {.name = "pads", .type = PRN_ATTR_INTS, .ints = pads, .count = 2},
                               {.name = "alpha", .type = PRN_ATTR_FLOAT, .f = 0.5f}};
     const prn_attr_list list = {items, 3};
-    const prony_node node = {"n", "Op", "", 13, &list};
+    const prony_node node = {"n", "Op", "", 13, &list, NULL};
     int64_t i = 7;
     float f = 7;
     const int64_t *ints = NULL;
@@ -262,7 +263,7 @@ static void attributes_are_found_by_name_and_type(void **state)
     i = 7;
     assert_false(prony_node_int(&node, "alpha", &i) || prony_node_int(&node, "missing", &i));
     assert_int_equal(i, 7);
-    const prony_node bare = {"n", "Op", "", 13, NULL};
+    const prony_node bare = {"n", "Op", "", 13, NULL, NULL};
     assert_false(prony_node_int(&bare, "axis", &i));
 }
 
@@ -497,6 +498,73 @@ static void quotas_of_all_ancestors_count(void **state)
     assert_true(prn_cgroup_quota_cpus(in_folder("absent"), in_folder("absent")) == 0);
 }
 
+static void memory_of_all_ancestors_counts(void **state)
+{
+    (void)state;
+    char text[1024];
+    assert_int_equal(mkdir(in_folder("m2"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("m2/a"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("m2/a/b"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("m1"), 0700), 0);
+    snprintf(text, sizeof text,
+             "31 1 0:28 / %s/m2 rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+             "32 1 0:29 /box %s/m1 rw - cgroup cgroup rw,memory\n",
+             folder, folder);
+    write_text("mounts", text);
+    write_text("groups", "3:memory:/box\n0::/a/b\n");
+    assert_true(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")) == UINT64_MAX);
+    write_text("m2/a/b/memory.max", "max\n");
+    write_text("m2/a/memory.max", "1000000\n");
+    assert_true(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")) == UINT64_MAX);
+    write_text("m2/a/memory.current", "700000\n");
+    assert_int_equal(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")), 300000);
+    write_text("m2/a/memory.stat", "anon 5\ninactive_file 150000\nactive_file 7\n");
+    assert_int_equal(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")), 450000);
+    write_text("m1/memory.limit_in_bytes", "9223372036854771712\n");
+    write_text("m1/memory.usage_in_bytes", "5000\n");
+    assert_int_equal(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")), 450000);
+    write_text("m1/memory.limit_in_bytes", "4000\n");
+    write_text("m1/memory.stat", "inactive_file 1\ntotal_inactive_file 2000\n");
+    assert_int_equal(prn_cgroup_memory_left(in_folder("groups"), in_folder("mounts")), 1000);
+    assert_true(prn_cgroup_memory_left(in_folder("absent"), in_folder("absent")) == UINT64_MAX);
+    assert_true(prony_memory_available() > 0);
+}
+
+/* Nested budgets, blocks that outlive them, and what a refusal says. */
+static void budgets_hold(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    prn_budget *outer = prn_budget_create(NULL, 10000), *inner = prn_budget_create(outer, 4000);
+    prn_budget *former = prn_budget_enter(inner);
+    void *a = prn_alloc(1000), *b = prn_alloc_aligned(64, 1000);
+    assert_true(a && b && (uintptr_t)b % 64 == 0);
+    uint64_t held = prn_budget_held(inner);
+    assert_true(held >= 2000 && held < 2300);
+    assert_int_equal(prn_budget_held(outer), held);
+    assert_int_equal(prn_budget_room(), 4000 - held);
+    assert_null(prn_alloc(3000));
+    assert_int_equal(prn_no_memory(&error), PRONY_LIMIT);
+    assert_non_null(strstr(error.message, "3016 bytes more"));
+    assert_non_null(strstr(error.message, "the memory limit is 4000"));
+    assert_int_equal(prn_no_memory(&error), PRONY_OUT_OF_MEMORY);
+    assert_int_equal(prn_budget_held(outer), held);
+    a = prn_realloc(a, 1500, 1);
+    assert_non_null(a);
+    assert_int_equal(prn_budget_held(inner), held + 500);
+    assert_null(prn_realloc(a, 9000, 1));
+    assert_int_equal(prn_budget_held(inner), held + 500);
+    prn_budget_enter(outer);
+    assert_null(prn_calloc(9000, 1));
+    prn_budget_enter(former);
+    prn_budget_release(inner);
+    prn_free(a);
+    assert_int_equal(prn_budget_held(outer), held - 1016);
+    prn_free_aligned(b);
+    assert_int_equal(prn_budget_held(outer), 0);
+    prn_budget_release(outer);
+}
+
 static void machine_facts_agree_with_one_another(void **state)
 {
     (void)state;
@@ -572,6 +640,8 @@ int main(void)
         cmocka_unit_test(core_lists_are_parsed),
         cmocka_unit_test(affinity_is_set_whole_or_not_at_all),
         cmocka_unit_test_setup_teardown(quotas_of_all_ancestors_count, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(memory_of_all_ancestors_counts, make_folder, remove_folder),
+        cmocka_unit_test(budgets_hold),
         cmocka_unit_test(machine_facts_agree_with_one_another),
         cmocka_unit_test(heap_hooks_see_every_call),
         cmocka_unit_test(isa_level_is_one_the_features_carry),

@@ -6,12 +6,55 @@
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import FAILED, USAGE, CommandTest, run
+from command_case import DONE, FAILED, USAGE, CommandTest, run
+
+
+def limit_address_space(kibibytes):
+    """`ulimit -v`, for run(prepare=...)."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (kibibytes << 10, kibibytes << 10))
+
+
+class AddressSpace(CommandTest):
+    """Libraries that wait for memory for ever must not be met where there is none: nothing here may hang."""
+
+    def setUp(self):
+        super().setUp()
+        with open(command_case.PRONY, "rb") as program:
+            if b"__asan_init" in program.read():
+                self.skipTest("AddressSanitizer itself needs more address space than there is")
+
+    def test_short_address_space(self):
+        for kibibytes in (80000, 150000, 200000, 300000, 400000, 600000):
+            for arguments in (["--version"], ["ops"], ["run", self.digits, "-x", "2"], ["profile", self.lenet, "-r", "2", "-x", "1"]):
+                code, _, err = run(*arguments, prepare=limit_address_space(kibibytes), seconds=60)
+                self.assertIn(code, (DONE, FAILED), (kibibytes, arguments, err))
+                if kibibytes >= 200000 and arguments[0] in ("--version", "ops", "profile"):
+                    self.assertEqual(code, DONE, (kibibytes, arguments, err))
+
+    def test_products_of_float64(self):
+        model = self.save("f64.onnx", ob.graph([ob.node("MatMul", ["a", "b"], ["y"])],
+                                               [ob.value("a", ob.DOUBLE, [70, 300]), ob.value("b", ob.DOUBLE, [300, 90])],
+                                               [ob.value("y", ob.DOUBLE, [70, 90])]))
+        kernels, results = {}, {}
+        for name, limit in (("free", None), ("bounded", limit_address_space(2000000)), ("short", limit_address_space(200000))):
+            folder = self.path(name)
+            self.succeed("run", model, "-q", "--output-dir", folder, prepare=limit, seconds=60)
+            results[name] = self.read(os.path.join(folder, "output_0.npy"))[-70 * 90 * 8:]
+            report = json.loads(self.succeed("profile", model, "-r", "2", "--json", "-", prepare=limit, seconds=60))
+            kernels[name] = report["operators"][0]["kernel"]
+        self.assertEqual((kernels["bounded"], kernels["short"]), ("matmul_ref", "matmul_ref"))
+        self.assertEqual(results["bounded"], results["short"])
+        free = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
+        if "openblas" in report["system"]["libraries"] and free and not os.environ.get("PRONY_MAX_ISA"):
+            self.assertEqual(kernels["free"], "matmul_f64_openblas")
+        for a, b in zip(struct.iter_unpack("<d", results["free"]), struct.iter_unpack("<d", results["short"])):
+            self.assertAlmostEqual(a[0], b[0], 12)
 
 
 class Usage(CommandTest):
@@ -251,17 +294,41 @@ class Models(CommandTest):
             self.refuse(FAILED, ["huge.onnx"], "run", model, "--shape", "x=%dx%d" % (extent, extent))
             self.refuse(FAILED, ["huge.onnx", "'x'", "too large"], "inspect", model, "--shape", "x=%dx%d" % (extent, extent))
 
+    def test_memory_limit(self):
+        model = self.save("grows.onnx", ob.graph([ob.node("NonZero", ["x"], ["s0"])] +
+                                                 [ob.node("Concat", ["s%d" % i] * 2, ["s%d" % (i + 1)], axis=1) for i in range(24)],
+                                                 [ob.value("x", ob.FLOAT, [8])], [ob.value("s24", ob.INT64, None)]))
+        data = self.write("x.npy", ob.npy("<f4", (8,), struct.pack("<8f", *[1.0] * 8)))
+        refused = ["grows.onnx", "(Concat)", "the memory limit is 33554432"]
+        for name in ("run", "profile", "bench", "metrics"):
+            more = [] if name == "run" else ["-r", "1"]
+            self.refuse(FAILED, refused, name, model, "-x", "1", "-i", "x=" + data, "--memory-limit", "32MiB", *more)
+        self.refuse(FAILED, ["the memory limit is 30000"], "inspect", model, "--memory-limit", "30kB")
+        self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--memory-limit", "none")
+        for wrong in ("", "0", "2 potatoes", "-1", "99999999999999999999GiB"):
+            self.refuse(USAGE, ["--memory-limit"], "run", model, "--memory-limit", wrong)
+        self.refuse(USAGE, ["no use for --memory-limit"], "ops", "--memory-limit", "1GiB")
+        os.environ["PRONY_MEMORY_LIMIT"] = "32MiB"
+        try:
+            self.refuse(FAILED, refused, "run", model, "-x", "1", "-i", "x=" + data)
+            self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--memory-limit", "9GiB")
+            os.environ["PRONY_MEMORY_LIMIT"] = "much"
+            self.refuse(USAGE, ["PRONY_MEMORY_LIMIT"], "run", model)
+        finally:
+            del os.environ["PRONY_MEMORY_LIMIT"]
+
     def one(self, nodes, outputs, inputs=(("x", ["N", 2]),), initializers=(), values=(1.0, -2.0), shape=(1, 2)):
         """Runs a model of float tensors, x given; the outputs' values."""
         model = self.save("one.onnx", ob.graph(nodes, [ob.value(n, ob.FLOAT, d) for n, d in inputs],
                                                [ob.value(o, ob.FLOAT, None) for o in outputs], initializers))
         data = self.write("x.npy", ob.npy("<f4", shape, struct.pack("<%df" % len(values), *values)))
         results = []
-        for more in ([], ["--no-rewrites"]):
+        for more in ([], ["--no-rewrites"], ["--no-reuse"]):
             self.succeed("run", model, "-x", "1", "-q", "-i", "x=" + data, "--output-dir", self.path("out"), *more)
             files = [ob.read_npy(self.path("out/output_%d.npy" % k)) for k in range(len(outputs))]
             results.append([list(struct.unpack("<%df" % (len(d) // 4), d)) for _, _, d in files])
         self.assertEqual(results[0], results[1])
+        self.assertEqual(results[0], results[2])
         self.succeed("profile", model, "-x", "1", "-q", "-r", "2", "-i", "x=" + data)
         self.succeed("inspect", model, "-q")
         return results[0]

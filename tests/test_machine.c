@@ -4,8 +4,10 @@
 #include "base/peak.h"
 
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +20,12 @@
 
 /* Peaks that no machine has, so that a figure made with them is known to be. */
 static const prony_peak_compute compute_rows[] = {
-    {"fp32", 1, 1e9, 5, 1000}, {"fp64", 1, 5e8, 5, 1000}, {"fp32", 4, 4e9, 5, 1000}};
-static const prony_peak_bandwidth memory_rows[] = {{"L1", "read", 1, 4e9, 16384, 5, 1000},
-                                                   {"L1", "copy", 1, 6e9, 16384, 5, 1000},
-                                                   {"DRAM", "read", 1, 1e9, 1 << 26, 3, 1000},
-                                                   {"DRAM", "write", 1, 5e8, 1 << 26, 3, 1000},
-                                                   {"DRAM", "read", 4, 2e9, 1 << 24, 3, 1000}};
+    {"fp32", 1, 1e9, 5, 1000, false}, {"fp64", 1, 5e8, 5, 1000, false}, {"fp32", 4, 4e9, 5, 1000, true}};
+static const prony_peak_bandwidth memory_rows[] = {{"L1", "read", 1, 4e9, 16384, 5, 1000, true},
+                                                   {"L1", "copy", 1, 6e9, 16384, 5, 1000, false},
+                                                   {"DRAM", "read", 1, 1e9, 1 << 26, 3, 1000, false},
+                                                   {"DRAM", "write", 1, 5e8, 1 << 26, 3, 1000, false},
+                                                   {"DRAM", "read", 4, 2e9, 1 << 24, 3, 1000, false}};
 
 static char folder[64];
 
@@ -116,13 +118,121 @@ static void loops_do_their_work(void **state)
     prn_peak peak;
     prony_error error = {0};
     static const prn_peak_kind read = PRN_PEAK_READ, compute = PRN_PEAK_F32;
-    assert_int_equal(prn_peak_measure(&peak, &compute, 1, 1, 0, 5, 1000000, &error), PRONY_OK);
+    assert_int_equal(prn_peak_measure(&peak, &compute, 1, 1, 0, 5, 1000000, NULL, &error), PRONY_OK);
     assert_true(peak.trial_ns > 100000 && peak.thread_bytes == 0);
-    assert_int_equal(prn_peak_measure(&peak, &read, 1, 2, 100000, 5, 1000000, &error), PRONY_OK);
+    assert_int_equal(prn_peak_measure(&peak, &read, 1, 2, 100000, 5, 1000000, NULL, &error), PRONY_OK);
     assert_true(peak.trial_ns > 10000);
     assert_int_equal(peak.thread_bytes, 100000 / 2048 * 2048);
-    assert_int_equal(prn_peak_measure(&peak, &read, 1, 1, 0, 5, 1000000, &error), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prn_peak_measure(&peak, &compute, 1, 0, 0, 5, 1000000, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prn_peak_measure(&peak, &read, 1, 1, 0, 5, 1000000, NULL, &error), PRONY_INVALID_ARGUMENT);
+    assert_int_equal(prn_peak_measure(&peak, &compute, 1, 0, 0, 5, 1000000, NULL, &error), PRONY_INVALID_ARGUMENT);
+}
+
+/* ---- several threads: a clock and loops that are made up, so that order is all there is ---- */
+
+enum { TEST_THREADS = 4, WORK_UNITS = 100 };
+static _Atomic int64_t test_clock;
+static _Atomic int inside, most_inside, calls;
+
+static int64_t test_now(void)
+{
+    return atomic_fetch_add(&test_clock, 10) + 10;
+}
+
+/* Stays until all threads of the trial are inside, so that it ends only where they are at work at the same time. */
+static double meet_inside(int64_t rounds, double *flops)
+{
+    (void)rounds;
+    const int number = atomic_fetch_add(&calls, 1) / TEST_THREADS, wanted = (number + 1) * TEST_THREADS;
+    const int now = atomic_fetch_add(&inside, 1) + 1;
+    int most = atomic_load(&most_inside);
+    while (now > most && !atomic_compare_exchange_weak(&most_inside, &most, now)) continue;
+    while (atomic_load(&calls) < wanted) sched_yield();
+    atomic_fetch_sub(&inside, 1);
+    return *flops = WORK_UNITS;
+}
+
+static const prn_peak_loops meeting_loops = {.compute_f32 = meet_inside};
+
+static void threads_work_side_by_side(void **state)
+{
+    (void)state;
+    static const prn_peak_kind kind = PRN_PEAK_F32;
+    const prn_peak_tools tools = {&meeting_loops, test_now};
+    prn_peak peak;
+    prony_error error = {0};
+    atomic_store(&most_inside, 0);
+    assert_int_equal(prn_peak_measure(&peak, &kind, 1, TEST_THREADS, 0, 5, 100, &tools, &error), PRONY_OK);
+    assert_int_equal(atomic_load(&most_inside), TEST_THREADS);
+    assert_true(peak.together > 0 && peak.together < 1);
+    /* Four starts and four ends at least 10 apart: the shortest such trial, and all four threads' work in it. */
+    assert_true(peak.trial_ns >= 70);
+    assert_true(peak.per_second > 0.999e9 * TEST_THREADS * WORK_UNITS / (double)peak.trial_ns);
+    assert_true(peak.per_second < 1.001e9 * TEST_THREADS * WORK_UNITS / (double)peak.trial_ns);
+}
+
+static void rates_are_over_the_union(void **state)
+{
+    (void)state;
+    static const struct {
+        prn_peak_interval of[3];
+        int count;
+        int64_t any_ns, all_ns;
+    } cases[] = {
+        {{{0, 100}, {0, 100}}, 2, 100, 100},           {{{50, 150}, {0, 100}}, 2, 150, 50},
+        {{{1000, 1100}, {0, 100}}, 2, 200, 0}, /* one after the other: the gap is nobody's */
+        {{{0, 300}, {100, 200}}, 2, 300, 100},         {{{0, 100}, {90, 200}, {195, 300}}, 3, 300, 0},
+        {{{0, 100}, {10, 100}, {20, 90}}, 3, 100, 70}, {{{7, 7}}, 1, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        prn_peak_interval intervals[3];
+        int64_t any_ns, all_ns;
+        memcpy(intervals, cases[i].of, sizeof intervals);
+        prn_peak_overlap(intervals, cases[i].count, &any_ns, &all_ns);
+        assert_int_equal(any_ns, cases[i].any_ns);
+        assert_int_equal(all_ns, cases[i].all_ns);
+    }
+}
+
+/* A machine of two cores, of which the second takes part from a certain attempt on. */
+static int lame_attempts, asked_of_two;
+
+static prony_status made_up_peak(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,
+                                 uint64_t thread_bytes, int trials, int64_t trial_ns, const prn_peak_tools *tools,
+                                 prony_error *error)
+{
+    (void)tools;
+    (void)error;
+    bool lame = threads > 1 && kinds[0] == PRN_PEAK_F32 && asked_of_two++ < lame_attempts;
+    for (size_t k = 0; k < count; k++)
+        out[k] = (prn_peak){1e9 * (lame ? 1.0 : threads), 1, thread_bytes, trial_ns, trials};
+    return PRONY_OK;
+}
+
+static void what_does_not_scale_is_measured_again(void **state)
+{
+    (void)state;
+    prony_machine_options options = PRONY_MACHINE_OPTIONS_INIT;
+    options.threads = 2;
+    for (int attempts = 0; attempts <= 5; attempts++) {
+        prony_machine *m;
+        prony_error error = {0};
+        size_t count;
+        asked_of_two = 0;
+        lame_attempts = attempts;
+        if (prn_machine_measure_by(&m, &options, made_up_peak, &error) != PRONY_OK) fail_msg("%s", error.message);
+        const prony_peak_compute *c = prony_machine_compute(m, &count);
+        assert_int_equal(count, 4);
+        if (m->info.usable_cores >= 2) { /* one core may well be as fast with two threads as with one */
+            assert_int_equal(asked_of_two, attempts < 2 ? attempts + 1 : 3);
+            assert_true(c[2].threads == 2 && c[2].trials == 20 * asked_of_two);
+            assert_int_equal(c[2].doubtful, attempts >= 3);
+            assert_true(c[2].flops_per_second == (attempts >= 3 ? 1e9 : 2e9));
+        }
+        assert_false(c[0].doubtful || c[1].doubtful);
+        const prony_peak_bandwidth *b = prony_machine_bandwidth(m, &count);
+        for (size_t i = 0; i < count; i++) assert_false(b[i].doubtful);
+        prony_machine_release(m);
+    }
 }
 
 static void what_is_kept_comes_back(void **state)
@@ -140,10 +250,12 @@ static void what_is_kept_comes_back(void **state)
     assert_int_equal(count, 3);
     assert_string_equal(c[2].precision, "fp32");
     assert_true(c[2].threads == 4 && c[2].flops_per_second == 4e9 && c[2].trials == 5 && c[2].trial_ns == 1000);
+    assert_true(c[2].doubtful && !c[0].doubtful);
     const prony_peak_bandwidth *b = prony_machine_bandwidth(m, &count);
     assert_int_equal(count, 5);
     assert_string_equal(b[1].access, "copy");
     assert_true(b[4].bytes_per_second == 2e9 && b[4].thread_bytes == 1 << 24);
+    assert_true(b[0].doubtful && !b[1].doubtful);
     assert_true(m->info.cores == 4 && m->info.measured_at == 1700000000 && m->info.seconds == 1.5);
     assert_true(m->info.load_avg_1min == -1);
     prony_machine_release(m);
@@ -222,7 +334,7 @@ static void out_of_memory_is_a_status(void **state)
         prn_peak peaks[2];
         prn_alloc_fail_at(n);
         prony_status loaded = prony_machine_load(&m, NULL), saved = prony_machine_save(fixed, NULL);
-        prony_status measured = prn_peak_measure(peaks, kinds, 2, 2, 4096, 1, 1000, NULL);
+        prony_status measured = prn_peak_measure(peaks, kinds, 2, 2, 4096, 1, 1000, NULL, NULL);
         failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         int bad = (loaded != PRONY_OK) + (saved != PRONY_OK) + (measured != PRONY_OK);
@@ -375,6 +487,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(peaks_are_measured),
         CASE(loops_do_their_work),
+        CASE(threads_work_side_by_side),
+        CASE(rates_are_over_the_union),
+        CASE(what_does_not_scale_is_measured_again),
         CASE(what_is_kept_comes_back),
         CASE(damage_is_named),
         CASE(rates_that_cannot_be_are_refused),

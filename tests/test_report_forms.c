@@ -68,7 +68,7 @@ static void test_what_is_said(void **state)
     traced_report(&r);
     expect(&r, PRONY_FORMAT_CSV, NULL, &s,
            (const char *const[]){
-               "\r\n0,/stem/conv1/Conv,stem/conv1,Conv,False,False,float32,1x64x112x112 -,1x64x112x112,118013952",
+               "\r\n0,/stem/conv1/Conv,stem/conv1,Conv,False,False,float32,1x64x112x112 none,1x64x112x112,118013952",
                "\r\n7,Shape_17,__root__,Shape,True", ",True,0,conv_f32_dnnl\r\n", NULL});
     expect(&r, PRONY_FORMAT_LATEX, NULL, &s,
            (const char *const[]){"\\toprule", "fc.\\allowbreak{}weight", "349~M", "conv\\_\\allowbreak{}f32", "root",
@@ -210,8 +210,8 @@ static void test_hostile_and_huge(void **state)
     for (size_t f = 0; f < FORMS; f++) {
         prony_error error = {0};
         if (write_form(&r, &forms[f], &s, &error) != PRONY_OK) fail_msg("%s", error.message);
-        if (forms[f].format != PRONY_FORMAT_CSV) assert_null(memchr(s.text, '\x1b', s.size)); /* CSV is data */
-        if (forms[f].format == PRONY_FORMAT_SVG) assert_null(strchr(s.text, '\xff'));
+        assert_null(memchr(s.text, '\x1b', s.size));
+        if (forms[f].format != PRONY_FORMAT_TEXT) assert_null(memchr(s.text, '\xff', s.size));
     }
     for (size_t l = 0; l < r.layer_count; l++) { /* nothing took any time, nothing costs anything */
         r.layers[l].cost = (prony_cost){0};
@@ -233,6 +233,54 @@ static void test_hostile_and_huge(void **state)
         if (forms[f].format == PRONY_FORMAT_SVG && (strstr(s.text, "nan") || strstr(s.text, "\"inf")))
             fail_msg("%s", forms[f].chart);
     }
+    prn_free(s.text);
+    prn_pool_release(&r.pool);
+}
+
+/* Every level of CSV with `name` wherever a model names something, at the start of a line and of a cell. */
+static void csv_of_all_levels(prony_report *r, const char *name, sink *s)
+{
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    r->model.name = r->layers[0].name = r->layers[0].module = r->layers[0].op = name;
+    r->operators[0].name = r->operators[0].op = r->modules[1].path = r->modules[1].type = name;
+    s->size = 0;
+    for (unsigned level = PRONY_LEVEL_MODEL; level <= PRONY_LEVEL_MODULE; level <<= 1) {
+        options.levels = level;
+        assert_int_equal(prony_report_write(r, PRONY_FORMAT_CSV, &options, sink_write, s, NULL), PRONY_OK);
+    }
+}
+
+static void test_names_are_no_formulas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *cell, *raw;
+    } cases[] = {
+        {"=1+1", ",\"'=1+1\",", ",=1"},
+        {"+1", ",\"'+1\",", ",+1"},
+        {"-1;2", ",\"'-1;2\",", ",-1"},
+        {"@SUM(A1)", ",\"'@SUM(A1)\",", ",@"},
+        {"\t=1", ",\"'?=1\",", "\t"},
+        {"\r=1", ",\"'?=1\",", "\r="},
+        {"=\"a\"", ",\"'=\"\"a\"\"\",", "\",="},
+        {"a;=1", ",\"a;=1\",", ",a;"},
+        {"a\x1b[2J\x7f\xc2\x9b\xff\xc0\xaf", ",a?[2J?", "\x1b"},
+        {"caf\xc3\xa9-=1", ",caf\xc3\xa9-=1,", ",?"},
+    };
+    prony_report r;
+    sink s = {0};
+    traced_report(&r);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        csv_of_all_levels(&r, cases[i].name, &s);
+        if (!strstr(s.text, cases[i].cell)) fail_msg("'%s' is no cell of\n%s", cases[i].cell, s.text);
+        if (strstr(s.text, cases[i].raw)) fail_msg("'%s' is in\n%s", cases[i].raw, s.text);
+        for (const char *c = s.text; *c; c++)
+            if ((unsigned char)*c < 0x20 && *c != '\n' && !(*c == '\r' && c[1] == '\n')) fail_msg("raw byte %d", *c);
+    }
+    r.layers[0].cost.macs = 7; /* figures stay as they are */
+    csv_of_all_levels(&r, "n", &s);
+    assert_non_null(strstr(s.text, ",7,"));
+    assert_null(strchr(s.text, '\''));
     prn_free(s.text);
     prn_pool_release(&r.pool);
 }
@@ -264,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_roofs),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_charts_are_named),
+        cmocka_unit_test(test_names_are_no_formulas),
         cmocka_unit_test(test_a_decimal_comma),
         cmocka_unit_test(test_a_sink_that_refuses),
         cmocka_unit_test(test_a_heap_that_fails),

@@ -141,21 +141,23 @@ static void reports_conserve_costs_with_and_without_rewrites(void **state)
 {
     (void)state;
     const char *const files[] = {LENET, DIGITS, BRANCHES};
-    for (int variant = 0; variant < 6; variant++) {
+    for (int variant = 0; variant < 12; variant++) {
         prony_error error = {0};
         prony_report *report = NULL;
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
         prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
         options.no_rewrites = variant % 2;
+        options.no_reuse = variant / 2 % 2;
         options.record_memory = true;
         profile.runs = 3;
         profile.warmup_runs = 1;
-        prony_model *model = load(files[variant / 2], NULL);
+        prony_model *model = load(files[variant / 4], NULL);
         prony_session *session = open(model, &options);
         if (prony_session_profile(&report, session, &profile, &error) != PRONY_OK) fail_msg("%s", error.message);
         check_conservation(report);
         const prony_memory_report *memory = prony_report_memory(report);
         assert_true(memory->lower_bound_bytes <= memory->planned_bytes);
+        if (options.no_reuse) assert_true(memory->lower_bound_bytes == memory->planned_bytes);
         assert_int_equal(memory->allocations, memory->releases);
         assert_int_equal(prony_report_latency(report)->count, 3);
         assert_true(prony_report_time_coverage(report) > 0);

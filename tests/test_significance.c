@@ -1,5 +1,5 @@
 /* Tests and intervals of two samples, against SciPy 1.10.1 (mannwhitneyu, ttest_ind_from_stats, t.sf) and by hand. */
-#include "profiler/significance.h"
+#include "profiler/statistics/statistics.h"
 
 #include "base/alloc.h"
 
@@ -23,7 +23,7 @@ static prn_rank_test ranks(const double *a, size_t n, const double *b, size_t m)
 {
     prn_rank_test t;
     prony_error error = {0};
-    if (prn_rank_test_compute(&t, a, n, b, m, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_rank_test_compute(&t, a, n, 1, b, m, 1, &error) != PRONY_OK) fail_msg("%s", error.message);
     return t;
 }
 
@@ -73,7 +73,7 @@ static void test_ranks_edges(void **state)
     prn_rank_test t;
     prony_error error = {0};
     prn_alloc_fail_at(2);
-    assert_int_equal(prn_rank_test_compute(&t, same, 4, same, 4, &error), PRONY_OUT_OF_MEMORY);
+    assert_int_equal(prn_rank_test_compute(&t, same, 4, 1, same, 4, 1, &error), PRONY_OUT_OF_MEMORY);
     prn_alloc_fail_at(0);
 }
 
@@ -122,7 +122,7 @@ static void test_holm(void **state)
 static void intervals(double out[PRN_STATISTIC_COUNT][2], const int64_t *a, size_t n, const int64_t *b, size_t m)
 {
     prony_error error = {0};
-    if (prn_ratio_intervals(out, a, n, b, m, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_series_intervals(out, 0.95, a, n, b, m, &error) != PRONY_OK) fail_msg("%s", error.message);
 }
 
 static void test_bootstrap_of_constants(void **state)

@@ -74,7 +74,7 @@ prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char 
 
 void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to)
 {
-    prn_program_replace_uses(r->program, from, to, r->uses[from]);
+    prn_program_replace_uses(r->program, from, to);
     r->uses[to] += r->uses[from];
     r->uses[from] = 0;
     r->changed = true;

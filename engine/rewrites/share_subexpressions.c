@@ -23,10 +23,37 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
 }
 
+static uint64_t hash_of_bytes(const void *data, size_t size)
+{
+    uint64_t hash = size;
+    for (size_t i = 0; i < size; i++) hash = mix(hash, ((const uint8_t *)data)[i]);
+    return hash;
+}
+
+/* As same_attribute compares. */
+static uint64_t hash_of_attribute(const prn_attr *a)
+{
+    switch (a->type) {
+    case PRN_ATTR_INT:
+        return (uint64_t)a->i;
+    case PRN_ATTR_FLOAT:
+        return hash_of_bytes(&a->f, sizeof a->f);
+    case PRN_ATTR_STRING:
+        return hash_of_bytes(a->s.data, a->s.size);
+    case PRN_ATTR_INTS:
+        return hash_of_bytes(a->ints, a->count * sizeof *a->ints);
+    case PRN_ATTR_FLOATS:
+        return hash_of_bytes(a->floats, a->count * sizeof *a->floats);
+    default:
+        return (uint64_t)(uintptr_t)a;
+    }
+}
+
 static uint64_t hash_of(const prn_node_def *node)
 {
     uint64_t hash = (uint64_t)(uintptr_t)node->binding.op;
     for (uint32_t i = 0; i < node->input_count; i++) hash = mix(hash, node->inputs[i]);
+    for (size_t a = 0; a < node->info.attributes->count; a++) hash = mix(hash, hash_of_attribute(&node->info.attributes->items[a]));
     return mix(hash, node->output_count);
 }
 

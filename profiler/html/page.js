@@ -468,6 +468,7 @@ function details() {
     ],
     ['precision', c.precision],
     ['rewrites', c.rewrites ? 'on' : 'off'],
+    ['reuse of memory', c.reuse === false ? 'off' : 'on'],
     ['warm-up runs', c.warmup_runs],
     ['runs', c.runs],
     ['stopped', latency && latency.stop_reason],

@@ -456,8 +456,11 @@ function showRow(level, row) {
 /* ---- the controls ---- */
 
 function csvText() {
-  const quote = value => (/[",\r\n]/.test(value) ? '"' + value.replace(/"/g, '""') + '"' : value);
-  const line = values => values.map(value => quote(known(value) ? String(value) : '')).join(',');
+  // As profiler/report_csv.c: text that a spreadsheet would take for a formula stays text.
+  const guard = text => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
+  const quote = text => (/^[' ]|[",;]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text);
+  const cell = value => (typeof value === 'number' ? String(value) : quote(guard(String(value))));
+  const line = values => values.map(value => (known(value) ? cell(value) : '')).join(',');
   return (
     [
       line(view.level.columns.map(c => c.key)),

@@ -3,11 +3,11 @@
  * Quantiles are nearest-rank: the smallest sample with at least that share of the samples at or below it. The median of
  * an even number of samples is the mean of the two in the middle. The standard deviation is that of a sample (n - 1).
  *
- * The interval of the median is a percentile bootstrap: RESAMPLES draws with replacement, from one fixed seed. Above
- * BOOTSTRAP_LARGEST samples, where drawing would cost more than it tells, it is the order-statistic interval, to which
- * the bootstrap converges. Owns nothing; a call's working memory ends with it.
+ * The interval of the median is a percentile bootstrap of blocks of samples (resampling.c). Above BOOTSTRAP_LARGEST samples,
+ * where drawing would cost more than it tells, it is the order-statistic interval, to which the bootstrap converges, widened by
+ * what the samples remember of one another. Owns nothing; a call's working memory ends with it.
  */
-#include "profiler/stats.h"
+#include "profiler/statistics/statistics.h"
 
 #include "base/alloc.h"
 
@@ -15,9 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESAMPLES 2000
 #define BOOTSTRAP_LARGEST 4096
-#define BOOTSTRAP_SEED 0x50524f4e59U
 
 static int compare_times(const void *left, const void *right)
 {
@@ -84,42 +82,27 @@ void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t inte
     interval[1] = sorted[count - rank];
 }
 
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
+/* By bootstrap of blocks; of many samples by order statistics, as far out as their memory asks for. */
+static prony_status median_interval(prony_time_stats *out, const int64_t *samples, const int64_t *sorted,
+                                    prony_error *error)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15U;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-    return z ^ z >> 31;
-}
-
-/* Median of one resample, from how often each sample was drawn: no sorting needed. */
-static int64_t resampled_median(const int64_t *sorted, size_t count, uint32_t *drawn, uint64_t *random)
-{
-    memset(drawn, 0, count * sizeof *drawn);
-    for (size_t i = 0; i < count; i++) drawn[((next_random(random) >> 32) * count) >> 32]++;
-    size_t low_rank = (count - 1) / 2, high_rank = count / 2, seen = 0, i = 0;
-    while (seen + drawn[i] <= low_rank) seen += drawn[i++];
-    int64_t low = sorted[i];
-    while (seen + drawn[i] <= high_rank) seen += drawn[i++];
-    return middle(low, sorted[i]);
-}
-
-static prony_status bootstrap(const int64_t *sorted, size_t count, int64_t interval[2], prony_error *error)
-{
-    uint32_t *drawn = prn_calloc(count, sizeof *drawn);
-    int64_t *medians = prn_calloc(RESAMPLES, sizeof *medians);
-    prony_status status = drawn && medians ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) {
-        uint64_t random = BOOTSTRAP_SEED;
-        for (size_t r = 0; r < RESAMPLES; r++) medians[r] = resampled_median(sorted, count, drawn, &random);
-        qsort(medians, RESAMPLES, sizeof *medians, compare_times);
-        interval[0] = nearest_rank(medians, RESAMPLES, 25);
-        interval[1] = nearest_rank(medians, RESAMPLES, 975);
+    size_t count = out->count;
+    if (count <= BOOTSTRAP_LARGEST) {
+        double intervals[PRN_STATISTIC_COUNT][2];
+        PRN_TRY(prn_series_intervals(intervals, 0.95, samples, count, NULL, 0, error));
+        const double *interval = intervals[PRN_STATISTIC_MEDIAN];
+        out->median_ci95_ns[0] = interval[0] > (double)out->min_ns ? (int64_t)floor(interval[0]) : out->min_ns;
+        out->median_ci95_ns[1] = interval[1] < (double)out->max_ns ? (int64_t)floor(interval[1]) : out->max_ns;
+        return PRONY_OK;
     }
-    prn_free(drawn);
-    prn_free(medians);
-    return status;
+    double memory;
+    PRN_TRY(prn_series_memory(&memory, samples, count, error));
+    double bound = prn_student_bound(0.05, fmax(1, (double)count / memory - 1));
+    double rank = floor(((double)count - bound * sqrt((double)count * memory)) / 2);
+    size_t low = rank < 1 ? 1 : (size_t)rank;
+    out->median_ci95_ns[0] = sorted[low - 1];
+    out->median_ci95_ns[1] = sorted[count - low];
+    return PRONY_OK;
 }
 
 prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, size_t count, bool interval,
@@ -144,38 +127,8 @@ prony_status prn_stats_compute(prony_time_stats *out, const int64_t *samples, si
     out->p95_valid = count >= 130;
     out->p99_valid = count >= 662;
     out->p999_valid = count >= 6636;
-    prony_status status = PRONY_OK;
-    if (interval && count <= BOOTSTRAP_LARGEST)
-        status = bootstrap(sorted, count, out->median_ci95_ns, error);
-    else
-        prn_stats_median_interval(sorted, count, out->median_ci95_ns);
+    prony_status status = interval ? median_interval(out, samples, sorted, error) : PRONY_OK;
+    if (!interval) prn_stats_median_interval(sorted, count, out->median_ci95_ns);
     prn_free(sorted);
     return status;
-}
-
-#define WINDOW_LARGEST 30
-#define WINDOW_SMALLEST 6
-
-static int64_t median_of(const int64_t *samples, size_t count)
-{
-    int64_t sorted[WINDOW_LARGEST];
-    memcpy(sorted, samples, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_times);
-    return median_of_sorted(sorted, count);
-}
-
-/* Two windows, the older and the newer half of the last samples: still warming if the medians fell by more than 1 % and
- * the Mann-Kendall statistic over both calls the fall significant (one-sided, 5 %). */
-bool prn_stats_warm(const int64_t *samples, size_t count)
-{
-    if (count < WINDOW_SMALLEST) return false;
-    size_t n = count < WINDOW_LARGEST ? count : WINDOW_LARGEST;
-    const int64_t *last = samples + (count - n);
-    int rises = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i + 1; j < n; j++) rises += (last[j] > last[i]) - (last[j] < last[i]);
-    double size = (double)n, deviation = sqrt(size * (size - 1) * (2 * size + 5) / 18);
-    if ((double)rises >= -1.6448536269514722 * deviation) return true;
-    double older = (double)median_of(last, n / 2), newer = (double)median_of(last + n - n / 2, n / 2);
-    return newer >= older * 0.99;
 }

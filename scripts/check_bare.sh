@@ -1,0 +1,243 @@
+#!/bin/bash
+# README's commands on a Debian 12 that has nothing but what README asks for: check_bare.sh [unit]
+#
+# Makes two such systems in a temporary folder, out of the sources that this machine's apt uses, with a clone of HEAD
+# each. In one, someone who has neither root nor sudo types README's commands, and root types the lines that they are
+# told to ask for; in the other root does it alone. `unit`: `make check-unit` takes the place of `make check`, and root
+# stops after `make demo`. Exit status 3: it cannot be done on this machine; one line says why.
+#
+# Everything mounted and everything started lives in namespaces of its own, and is gone with the process that made
+# them, however it ends; the folder is removed by the process outside.
+set -euo pipefail
+suite=bookworm
+source=$(cd "$(dirname "$0")/.." && pwd)
+
+cannot() {
+    echo "check-bare: left out: $*" >&2
+    exit 3
+}
+
+say() {
+    echo
+    echo "== bare Debian 12: $* (after $SECONDS s)"
+}
+
+# ---- outside: what is needed, the folder, the namespaces ----
+
+outside() {
+    case ${1-} in
+    '' | unit) ;;
+    *)
+        echo "check_bare.sh: '$1' is no part of it; there is: unit" >&2
+        exit 2
+        ;;
+    esac
+    [ "$(id -u)" -eq 0 ] || cannot "it needs root"
+    command -v apt-get >/dev/null || cannot "this is no Debian system"
+    "$source/scripts/install_packages.sh" bare </dev/null || cannot "debootstrap cannot be had"
+    command -v debootstrap >/dev/null || cannot "debootstrap cannot be had"
+    unshare --mount --pid --fork --kill-child true 2>/dev/null || cannot "no mounts and process numbers of its own here"
+    git -C "$source" rev-parse -q --verify HEAD >/dev/null || cannot "$source is no clone"
+    [ -z "$(git -C "$source" status --porcelain)" ] || echo "check-bare: what is not committed is not in it" >&2
+
+    place=$(mktemp -d "${TMPDIR:-/tmp}/prony-bare-XXXXXX")
+    child=
+    trap remove EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    unshare --mount --propagation private --pid --fork --kill-child "$source/scripts/check_bare.sh" --inside "$place" \
+        "${1-}" </dev/null &
+    child=$!
+    wait "$child"
+}
+
+remove() {
+    local status=$?
+    trap '' INT TERM HUP
+    if [ -n "$child" ]; then
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    for _ in 1 2 3 4 5; do # the last processes of the namespace may still be going
+        rm -rf --one-file-system "$place" 2>/dev/null && break
+        sleep 1
+    done
+    [ ! -e "$place" ] || echo "check-bare: $place could not be removed" >&2
+    exit $status
+}
+
+# ---- inside ----
+
+# From apt's own list of targets: where the suite's `main` comes from, and the files that say so.
+read_sources() {
+    # The release file has the suite's name where the list says "stable"; neither is known before the first update.
+    target() { apt-get indextargets --format "\$($1)" 'Created-By: Packages' "$2: $suite" 'Component: main' | sort -u; }
+    by=Codename
+    [ -n "$(target REPO_URI $by)" ] || by=Release
+    mirror=$(target REPO_URI $by | head -n 1)
+    case $mirror in
+    http://* | https://* | file:/*) ;;
+    '') cannot "apt has no source of Debian's $suite" ;;
+    *) cannot "debootstrap cannot read ${mirror%%:*}: sources" ;;
+    esac
+    entries=()
+    while read -r file; do
+        [ ! -f "$file" ] || entries+=("$file")
+    done < <(apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' | grep -o '^[^:]*' | sort -u)
+    # Third parties' files stay outside; of Debian's, those with the updates and security fixes come too.
+    local kept=() file
+    for file in "${entries[@]}"; do
+        ! grep -q "$suite\|stable" "$file" || kept+=("$file")
+    done
+    entries=("${kept[@]}")
+    keys=()
+    while read -r file; do
+        [ ! -f "$file" ] || keys+=("$file")
+    done < <(grep -ohE '/[^] ,=]+\.(gpg|pgp|asc)' "${entries[@]}" | sort -u)
+}
+
+# debootstrap fetches by wget, which is told of a proxy by the environment alone.
+read_proxy() {
+    local proxy
+    eval "$(apt-config shell proxy Acquire::http::Proxy)"
+    [ -n "${proxy-}" ] || proxy=$(/usr/lib/apt/apt-helper auto-detect-proxy "$mirror" 2>/dev/null |
+        sed -n "s/^Using proxy '\(.*\)' for URL.*/\1/p") || true
+    case ${proxy-} in
+    '' | DIRECT) ;;
+    *) export http_proxy=$proxy https_proxy=${https_proxy:-$proxy} ;;
+    esac
+}
+
+make_system() {
+    local options=(--variant=minbase) file certificates
+    for file in "${keys[@]}"; do
+        case $file in *.gpg | *.pgp) options+=("--keyring=$file") && break ;; esac
+    done
+    case $mirror in https://*) options+=(--include=ca-certificates) ;; esac
+    debootstrap "${options[@]}" "$suite" "$system" "$mirror" >"$place/debootstrap.log" 2>&1 || {
+        tail -n 20 "$place/debootstrap.log" "$system/debootstrap/debootstrap.log" >&2 2>/dev/null || true
+        exit 1
+    }
+    rm -f "$system/etc/apt/sources.list"
+    cp "${entries[@]}" "$system/etc/apt/sources.list.d/"
+    if [ -e "$system/etc/apt/sources.list.d/sources.list" ]; then # has the plain name, which is read elsewhere
+        mv "$system/etc/apt/sources.list.d/sources.list" "$system/etc/apt/sources.list"
+    fi
+    cp -r /etc/apt/trusted.gpg.d /etc/apt/keyrings "$system/etc/apt/" 2>/dev/null || true
+    [ ! -f /etc/apt/trusted.gpg ] || cp /etc/apt/trusted.gpg "$system/etc/apt/"
+    eval "$(apt-config shell certificates Acquire::https::CAInfo)"
+    for file in "${keys[@]}" /etc/hosts /etc/resolv.conf ${certificates:+"$certificates"}; do
+        [ ! -f "$file" ] || install -D -m 644 "$file" "$system$file"
+    done
+    apt-config dump | grep -E '^Acquire::' |
+        grep -vE '^Acquire::(IndexTargets|CompressionTypes|Changelogs|[a-z]+::Proxy-Auto-Detect)' >"$system/etc/apt/apt.conf.d/90machine"
+    echo force-unsafe-io >"$system/etc/dpkg/dpkg.cfg.d/unsafe-io" # the system lives for minutes
+    at / root apt-get update -q
+}
+
+# at FOLDER PERSON COMMAND...: in the system, with nothing of this shell's environment but the proxies
+at() {
+    local folder=$1 person=$2 home=/root variable
+    shift 2
+    [ "$person" = root ] || home=/home/$person
+    local environment=("HOME=$home" "USER=$person" "LOGNAME=$person" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+    for variable in http_proxy https_proxy no_proxy; do
+        [ -z "${!variable-}" ] || environment+=("$variable=${!variable}")
+    done
+    chroot --userspec="$person:$person" "$system" env -i "${environment[@]}" \
+        sh -c 'cd "$1" && shift && exec "$@"' sh "$folder" "$@"
+}
+
+mount_system() {
+    mount -t proc proc "$system/proc"
+    mount -t sysfs -o ro sys "$system/sys"
+    mount -t tmpfs -o mode=1777 shm "$system/dev/shm"
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$system/dev/pts"
+    ln -sf pts/ptmx "$system/dev/ptmx"
+    mount --bind "$place/archives" "$system/var/cache/apt/archives"
+}
+
+# The line that README names, and a clone of what is committed, owned by PERSON.
+prepare() {
+    local person=$1 home=/root
+    if [ "$person" != root ]; then
+        home=/home/$person
+        at / root useradd --create-home --shell /bin/bash "$person"
+    fi
+    at / root env DEBIAN_FRONTEND=noninteractive sh -c "$prerequisite"
+    git clone -q --bare "$source" "$system$home/prony.git"
+    chroot "$system" chown -R "$person:$person" "$home/prony.git"
+    at "$home" "$person" git clone -q prony.git prony
+    folder=$home/prony
+}
+
+# As someone without root's rights: the first try ends with the line to run, root runs it, the second does the work.
+refused_then_done() {
+    local line
+    say "$person, without sudo: make $1, packages missing"
+    if at "$folder" "$person" make "$1" >"$place/refusal" 2>&1; then
+        echo "make $1 did not stop, though packages are missing and nobody may install them" >&2
+        exit 1
+    fi
+    cat "$place/refusal"
+    line=$(sed -n 's/^    \(apt-get install .*\)/\1/p' "$place/refusal")
+    [ -n "$line" ] || {
+        echo "make $1 does not print the line to run" >&2
+        exit 1
+    }
+    say "root: $line"
+    at / root env DEBIAN_FRONTEND=noninteractive sh -c "$line" >"$place/install.log" 2>&1 || {
+        tail -n 20 "$place/install.log" >&2
+        exit 1
+    }
+    say "$person: make $1"
+    at "$folder" "$person" make "$1"
+}
+
+inside() {
+    local check=check person folder system
+    place=$1
+    if [ "$2" = unit ]; then check="check-unit"; fi
+    prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
+    if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
+        ! grep -q '^    make check ' "$source/README.md"; then
+        echo "README.md has no line with what it needs, or other commands than those tested here" >&2
+        exit 1
+    fi
+    read_sources
+    read_proxy
+    mkdir "$place/archives" "$place/archives/partial"
+
+    system=$place/pristine
+    say "debootstrap $suite from $mirror"
+    make_system
+    cp -a "$place/pristine" "$place/root"
+
+    person=someone system=$place/pristine
+    mount_system
+    prepare "$person"
+    refused_then_done demo
+    refused_then_done "$check"
+
+    person=root system=$place/root
+    mount_system
+    prepare root
+    say "root: make demo"
+    at "$folder" root make demo
+    if [ "$check" = check ]; then
+        say "root: make check"
+        at "$folder" root make check
+    fi
+    say "done"
+}
+
+main() {
+    if [ "${1-}" = --inside ]; then
+        shift
+        inside "$@"
+    else
+        outside "$@"
+    fi
+}
+
+main "$@"; exit # read whole before it runs, so that nobody's editing of this file gets in between

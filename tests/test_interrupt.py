@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Time limits, Ctrl-C, loops without end, and model files that change: what the command says, writes and ends with.
+
+    test_interrupt.py PRONY SOURCE_DIR [unittest options]
+"""
+import json
+import os
+import signal
+import subprocess
+
+import time
+
+import command_case
+import onnx_bytes as ob
+from command_case import DONE, FAILED, USAGE, run
+
+INTERRUPTED, TERMINATED = 130, 143
+
+
+def loop_model(trips):
+    """y = x + 1, `trips` times."""
+    body = ob.graph([ob.node("Add", ["v", "x"], ["w"], name="inner"), ob.node("Identity", ["go"], ["on"])],
+                    [ob.value("i", ob.INT64, []), ob.value("go", ob.BOOL, []), ob.value("v", ob.FLOAT, [2])],
+                    [ob.value("on", ob.BOOL, []), ob.value("w", ob.FLOAT, [2])])
+    return ob.model(ob.graph([ob.node("Loop", ["n", "", "x"], ["y"], name="outer", body=("graph", body))],
+                             [ob.value("x", ob.FLOAT, [2])], [ob.value("y", ob.FLOAT, [2])],
+                             [ob.int64s("n", [], [trips])]))
+
+
+class Interrupts(command_case.CommandTest):
+    def endless(self, name="endless.onnx"):
+        path = self.path(name)
+        with open(path, "wb") as file:
+            file.write(loop_model(2 ** 40))
+        return path
+
+    def interrupt(self, *arguments, sent=signal.SIGINT):
+        """Starts it, lets it run for a moment, sends the signal."""
+        environment = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name)
+        process = subprocess.Popen([command_case.PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=environment, stdin=subprocess.DEVNULL, restore_signals=True)
+        time.sleep(1)
+        process.send_signal(sent)
+        out, error = process.communicate(timeout=120)
+        return process.returncode, out.decode(), error.decode()
+
+    def test_time_limit_names_where_it_was(self):
+        status, out, error = run("run", self.endless(), "--time-limit", "300ms")
+        self.assertEqual((status, out), (FAILED, ""))
+        self.assertIn("the time limit of 300ms is up: ", error)
+        self.assertIn("node 'outer' (Loop)", error)
+
+    def test_trips_are_bounded(self):
+        status, out, error = run("run", self.endless(), "--max-loop-trips", "1000")
+        self.assertEqual((status, out), (FAILED, ""))
+        self.assertIn("node 'outer' (Loop): goes on after 1000 trips", error)
+
+    def test_limits_are_checked(self):
+        for wrong in (["--time-limit", "5"], ["--time-limit", "-1s"], ["--time-limit", "0s"], ["--max-loop-trips", "0"]):
+            self.assertEqual(run("run", self.endless(), *wrong)[0], USAGE, wrong)
+
+    def test_a_limit_that_is_not_reached_changes_nothing(self):
+        status, _, error = run("run", self.lenet, "--time-limit", "3000s", "--copy-model")
+        self.assertEqual((status, error), (DONE, ""))
+
+    def test_ctrl_c_writes_what_was_measured(self):
+        for sent, code in ((signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)):
+            path = self.path("bench%d.json" % code)
+            status, out, error = self.interrupt("bench", self.lenet, "-r", 100000000, "-t", 3600, "-w", 1, "--json", path,
+                                                sent=sent)
+            self.assertEqual(status, code, error)
+            self.assertIn("what follows is of the runs until then", error)
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            self.assertEqual(list(command_case.Schema("report").problems(report)), [])
+            self.assertEqual(report["latency_ns"]["stop_reason"], "cancelled")
+            self.assertGreater(report["latency_ns"]["runs"], 0)
+            self.assertIn("stopped: cancelled", out)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.endswith(".tmp")], [])
+
+    def test_ctrl_c_before_anything_is_measured_leaves_no_file(self):
+        path = self.path("none.json")
+        for command in ("run", "profile", "bench", "metrics"):
+            status, out, error = self.interrupt(command, self.endless(), "--json", path)
+            self.assertEqual((status, out), (INTERRUPTED, ""), error)
+            self.assertIn("interrupted: ", error)
+            self.assertIn("node 'outer' (Loop)", error)
+            self.assertFalse(os.path.exists(path))
+
+    def test_a_matrix_keeps_its_turns(self):
+        path = self.path("matrix.json")
+        status, out, error = self.interrupt("bench", self.lenet, "-b", "1,2", "-r", 100000000, "-t", 3600, "-w", 1, "--json",
+                                            path)
+        self.assertEqual(status, INTERRUPTED, error)
+        self.assertIn("2 configurations", out)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(len(json.load(file)["reports"]), 2)
+
+    def test_a_file_that_changes_is_noticed(self):
+        path = self.path("changing.onnx")
+        with open(self.lenet, "rb") as file:
+            content = file.read()
+        with open(path, "wb") as file:
+            file.write(content)
+        for extra, expected in (([], FAILED), (["--copy-model"], INTERRUPTED)):
+            environment = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name)
+            process = subprocess.Popen([command_case.PRONY, "bench", path, "-r", "100000000", "-t", "3600", "-w", "1", *extra],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+            time.sleep(1)
+            os.utime(path)
+            if expected == INTERRUPTED:
+                time.sleep(1)
+                process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, expected, error)
+            self.assertEqual(b"changing.onnx': it was changed since it was loaded" in error, expected == FAILED, error)
+
+
+if __name__ == "__main__":
+    command_case.main()
