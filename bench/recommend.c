@@ -84,8 +84,7 @@ static int write_advice(const options *o, const target *base, const prony_advice
     if (code != EXIT_DONE) return code;
     say_assumed(o, &base, 1);
     if (!o->quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
-        printf("%s\
-", load.text);
+        printf("%s\n", load.text);
     if (!o->quiet && !stdout_taken(o))
         status =
             prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
