@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-#define COST_SHARE 0.2 /* of the time for measuring */
+#define COST_SHARE 0.2 /* of the time for measuring, */
+#define COST_SECONDS 2.0 /* and not more than this: who ends a long measurement early wants runs */
 enum { FEWEST_PAIRS = 11, MOST_PAIRS = 400 };
 
 typedef struct cost_pairs {
@@ -27,7 +28,8 @@ static prony_status run_as(prn_recording *r, bool stamped, int64_t *latency_ns, 
 /* Whether time bounds the pairs, and by how much. */
 static bool limited(const prn_recording *r, int64_t *budget_ns)
 {
-    *budget_ns = (int64_t)(r->max_seconds * COST_SHARE * 1e9);
+    double seconds = r->max_seconds * COST_SHARE;
+    *budget_ns = (int64_t)((seconds < COST_SECONDS ? seconds : COST_SECONDS) * 1e9);
     return r->options->runs <= 0 || r->options->max_seconds > 0;
 }
 

@@ -30,8 +30,9 @@ prony_status prony_fail(const prony_context *context, prony_status status, const
     va_list args;
     if (!context) return status;
     va_start(args, format);
-    prn_fail_v(context->error, status, format ? format : "", args);
+    if (format) prn_fail_v(context->error, status, format, args);
     va_end(args);
+    if (!format) prn_fail(context->error, status, "no message was given");
     if (context->node) prn_error_name_node(context->error, context->node);
     return status;
 }

@@ -41,7 +41,7 @@ typedef struct options {
     int64_t runs, warmup; /* runs 0, warmup -1: decided by the measurement */
     double seconds;       /* 0: default */
     const char *precision;
-    int_list batches, intra_ops, inter_ops; /* of bench: what -b, -x and -y list; a single one stands above too */
+    int_list batches, intra_ops, inter_ops; /* of bench and scale: what -b, -x and -y list; a single one stands above too */
     const char **precisions;
     size_t precision_count;
     unsigned levels;
@@ -64,6 +64,11 @@ typedef struct options {
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
+    const char *preprocess_list; /* as it was given */
+    int64_t processes;   /* of scale: of each configuration; 0: default */
+    double budget, timeout; /* of scale, seconds; 0: none, default */
+    const char *repeat;  /* of scale: an earlier study */
+    bool weak, resume;   /* of scale */
     const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
     const char *time_limit; /* as given; NULL: none */
@@ -127,8 +132,8 @@ prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);
 
-/* " (assumed: batch=1)" behind line 1, where free dimensions were assumed. */
-void put_assumed(const prony_report *report);
+/* " (assumed: batch=1)" behind line 1, which ends before `column`, where free dimensions were assumed. */
+void put_assumed(const prony_report *report, int column);
 
 /* ---- subcommands ---- */
 
@@ -147,5 +152,8 @@ int command_extract(const options *o);
 int command_manual(const options *o);
 int command_completion(const options *o);
 int command_metrics(const options *o);
+int command_scale(const options *o);
+/* A process that `scale` starts. */
+int command_worker(const options *o);
 
 #endif

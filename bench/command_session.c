@@ -186,17 +186,21 @@ void clear_progress(void)
 
 /* ---- reports and outputs ---- */
 
-void put_assumed(const prony_report *report)
+void put_assumed(const prony_report *report, int column)
 {
     size_t count;
     const prony_assumed_dim *rows = prony_report_assumed_dims(report, &count);
     for (size_t i = 0; i < count; i++) {
         bool say = *rows[i].reason && strcmp(rows[i].reason, "batch") != 0;
-        fputs(i ? ", " : " (assumed: ", stdout);
+        const char *by = say ? " by " : "", *reason = say ? rows[i].reason : "", *before = i ? "" : "(assumed: ";
+        int length = snprintf(NULL, 0, "%s%s=%lld%s%s,", before, rows[i].name, (long long)rows[i].value, by, reason);
+        bool next_line = column + 1 + length > terminal_width();
+        fputs(next_line ? "\n  " : " ", stdout);
+        column = (next_line ? 2 : column + 1) + length;
+        fputs(before, stdout);
         put_text(stdout, rows[i].name);
-        printf("=%lld%s%s", (long long)rows[i].value, say ? " by " : "", say ? rows[i].reason : "");
+        printf("=%lld%s%s%s", (long long)rows[i].value, by, reason, i + 1 < count ? "," : ")");
     }
-    if (count) putchar(')');
 }
 
 static int write_stdout(void *user, const char *data, size_t size)

@@ -74,7 +74,7 @@ void say_assumed(const options *o, const target *const *targets, size_t count)
         prony_report_assumed_dims(targets[i]->report, &dims);
         if (!dims) continue;
         put_text(stdout, o->arguments[i]);
-        put_assumed(targets[i]->report);
+        put_assumed(targets[i]->report, (int)strlen(o->arguments[i]));
         putchar('\n');
     }
 }

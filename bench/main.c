@@ -16,7 +16,8 @@ static int dispatch(const options *o)
                  {"compare", command_compare}, {"check", command_check},
                  {"recommend", command_recommend},
                  {"machine", command_machine}, {"extract", command_extract},
-                 {"manual", command_manual},   {"completion", command_completion}, {"metrics", command_metrics}};
+                 {"manual", command_manual},   {"completion", command_completion}, {"metrics", command_metrics},
+                 {"scale", command_scale},     {"worker", command_worker}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);
     return EXIT_USAGE;

@@ -216,8 +216,8 @@ static void print_table(const options *o, const matrix *m)
 {
     bool precision = o->precision_count > 1, few = false;
     put_text(stdout, o->arguments[0]);
-    printf(", %zu configurations measured in turns", m->count);
-    put_assumed(m->reports[0]);
+    int column = (int)strlen(o->arguments[0]) + printf(", %zu configurations measured in turns", m->count);
+    put_assumed(m->reports[0], column);
     puts("\n");
     printf("batch  thr%s %9s %22s %9s  %11s %7s\n", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
            "samples/s", "runs");

@@ -60,7 +60,13 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"counters", no_argument, NULL, OPT_COUNTERS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_UNBUILT},
-                                      {"repeat", required_argument, NULL, OPT_UNBUILT},
+                                      {"repeat", required_argument, NULL, OPT_REPEAT},
+                                      {"resume", no_argument, NULL, OPT_RESUME},
+                                      {"weak", no_argument, NULL, OPT_WEAK},
+                                      {"budget", required_argument, NULL, OPT_BUDGET},
+                                      {"processes", required_argument, NULL, OPT_PROCESSES},
+                                      {"timeout", required_argument, NULL, OPT_TIMEOUT},
+                                      {"plot", required_argument, NULL, OPT_PLOT},
                                       {NULL, 0, NULL, 0}};
 
 static const int shape_options[] = {
@@ -92,16 +98,22 @@ static const int check_options[] = {
 static const int recommend_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int verify_options[] = {OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, 0};
 static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
+static const int scale_options[] = {OPT_PROCESSES, OPT_BUDGET,      OPT_WEAK, OPT_RESUME, OPT_REPEAT,   OPT_TIMEOUT, OPT_AFFINITY,
+                                    OPT_DIM,       OPT_SHAPE,       OPT_TOP,  OPT_JSON,   OPT_CSV,      OPT_HTML,    OPT_SVG,
+                                    OPT_PLOT,      OPT_NO_REWRITES, 0};
+static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
 static const int no_options[] = {0};
 
+#define HIDDEN_COMMAND "worker" /* stands last */
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
     {"profile", "[MODEL]", "where time and memory go (no MODEL: the digits network)", 0, 1, "xybiSrtwp",
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
+    {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1, "xybiSrtwp", scale_options},
     {"compare", "A B", "two reports or models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
     {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
@@ -114,17 +126,17 @@ static const command_row commands[] = {
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
     {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, "", no_options},
     {"manual", "[COMMAND]", "the manual page, for man", 0, 1, "", no_options},
+    {HIDDEN_COMMAND, "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
-
-static const char *const later_commands[] = {"scale", NULL};
 
 /* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
 static const struct {
     int option;
     const char *text;
 } option_help[] = {
-    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench: also\n"
-          "                         lists in -x, -y, -b, -p: 1,2,4-8 (all combinations)\n"},
+    {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\n"
+          "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\n"
+          "                         combinations)\n"},
     {'y', "  -y, --inter-op N       workers (this version: 1)\n"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
@@ -163,6 +175,14 @@ static const struct {
     {OPT_LATEX, "      --latex F          tables for booktabs\n"},
     {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
     {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
+    {OPT_PROCESSES, "      --processes N      fresh processes per configuration (default 10)\n"},
+    {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
+    {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
+    {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
+    {OPT_REPEAT, "      --repeat STUDY     the same plan here; status 3 if a result differs\n"},
+    {OPT_TIMEOUT, "      --timeout S        when a process that does not answer is ended\n"},
+    {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"
+               "                         operators=F, timeline=F\n"},
     {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
     {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules or\n"
               "                         graph\n"},
@@ -197,7 +217,7 @@ static const struct {
 
 const command_row *command_at(size_t index)
 {
-    return index + 1 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+    return index + 2 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
 }
 
 const char *option_help_at(size_t index, int *option)
@@ -245,7 +265,7 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
                     "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
-            fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
+            if (strcmp(c->name, HIDDEN_COMMAND) != 0) fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
@@ -261,13 +281,6 @@ const command_row *find_command(const char *name)
     for (const command_row *c = commands; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
-}
-
-bool is_later_command(const char *name)
-{
-    for (const char *const *later = later_commands; *later; later++)
-        if (strcmp(*later, name) == 0) return true;
-    return false;
 }
 
 /* ---- names that people try ---- */
@@ -330,7 +343,7 @@ const char *nearest_command(const char *word)
 {
     const char *found = NULL;
     int least = INT_MAX;
-    for (const command_row *c = commands; c->name; c++) consider(word, c->name, &found, &least);
+    for (size_t i = 0; command_at(i); i++) consider(word, command_at(i)->name, &found, &least);
     return found;
 }
 

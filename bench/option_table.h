@@ -43,6 +43,13 @@ enum {
     OPT_TOPK,
     OPT_LABELS,
     OPT_DETAILED,
+    OPT_PROCESSES,
+    OPT_BUDGET,
+    OPT_TIMEOUT,
+    OPT_REPEAT,
+    OPT_RESUME,
+    OPT_WEAK,
+    OPT_PLOT,
     OPT_TIME_LIMIT,
     OPT_MAX_LOOP_TRIPS,
     OPT_COPY_MODEL,
@@ -64,7 +71,7 @@ typedef struct command_row {
 
 extern const struct option long_options[];
 
-/* The tables row by row, NULL behind the last one; `option` 0: of every command. */
+/* The tables row by row, NULL behind the last one and without the command that only the command itself uses; `option` 0: of every command. */
 const command_row *command_at(size_t index);
 const char *option_help_at(size_t index, int *option);
 /* NULL: there is none of that name. */
@@ -74,8 +81,6 @@ const char *option_by_other_name(const char *word, size_t length);
 /* The name nearest to a mistyped one: of a command, or of a long option that `command` takes. NULL: none is near. */
 const char *nearest_command(const char *word);
 const char *nearest_option(const command_row *command, const char *word);
-/* Named in the interface, and not built yet. */
-bool is_later_command(const char *name);
 bool command_takes(const command_row *command, int option);
 /* Of one subcommand, or of all (NULL). */
 void print_help(FILE *to, const command_row *command);

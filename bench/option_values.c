@@ -60,10 +60,10 @@ static bool parse_threads(const char *text, int *out)
     return true;
 }
 
-/* The subcommand that runs a matrix of configurations. */
+/* The subcommands that run a matrix of configurations. */
 static bool takes_lists(const options *o)
 {
-    return strcmp(o->command, "bench") == 0;
+    return strcmp(o->command, "bench") == 0 || strcmp(o->command, "scale") == 0;
 }
 
 static int parse_thread_list(const options *o, int option, const char *argument, int_list *list, int *single)
@@ -240,8 +240,10 @@ static int add_chart(options *o, char *argument)
 {
     char *file = cut_name(argument);
     if (!file) return usage(o, "--svg '%s' is not CHART=FILE", argument);
-    for (const char *const *name = prony_chart_names(); *name; name++)
+    bool study = strcmp(o->command, "scale") == 0;
+    for (const char *const *name = study ? prony_study_chart_names() : prony_chart_names(); *name; name++)
         if (strcmp(*name, argument) == 0) return add_form(o, PRONY_FORMAT_SVG, argument, file);
+    if (study) return usage(o, "--svg '%s': speedup, efficiency, operators or timeline", argument);
     return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
 }
 
@@ -308,10 +310,16 @@ static int parse_noise(options *o, const char *argument)
     return 0;
 }
 
+static int take_duration(const options *o, const char *name, const char *argument, double *out)
+{
+    return parse_duration(argument, out) ? 0 : usage(o, "--%s '%s': a time such as 90s, 10m or 1h", name, argument);
+}
+
 static int parse_preprocess(options *o, const char *argument)
 {
     prony_error error = {0};
     o->preprocess = true;
+    o->preprocess_list = argument;
     prony_status status = prony_image_options_parse(&o->image, argument, &error);
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
@@ -454,6 +462,25 @@ int option_take(options *o, int option, char *argument)
     case OPT_LABELS:
         o->labels = argument;
         return 0;
+    case OPT_PROCESSES:
+        return parse_int(argument, 1, 1000, &o->processes)
+                   ? 0
+                   : usage(o, "--processes '%s': a number from 1 to 1000", argument);
+    case OPT_BUDGET:
+        return take_duration(o, "budget", argument, &o->budget);
+    case OPT_TIMEOUT:
+        return take_duration(o, "timeout", argument, &o->timeout);
+    case OPT_REPEAT:
+        o->repeat = argument;
+        return 0;
+    case OPT_RESUME:
+        o->resume = true;
+        return 0;
+    case OPT_WEAK:
+        o->weak = true;
+        return 0;
+    case OPT_PLOT:
+        return add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
     case OPT_METRICS:
         return add_metrics(o, argument);
     case OPT_JSON:

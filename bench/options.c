@@ -30,7 +30,6 @@ static int choose_command(options *o, const char *name, const command_row **out)
         o->command = (*out)->name;
         return 0;
     }
-    if (is_later_command(name)) return usage(o, "'%s' is not built in this version", name);
     const char *near = nearest_command(name);
     if (near) return usage(o, "there is no command '%s'; did you mean '%s'?", name, near);
     return usage(o, "there is no command '%s'", name);
@@ -41,7 +40,7 @@ static bool is_model_name(const char *word)
 {
     static const char *const endings[] = {".onnx", ".ort", ".pb", ".pt", ".pth", ".tflite", ".safetensors", NULL};
     size_t length = strlen(word);
-    if (find_command(word) || is_later_command(word)) return false;
+    if (find_command(word)) return false;
     for (const char *const *e = endings; *e; e++)
         if (length > strlen(*e) && strcmp(word + length - strlen(*e), *e) == 0) return true;
     return access(word, F_OK) == 0;

@@ -1351,6 +1351,128 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
                                                          prony_format format, const prony_write_options *options,
                                                          prony_write_fn write, void *user, prony_error *error);
 
+/* ---- thread-scaling studies ---------------------------------------------------------------------------------------- */
+
+/* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a stated
+ * seed, each measured in several fresh processes, and what follows from it. The caller starts the processes (`prony scale` does);
+ * each of them measures, and writes what it found by prony_study_sample_write. Not thread-safe. */
+typedef struct prony_study prony_study;
+
+typedef struct prony_study_options {
+    size_t struct_size;
+    const int64_t *intra_op, *inter_op; /* thread counts; 0 among intra_op: `-x auto`. None: 1, 2, 4 … usable; 1 */
+    size_t intra_op_count, inter_op_count;
+    const int64_t *batches; /* none: the model's own, or what `session` says */
+    size_t batch_count;
+    const char *const *precisions; /* none: fp32 */
+    size_t precision_count;
+    bool weak;             /* the batch grows with the threads: the batch times intra-op times inter-op */
+    uint64_t seed;         /* of the order, and of generated inputs */
+    int processes;         /* of each configuration; 0: 10 */
+    int64_t runs;          /* measured ones of a process; 0: as many as `seconds` take */
+    double seconds;        /* of a process's measurement; 0: 1 */
+    int64_t warmup_runs;   /* -1: detected */
+    double budget_seconds; /* of the whole study: `seconds`, then `processes` follow from it; 0: none */
+    const char *const *arguments; /* what else the processes are told, for the record and for repeating */
+    size_t argument_count;
+    const prony_session_options *session; /* for the manifest; NULL: defaults */
+} prony_study_options;
+#define PRONY_STUDY_OPTIONS_INIT {sizeof(prony_study_options), 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, 0, -1, 0, 0, 0, 0}
+
+/* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine makes of
+ * the same thing twice. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_create(prony_study **out, prony_model *model,
+                                                         const prony_study_options *options, prony_error *error);
+/* Damaged files, other versions and studies of another model (where `model` is given) are errors that say so. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_load(prony_study **out, const char *path, const prony_model *model,
+                                                       prony_error *error);
+/* The plan of `earlier`, to be measured here on the same model. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, prony_model *model,
+                                                         prony_error *error);
+PRONY_API void prony_study_release(prony_study *study);
+
+/* The machine at a moment. */
+typedef struct prony_machine_state {
+    int64_t time_ns;           /* of the monotonic clock */
+    double frequency_hz;       /* mean of the usable processors; 0: not readable */
+    double temperature_c;      /* of the hottest zone; NaN: not readable */
+    int64_t throttle_events;   /* so far; -1: not readable */
+    uint64_t busy_ns, total_ns, steal_ns; /* of the usable processors so far, all processes; total_ns 0: not readable */
+    uint64_t context_switches; /* of the whole system so far */
+} prony_machine_state;
+PRONY_API void prony_machine_state_read(prony_machine_state *out);
+
+typedef struct prony_study_task {
+    size_t block;         /* its number in the file */
+    size_t configuration;
+    int process;          /* of this configuration, from 0 */
+    bool again;           /* a block of this configuration was disturbed */
+    int intra_op_threads, inter_op_threads;
+    int64_t batch;        /* 0: not given */
+    const char *precision;
+    int64_t runs, warmup_runs;
+    double seconds;
+} prony_study_task;
+
+/* What to measure next; false: all is done. */
+PRONY_API bool prony_study_next(const prony_study *study, prony_study_task *out);
+/* What a process measured: `latency` of a session without stamps, `operators` (may be NULL) of one with trace_threads. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_sample_write(const prony_report *latency, const prony_report *operators,
+                                                               prony_write_fn write, void *user, prony_error *error);
+
+typedef struct prony_study_process {
+    const char *sample; /* what prony_study_sample_write wrote */
+    size_t sample_bytes;
+    const char *failure; /* instead of a sample: what happened */
+    bool refused;        /* it said itself that this configuration cannot run: it is not tried again */
+    int64_t cpu_ns;      /* that the process took */
+    prony_machine_state before, after;
+} prony_study_process;
+PRONY_API PRONY_MUST_USE prony_status prony_study_add(prony_study *study, const prony_study_task *task,
+                                                      const prony_study_process *process, prony_error *error);
+
+typedef struct prony_study_progress {
+    size_t done, planned;  /* blocks */
+    size_t failed, disturbed;
+    double seconds_left;   /* by the blocks so far */
+    double half_width;     /* of the widest interval at the end, relative, by the processes so far; NaN: not known yet */
+} prony_study_progress;
+PRONY_API void prony_study_progress_of(const prony_study *study, prony_study_progress *out);
+
+/* Results, fits, operators and the verdict on the data, of what was measured so far. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_analyse(prony_study *study, prony_error *error);
+/* Sets an analysed study beside an earlier one with the same plan; *different (may be NULL): configurations that are. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_compare(prony_study *study, const prony_study *earlier, size_t *different,
+                                                          prony_error *error);
+
+typedef struct prony_study_result {
+    int intra_op_threads, inter_op_threads;
+    int64_t batch;
+    const char *precision;
+    bool again;       /* the baseline's second time */
+    bool beyond;      /* more threads than processors, or than the quota allows */
+    size_t processes; /* that count */
+    double median_ns, ci95_ns[2];
+    double samples_per_second, speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
+    double karp_flatt; /* NaN: one thread, or weak scaling */
+} prony_study_result;
+/* One per configuration, after prony_study_analyse. */
+PRONY_API const prony_study_result *prony_study_results(const prony_study *study, size_t *count);
+/* Arguments of the plan, and its options as they were given. */
+PRONY_API const char *const *prony_study_arguments(const prony_study *study, size_t *count);
+PRONY_API uint64_t prony_study_seed(const prony_study *study);
+
+/* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), HTML or SVG (options->chart: "speedup", "efficiency", "operators" or
+ * "timeline"). */
+PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study, prony_format format,
+                                                        const prony_write_options *options, prony_write_fn write,
+                                                        void *user, prony_error *error);
+/* To a temporary name, then renamed, so that a failure leaves an old file intact. */
+PRONY_API PRONY_MUST_USE prony_status prony_study_save(const prony_study *study, prony_format format,
+                                                       const prony_write_options *options, const char *path,
+                                                       prony_error *error);
+PRONY_API const char *const *prony_study_chart_names(void);
+
 /* ---- one call per question --------------------------------------------------------------------------------------- */
 
 /* All take a model and the options of a session, which give free dimensions, input shapes and threads (NULL: defaults).

@@ -519,6 +519,18 @@ static void write_trust(prn_json *j, const prony_report *r)
     prn_json_known_string(j, "output_sha256", r->output_sha256);
 }
 
+void prn_json_manifest(prn_json *j, const prony_report *report)
+{
+    write_model(j, &report->model);
+    write_config(j, &report->config);
+    write_system(j, &report->system);
+}
+
+void prn_json_roof(prn_json *j, const prony_report *report)
+{
+    if (report->has_roof) write_roof(j, &report->roof);
+}
+
 prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options, prony_write_fn write,
                                    void *user, prony_error *error)
 {
@@ -527,9 +539,7 @@ prony_status prn_report_write_json(const prony_report *report, const prony_write
     prn_json_begin(j, write, user, error);
     prn_json_open(j, NULL, '{', false);
     prn_json_string(j, "schema", "prony.report/1");
-    write_model(j, &report->model);
-    write_config(j, &report->config);
-    write_system(j, &report->system);
+    prn_json_manifest(j, report);
     write_totals(j, report);
     write_phases(j, report);
     if (report->measured) {
@@ -538,7 +548,7 @@ prony_status prn_report_write_json(const prony_report *report, const prony_write
         write_throughput(j, report);
     }
     if (report->has_memory) write_memory(j, report, options && options->memory);
-    if (report->has_roof) write_roof(j, &report->roof);
+    prn_json_roof(j, report);
     if (report->measured) write_cpu(j, report);
     write_disturbance(j, report);
     prn_json_rows(j, report);

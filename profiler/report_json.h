@@ -15,6 +15,10 @@ void prn_json_shape(prn_json *json, const prony_shape *shape);
 void prn_json_type(prn_json *json, prony_kind kind, prony_dtype dtype);
 /* macs to parameters. */
 void prn_json_counts(prn_json *json, const prony_cost *cost);
+/* What is needed to repeat a measurement: "model", "config" and "system". */
+void prn_json_manifest(prn_json *json, const prony_report *report);
+/* "roof", if there is one. */
+void prn_json_roof(prn_json *json, const prony_report *report);
 /* "layers", "operators" and "modules". */
 void prn_json_rows(prn_json *json, const prony_report *report);
 

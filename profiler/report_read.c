@@ -316,6 +316,14 @@ static void release(prony_report *report)
     prn_free(report);
 }
 
+void prn_read_manifest(prn_report_reader *reader, const prn_json_value *object)
+{
+    read_model(&reader->json, object, &reader->report->model);
+    read_config(&reader->json, object, &reader->report->config);
+    read_system(&reader->json, object, &reader->report->system);
+    read_roof(&reader->json, object, reader->report);
+}
+
 prony_status prn_report_read(prony_report **out, const char *file, const char *text, size_t size, prony_error *error)
 {
     prn_json_value *root = NULL;
@@ -328,11 +336,8 @@ prony_status prn_report_read(prony_report **out, const char *file, const char *t
     prn_report_reader reader = {.json = {.pool = &report->pool, .file = file, .error = error}, .report = report};
     prn_json_reader *j = &reader.json;
     read_schema(j, root);
-    read_model(j, root, &report->model);
-    read_config(j, root, &report->config);
-    read_system(j, root, &report->system);
+    prn_read_manifest(&reader, root);
     prn_read_figures(&reader, root);
-    read_roof(j, root, report);
     prn_read_rows(&reader, root);
     prn_json_document_release(root);
     if (j->status != PRONY_OK) {

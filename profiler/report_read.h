@@ -25,6 +25,8 @@ void prn_read_enter(prn_json_reader *reader, const char *where);
 /* An array of strings; *out ends with NULL. `out_count` may be NULL. */
 void prn_read_strings(prn_json_reader *reader, const prn_json_value *object, const char *key, const char *const **out,
                       size_t *out_count);
+/* model, config, system and roof. */
+void prn_read_manifest(prn_report_reader *reader, const prn_json_value *object);
 /* totals to output_sha256. */
 void prn_read_figures(prn_report_reader *reader, const prn_json_value *root);
 /* layers, operators, modules, weights, composites. */

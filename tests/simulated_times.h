@@ -1,5 +1,5 @@
-/* Times as a shared machine gives them, drawn from a fixed seed: every run resembles the one before, the level drifts, and
- * other processes come in bursts. */
+/* Times as a shared machine gives them, drawn from a fixed seed: every run resembles the one before, the level drifts,
+ * and other processes come in bursts. */
 #ifndef PRN_TESTS_SIMULATED_TIMES_H
 #define PRN_TESTS_SIMULATED_TIMES_H
 
@@ -10,7 +10,7 @@
 typedef struct simulated_noise {
     double white, wander, keep; /* deviations, relative; part of the wander that a run keeps from the one before */
     double drift;               /* over the whole series, relative, at most: drawn for each */
-    double burst;               /* probability that one begins with a run; it lasts 15 runs or so and costs up to 40 % */
+    double burst; /* probability that one begins with a run; it lasts 15 runs or so and costs up to 40 % */
 } simulated_noise;
 
 static inline void simulate_times(int64_t *samples, size_t count, double median_ns, const simulated_noise *noise,

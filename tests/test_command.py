@@ -81,7 +81,6 @@ class Usage(CommandTest):
     def test_wrong_usage(self):
         for words, arguments in (
                 (["no command", "frobnicate"], ["frobnicate"]),
-                (["scale", "not built"], ["scale", self.lenet]),
                 (["MODEL is missing"], ["inspect"]),
                 (["'b' is one argument too many"], ["inspect", "a", "b"]),
                 (["no option '--nonsense'"], ["run", "m", "--nonsense"]),

@@ -74,6 +74,12 @@ class Documents(DocumentTest):
         document["reports"][1]["totals"]["macs"] = "many"
         self.assertEqual(len(list(Schema("matrix").problems(document))), 1)
 
+    def test_study(self):
+        document = self.document("study", DONE, "scale", self.digits, "-x", "1,2", "--processes", "2", "-r", "5", "-w", "1")
+        self.assertEqual(len([block for block in document["blocks"] if not block["again"]]), 6)
+        document["blocks"][0]["samples_ns"] = "fast"
+        self.assertEqual(len(list(Schema("study").problems(document))), 1)
+
     def test_machine(self):
         document = self.document("machine", DONE, "machine", "-x", "1", "-t", "0.1")
         self.assertTrue(document["compute"] and document["bandwidth"])

@@ -15,8 +15,8 @@ static void assert_near(double got, double expected, double off)
     if (!(fabs(got - expected) <= off)) fail_msg("%.9g, not %.9g", got, expected);
 }
 
-/* The SPEC SDM 91 benchmark (N. J. Gunther, Guerrilla Capacity Planning, 2007), with the coefficients that the R package usl
- * documents for it: gamma 89.9952382, alpha 0.0277285, beta 0.0001044, a peak at 96.5. */
+/* The SPEC SDM 91 benchmark (N. J. Gunther, Guerrilla Capacity Planning, 2007), with the coefficients that the R
+ * package usl documents for it: gamma 89.9952382, alpha 0.0277285, beta 0.0001044, a peak at 96.5. */
 static void test_usl_published(void **state)
 {
     (void)state;
@@ -31,8 +31,8 @@ static void test_usl_published(void **state)
     assert_near(fit.peak, 96.5, 0.1);
 }
 
-/* A ray tracer on up to 64 processors, from the same sources: gamma 21.848843, alpha 0.057771, beta 0. Without coherency the USL
- * is Amdahl's law, and its limit 1 / alpha. */
+/* A ray tracer on up to 64 processors, from the same sources: gamma 21.848843, alpha 0.057771, beta 0. Without
+ * coherency the USL is Amdahl's law, and its limit 1 / alpha. */
 static void test_usl_without_coherency(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Mann and Whitney's rank test (1947). Its exact distribution comes from the generating function of U, a Gaussian binomial
- * coefficient. Values of one process resemble their neighbours; they count for as many as are independent.
+/* Mann and Whitney's rank test (1947). Its exact distribution comes from the generating function of U, a Gaussian
+ * binomial coefficient. Values of one process resemble their neighbours; they count for as many as are independent.
  */
 #include "profiler/statistics/statistics.h"
 

@@ -1,6 +1,6 @@
-/* Bootstrap intervals, of one series, of two, and of processes (statistics.h says what is drawn and why). Blocks of a series
- * are circular (D. N. Politis and J. P. Romano, 1992), from one fixed seed; a resample is known by how often each sorted value
- * was drawn, so nothing is sorted per draw.
+/* Bootstrap intervals, of one series, of two, and of processes (statistics.h says what is drawn and why). Blocks of a
+ * series are circular (D. N. Politis and J. P. Romano, 1992), from one fixed seed; a resample is known by how often
+ * each sorted value was drawn, so nothing is sorted per draw.
  */
 #include "profiler/statistics/statistics.h"
 
@@ -15,8 +15,8 @@
 #define DRAWS 20000000 /* values that all resamples may draw together */
 #define PROCESS_RESAMPLES 4000
 #define BOOTSTRAP_SEED 0x50524f4e59U
-#define BLOCK_MEMORY 3   /* blocks are that many times as long as the series remembers */
-#define FEWEST_PIECES 5  /* that a series is cut into, however long it remembers */
+#define BLOCK_MEMORY 3  /* blocks are that many times as long as the series remembers */
+#define FEWEST_PIECES 5 /* that a series is cut into, however long it remembers */
 #define FEW_PIECES 7
 #define FEWEST_PROCESSES 3
 
@@ -91,8 +91,7 @@ static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *ran
 {
     memset(r->drawn, 0, r->count * sizeof *r->drawn);
     for (size_t done = 0; done < r->count;) {
-        size_t at = prn_random_below(random, r->count),
-               end = done + r->block < r->count ? done + r->block : r->count;
+        size_t at = prn_random_below(random, r->count), end = done + r->block < r->count ? done + r->block : r->count;
         for (; done < end; done++) {
             r->drawn[r->rank[at]]++;
             if (++at == r->count) at = 0;
@@ -114,8 +113,8 @@ static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *ran
     for (size_t q = 0; q < 4; q++) values[quantiles[q][0]] = at[q + 2];
 }
 
-/* Of few pieces there are few different resamples, and their percentiles end too early: the interval is at least Student's, by
- * the deviation of the resamples. */
+/* Of few pieces there are few different resamples, and their percentiles end too early: the interval is at least
+ * Student's, by the deviation of the resamples. */
 static void widen(double interval[2], const double *values, size_t count, double confidence, double pieces)
 {
     double mean = 0, square = 0, middle = values[count / 2];
@@ -123,9 +122,11 @@ static void widen(double interval[2], const double *values, size_t count, double
     for (size_t i = 0; i < count; i++) mean += values[i] / (double)count;
     for (size_t i = 0; i < count; i++) square += (values[i] - mean) * (values[i] - mean);
     double deviation = sqrt(square / (double)count * pieces / (pieces - 1));
-    double half = deviation * prn_student_bound(1 - confidence, pieces - 1);
-    interval[0] = fmax(0, fmin(interval[0], middle - half));
-    interval[1] = fmax(interval[1], middle + half);
+    if (!(middle > 0)) return;
+    /* Times are positive: by the logarithm, and within what a number holds. */
+    double half = exp(fmin(50, deviation * prn_student_bound(1 - confidence, pieces - 1) / middle));
+    interval[0] = fmin(interval[0], middle / half);
+    interval[1] = fmax(interval[1], middle * half);
 }
 
 /* Times above a quantile come in clusters; what lies less than a block apart is one. */

@@ -1,6 +1,6 @@
-/* Laws of scaling, fitted to throughput over threads by least squares (Levenberg and Marquardt). A parameter that would be
- * negative is held at 0 and the others fitted again. Amdahl's law is the USL without coherency, so one model serves both;
- * Gustafson's is a line.
+/* Laws of scaling, fitted to throughput over threads by least squares (Levenberg and Marquardt). A parameter that would
+ * be negative is held at 0 and the others fitted again. Amdahl's law is the USL without coherency, so one model serves
+ * both; Gustafson's is a line.
  */
 #include "profiler/statistics/statistics.h"
 
@@ -156,7 +156,8 @@ static double fit_with(prn_law law, const fit_points *p, prn_law_fit *out, bool 
 
 static void finish(prn_law law, prn_law_fit *fit)
 {
-    fit->peak = law == PRN_LAW_USL ? (fit->beta > 0 && fit->alpha < 1 ? sqrt((1 - fit->alpha) / fit->beta) : INFINITY) : NAN;
+    fit->peak =
+        law == PRN_LAW_USL ? (fit->beta > 0 && fit->alpha < 1 ? sqrt((1 - fit->alpha) / fit->beta) : INFINITY) : NAN;
     if (law == PRN_LAW_USL && fit->alpha >= 1) fit->peak = 1;
     if (law == PRN_LAW_USL && fit->peak < 1) fit->peak = 1;
     fit->limit = law == PRN_LAW_GUSTAFSON ? INFINITY : fit->alpha > 0 ? 1 / fit->alpha : INFINITY;
@@ -186,7 +187,8 @@ void prn_law_fit_points(prn_law_fit *out, prn_law law, const double *threads, co
 
 static double draw_median(prn_processes of, double *room, uint64_t *random)
 {
-    for (size_t i = 0; i < of.count; i++) room[i] = random ? of.values[prn_random_below(random, of.count)] : of.values[i];
+    for (size_t i = 0; i < of.count; i++)
+        room[i] = random ? of.values[prn_random_below(random, of.count)] : of.values[i];
     return prn_median(room, of.count);
 }
 
@@ -215,8 +217,8 @@ static prony_status fit_resamples(prn_law_fit *out, prn_law law, const double *t
     return PRONY_OK;
 }
 
-prony_status prn_law_fit_processes(prn_law_fit *out, prn_law law, const double *threads, const prn_processes *throughput,
-                                   size_t count, prony_error *error)
+prony_status prn_law_fit_processes(prn_law_fit *out, prn_law law, const double *threads,
+                                   const prn_processes *throughput, size_t count, prony_error *error)
 {
     size_t most = 0;
     for (size_t i = 0; i < count; i++) most = throughput[i].count > most ? throughput[i].count : most;

@@ -10,7 +10,7 @@
 #define SERIES_POINTS 2048 /* that correlations are taken of; of more values, means of equal stretches */
 #define SHORT_SERIES 4
 #define WINDOWS 7         /* that a change is looked for beside */
-#define FEWEST_CHANGED 10  /* values on each side of a change */
+#define FEWEST_CHANGED 10 /* values on each side of a change */
 
 typedef struct ranked_value {
     int64_t value;
@@ -32,7 +32,8 @@ static bool rank_series(double *ranks, const int64_t *samples, size_t count)
     for (size_t i = 0; i < count; i++) sorted[i] = (ranked_value){samples[i], i};
     qsort(sorted, count, sizeof *sorted, compare_values);
     for (size_t begin = 0, end; begin < count; begin = end) {
-        for (end = begin; end < count && sorted[end].value == sorted[begin].value; end++) {}
+        for (end = begin; end < count && sorted[end].value == sorted[begin].value; end++) {
+        }
         double rank = ((double)begin + (double)end - (double)count) / 2;
         for (size_t i = begin; i < end; i++) ranks[sorted[i].when] = rank;
     }
@@ -197,8 +198,8 @@ static prony_status memory_of_windows(changes *c, size_t count, prony_error *err
     return PRONY_OK;
 }
 
-prony_status prn_change_points(size_t *at, size_t capacity, size_t *found, const int64_t *samples, size_t count, double least,
-                               prony_error *error)
+prony_status prn_change_points(size_t *at, size_t capacity, size_t *found, const int64_t *samples, size_t count,
+                               double least, prony_error *error)
 {
     *found = 0;
     if (count < 2 * FEWEST_CHANGED) return PRONY_OK;

@@ -3,9 +3,9 @@
  * Quantiles are nearest-rank: the smallest sample with at least that share of the samples at or below it. The median of
  * an even number of samples is the mean of the two in the middle. The standard deviation is that of a sample (n - 1).
  *
- * The interval of the median is a percentile bootstrap of blocks of samples (resampling.c). Above BOOTSTRAP_LARGEST samples,
- * where drawing would cost more than it tells, it is the order-statistic interval, to which the bootstrap converges, widened by
- * what the samples remember of one another. Owns nothing; a call's working memory ends with it.
+ * The interval of the median is a percentile bootstrap of blocks of samples (resampling.c). Above BOOTSTRAP_LARGEST
+ * samples, where drawing would cost more than it tells, it is the order-statistic interval, to which the bootstrap
+ * converges, widened by what the samples remember of one another. Owns nothing; a call's working memory ends with it.
  */
 #include "profiler/statistics/statistics.h"
 

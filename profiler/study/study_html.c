@@ -1,0 +1,255 @@
+/* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings
+ * (study_svg.c), and the JSON study inside it. */
+#include "profiler/form_out.h"
+#include "profiler/html_assets.h"
+#include "profiler/number_text.h"
+#include "profiler/study/study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int to_out(void *user, const char *data, size_t size)
+{
+    prn_out *out = user;
+    prn_out_bytes(out, data, size);
+    return out->status == PRONY_OK ? 0 : -1;
+}
+
+/* Nothing within the data's element may look like its end. */
+static int to_data(void *user, const char *data, size_t size)
+{
+    prn_out *out = user;
+    for (size_t i = 0; i < size; i++) {
+        if (data[i] == '<')
+            prn_out_text(out, "\\u003c");
+        else
+            prn_out_bytes(out, data + i, 1);
+    }
+    return out->status == PRONY_OK ? 0 : -1;
+}
+
+static void cell(prn_out *out, const char *text)
+{
+    prn_out_text(out, "<td>");
+    prn_out_xml(out, text);
+    prn_out_text(out, "</td>");
+}
+
+static void number(prn_out *out, double value, double scale, int decimals, const char *unit)
+{
+    prn_number_text text;
+    char whole[80] = "";
+    if (isfinite(value)) snprintf(whole, sizeof whole, "%s%s", prn_number_fixed(text, value * scale, decimals), unit);
+    prn_out_text(out, "<td class=\"n\">");
+    prn_out_xml(out, whole);
+    prn_out_text(out, "</td>");
+}
+
+static void range(prn_out *out, const double pair[2], double scale, int decimals)
+{
+    prn_number_text low, high;
+    char whole[100] = "";
+    if (isfinite(pair[0]) && isfinite(pair[1]))
+        snprintf(whole, sizeof whole, "%s - %s", prn_number_fixed(low, pair[0] * scale, decimals),
+                 prn_number_fixed(high, pair[1] * scale, decimals));
+    prn_out_text(out, "<td class=\"n\">");
+    prn_out_xml(out, whole);
+    prn_out_text(out, "</td>");
+}
+
+static void put_results(prn_out *out, const prony_study *s)
+{
+    prn_out_text(
+        out, "<div class=\"panel wide\"><h2>Results</h2><div class=\"scroller\"><table><thead><tr><th>configuration"
+             "</th><th>processes</th><th>median ms</th><th>95 %</th><th>samples/s</th><th>speed-up</th><th>95 %</th>"
+             "<th>efficiency</th><th>95 %</th><th>serial fraction</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        const prony_study_result *r = &s->results[i];
+        char label[PRN_STUDY_LABEL_BYTES], name[PRN_STUDY_LABEL_BYTES + 40];
+        bool known = r->processes > 0;
+        snprintf(name, sizeof name, "%s%s", prn_study_label(s, i, label), r->beyond ? " (beyond the quota)" : "");
+        prn_out_text(out, "<tr>");
+        cell(out, name);
+        number(out, (double)r->processes, 1, 0, "");
+        number(out, known ? r->median_ns : NAN, 1e-6, 4, "");
+        range(out, known ? r->ci95_ns : (const double[2]){NAN, NAN}, 1e-6, 4);
+        number(out, known ? r->samples_per_second : NAN, 1, 1, "");
+        number(out, r->speedup, 1, 3, "");
+        range(out, r->speedup_ci95, 1, 3);
+        number(out, r->efficiency, 100, 1, " %");
+        range(out, r->efficiency_ci95, 100, 1);
+        number(out, r->karp_flatt, 100, 2, " %");
+        prn_out_text(out, "</tr>\n");
+    }
+    prn_out_text(out, "</tbody></table></div></div>\n");
+}
+
+static void put_fits(prn_out *out, const prony_study *s)
+{
+    static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
+    prn_out_text(
+        out,
+        "<div class=\"panel wide\"><h2>Laws and limits</h2><div class=\"scroller\"><table><thead><tr><th>law</th>"
+        "<th>over</th><th>serial or contention</th><th>95 %</th><th>coherency</th><th>peak at</th><th>residual</th>"
+        "<th></th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < s->fit_count; i++) {
+        const prn_study_fit *f = &s->fits[i];
+        const double none[2] = {NAN, NAN};
+        bool known = f->fit.known;
+        char label[PRN_STUDY_LABEL_BYTES];
+        prn_out_text(out, "<tr>");
+        cell(out, names[f->law]);
+        prn_study_label(s, prn_study_baseline(s, f->group), label);
+        const char *rest = strchr(label, ',');
+        char over[PRN_STUDY_LABEL_BYTES + 16];
+        snprintf(over, sizeof over, "%s%s", f->inter ? "workers" : "threads", rest ? rest : "");
+        cell(out, over);
+        number(out, known ? f->fit.alpha : NAN, 100, 3, " %");
+        range(out, known ? f->fit.alpha_ci95 : none, 100, 3);
+        number(out, known && f->law == PRN_LAW_USL ? f->fit.beta : NAN, 100, 4, " %");
+        number(out, known ? f->fit.peak : NAN, 1, 1, "");
+        number(out, known ? f->fit.rms : NAN, 100, 2, " %");
+        cell(out, known ? "" : f->reason);
+        prn_out_text(out, "</tr>\n");
+    }
+    prn_out_text(out, "</tbody></table></div>");
+    for (size_t i = 0; i < s->limit_count; i++) {
+        prn_number_text text;
+        prn_out_format(out, "<p>This model cannot go beyond <b>%s</b> on %d processors of this machine: ",
+                       prn_number_fixed(text, s->limits[i].speedup, 2), s->limits[i].processors);
+        prn_out_xml(out, s->limits[i].why);
+        prn_out_text(out, ".</p>");
+    }
+    prn_out_text(out, "</div>\n");
+}
+
+static void put_losses(prn_out *out, const prony_study *s)
+{
+    prn_out_text(
+        out, "<div class=\"panel wide\"><h2>Operators, by time lost against an even share</h2><div class=\"scroller\">"
+             "<table><thead><tr><th>configuration</th><th>operator</th><th>type</th><th>kernel</th><th>1 thread us</th>"
+             "<th>now us</th><th>lost us</th><th>efficiency</th><th>because</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < s->loss_count; i++) {
+        const prn_study_loss *l = &s->losses[i];
+        const prn_study_operator *o = &s->configurations[l->configuration].operators[l->operator];
+        char label[PRN_STUDY_LABEL_BYTES];
+        if (s->configurations[l->configuration].intra_op == 1) continue;
+        prn_out_text(out, "<tr>");
+        cell(out, prn_study_label(s, l->configuration, label));
+        cell(out, o->name);
+        cell(out, o->op);
+        cell(out, o->kernel);
+        number(out, l->serial_ns, 1e-3, 1, "");
+        number(out, l->time_ns, 1e-3, 1, "");
+        number(out, l->lost_ns, 1e-3, 1, "");
+        number(out, l->efficiency, 100, 0, " %");
+        cell(out, l->reason);
+        prn_out_text(out, "</tr>\n");
+    }
+    prn_out_text(out, "</tbody></table></div></div>\n");
+}
+
+static void put_comparison(prn_out *out, const prony_study *s)
+{
+    prn_out_text(out, "<div class=\"panel wide\"><h2>Beside the earlier study</h2><ul>");
+    for (size_t i = 0; i < s->manifest_difference_count; i++) {
+        prn_out_text(out, "<li>");
+        prn_out_xml(out, s->manifest_differences[i]);
+        prn_out_text(out, "</li>");
+    }
+    prn_out_text(
+        out,
+        "</ul><div class=\"scroller\"><table><thead><tr><th>configuration</th><th>then ms</th><th>now ms</th><th>ratio"
+        "</th><th>95 %</th><th>p</th><th>is</th><th></th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < s->difference_count; i++) {
+        const prn_study_difference *d = &s->differences[i];
+        char label[PRN_STUDY_LABEL_BYTES];
+        prn_out_text(out, "<tr>");
+        cell(out, prn_study_label(s, d->configuration, label));
+        number(out, d->earlier_ns, 1e-6, 4, "");
+        number(out, s->results[d->configuration].processes ? s->results[d->configuration].median_ns : NAN, 1e-6, 4, "");
+        number(out, d->ratio, 1, 4, "");
+        range(out, d->interval, 1, 4);
+        number(out, d->p, 1, 4, "");
+        cell(out, d->verdict);
+        cell(out, d->why);
+        prn_out_text(out, "</tr>\n");
+    }
+    prn_out_text(out, "</tbody></table></div></div>\n");
+}
+
+static void put_quality(prn_out *out, const prony_study *s)
+{
+    const prn_study_quality *q = &s->quality;
+    prn_number_text text;
+    prn_out_text(out, "<section class=\"panel\"><h2>Data quality: ");
+    prn_out_xml(out, q->verdict);
+    prn_out_text(out, "</h2><p>");
+    if (isfinite(q->aa_ratio))
+        prn_out_format(out, "The baseline measured twice: %s, ratio %s. ", q->aa,
+                       prn_number_fixed(text, q->aa_ratio, 4));
+    prn_out_format(out, "%zu of %zu blocks were disturbed, %zu failed.</p><ul>", q->disturbed, q->blocks, q->failed);
+    for (size_t i = 0; i < q->note_count; i++) {
+        prn_out_text(out, "<li>");
+        prn_out_xml(out, q->notes[i]);
+        prn_out_text(out, "</li>");
+    }
+    prn_out_text(out, "</ul></section>\n");
+}
+
+static prony_status put_charts(prn_out *out, const prony_study *s, prony_error *error)
+{
+    for (const char *const *name = prony_study_chart_names(); *name; name++) {
+        prony_write_options chart = PRONY_WRITE_OPTIONS_INIT;
+        chart.chart = *name;
+        prn_out_text(out, "<div class=\"panel\">");
+        PRN_TRY(prn_study_write_svg(s, &chart, to_out, out, error));
+        prn_out_text(out, "</div>\n");
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_study_write_html(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
+{
+    prn_out out;
+    prn_pool pool = {0};
+    prn_out_begin(&out, write, user, error);
+    prn_out_text(
+        &out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        "<title>Scaling of ");
+    prn_out_xml(&out, prn_report_title(s->manifest));
+    prn_out_text(&out, "</title>\n<style>\n");
+    prn_out_bytes(&out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
+    prn_out_text(
+        &out,
+        "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
+        "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;padding:.2rem "
+        ".5rem}"
+        ".scroller{height:auto;max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
+        "<h1>Scaling of ");
+    prn_out_xml(&out, prn_report_title(s->manifest));
+    prn_out_text(&out, "</h1><p id=\"subtitle\">");
+    prn_out_xml(&out, s->manifest->system.machine.cpu_model);
+    prn_out_text(&out, "</p></div></header>\n<main>\n");
+    put_quality(&out, s);
+    prn_out_text(&out, "<section class=\"grid\">\n");
+    prony_status status = put_charts(&out, s, error);
+    put_results(&out, s);
+    put_fits(&out, s);
+    if (s->compared) put_comparison(&out, s);
+    put_losses(&out, s);
+    prn_out_text(&out, "<div class=\"panel wide\"><h2>How it was measured</h2><p>");
+    const char *statement = prn_study_statement(s, &pool);
+    prn_out_xml(&out, statement ? statement : "");
+    prn_out_text(&out, "</p></div>\n</section>\n</main>\n<script type=\"application/json\" id=\"data\">");
+    if (status == PRONY_OK) status = prn_study_write_json(s, options, to_data, &out, error);
+    prn_out_text(&out, "</script>\n</body>\n</html>\n");
+    prn_pool_release(&pool);
+    return status == PRONY_OK ? prn_out_end(&out) : status;
+}

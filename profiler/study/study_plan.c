@@ -1,0 +1,395 @@
+/* What a study measures: configurations, the order of its blocks, and what comes next.
+ *
+ * Every round holds each configuration once, in an order drawn anew, so that what changes on the machine meets all of
+ * them. When the plan is done, configurations whose blocks were disturbed are measured again, one block in
+ * PRN_STUDY_REPEATS at most. With a budget, the time of a block follows from what is left of it; where that would be
+ * too little, later rounds are dropped.
+ */
+#include "profiler/study/study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_PROCESSES 10
+#define DEFAULT_SECONDS 1.0
+#define SHORTEST_SECONDS 0.1
+#define FEWEST_ROUNDS 3 /* that a budget leaves */
+
+int prn_study_threads(const prn_study_configuration *c)
+{
+    return c->intra_op * c->inter_op;
+}
+
+size_t prn_study_groups(const prony_study *s)
+{
+    size_t groups = 0;
+    for (size_t i = 0; i < s->configuration_count; i++)
+        if (s->configurations[i].group >= groups) groups = s->configurations[i].group + 1;
+    return groups;
+}
+
+size_t prn_study_baseline(const prony_study *s, size_t group)
+{
+    for (size_t i = 0; i < s->configuration_count; i++)
+        if (s->configurations[i].group == group && s->configurations[i].baseline && !s->configurations[i].again)
+            return i;
+    return PRONY_NO_INDEX;
+}
+
+/* ---- configurations ---- */
+
+static prony_status add(prony_study *s, prn_study_configuration c, prony_error *error)
+{
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        const prn_study_configuration *o = &s->configurations[i];
+        if (o->group == c.group && o->intra_op == c.intra_op && o->inter_op == c.inter_op && o->again == c.again)
+            return PRONY_OK;
+    }
+    if (s->configuration_count == PRN_STUDY_MOST_CONFIGURATIONS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study may have %d configurations",
+                        PRN_STUDY_MOST_CONFIGURATIONS);
+    s->configurations[s->configuration_count++] = c;
+    return PRONY_OK;
+}
+
+static prony_status add_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                                int64_t intra, int64_t inter, prony_error *error)
+{
+    if (intra == 0) intra = s->usable / (inter > 0 ? inter : 1) > 0 ? s->usable / inter : 1;
+    if (intra < 1 || inter < 1 || intra > 1024 || inter > 1024)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld threads and %lld workers: numbers from 1 to 1024",
+                        (long long)intra, (long long)inter);
+    base.intra_op = (int)intra;
+    base.inter_op = (int)inter;
+    int threads = prn_study_threads(&base);
+    base.baseline = threads == 1;
+    base.beyond = threads > s->usable;
+    if (o->weak && __builtin_mul_overflow(base.batch ? base.batch : 1, (int64_t)threads, &base.batch))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the batch of %d threads is too large", threads);
+    return add(s, base, error);
+}
+
+/* 1, 2, 4 … and as many as can be used. */
+static prony_status add_default_threads(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                                        int64_t inter, prony_error *error)
+{
+    for (int n = 1; n * inter <= s->usable; n *= 2) PRN_TRY(add_threads(s, o, base, n, inter, error));
+    return add_threads(s, o, base, 0, inter, error);
+}
+
+static prony_status add_group(prony_study *s, const prony_study_options *o, prn_study_configuration base,
+                              prony_error *error)
+{
+    static const int64_t one = 1;
+    const int64_t *workers = o->inter_op_count ? o->inter_op : &one;
+    size_t count = o->inter_op_count ? o->inter_op_count : 1;
+    PRN_TRY(add_threads(s, o, base, 1, 1, error));
+    for (size_t y = 0; y < count; y++) {
+        if (workers[y] < 1)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                            "a study needs numbers of workers, not what a plan would choose");
+        if (o->intra_op_count == 0) PRN_TRY(add_default_threads(s, o, base, workers[y], error));
+        for (size_t x = 0; x < o->intra_op_count; x++)
+            PRN_TRY(add_threads(s, o, base, o->intra_op[x], workers[y], error));
+    }
+    prn_study_configuration again = s->configurations[prn_study_baseline(s, base.group)];
+    again.again = true;
+    return add(s, again, error);
+}
+
+static prony_status add_groups(prony_study *s, const prony_study_options *o, prony_error *error)
+{
+    size_t batches = o->batch_count ? o->batch_count : 1, precisions = o->precision_count ? o->precision_count : 1;
+    s->configurations = prn_pool_alloc(&s->pool, PRN_STUDY_MOST_CONFIGURATIONS, sizeof *s->configurations);
+    if (!s->configurations) return prn_no_memory(error);
+    for (size_t p = 0; p < precisions; p++) {
+        const char *name = o->precision_count ? o->precisions[p] : "fp32";
+        for (size_t b = 0; b < batches; b++) {
+            prn_study_configuration base = {.batch = o->batch_count ? o->batches[b] : 0, .group = p * batches + b};
+            base.precision = prn_pool_strndup(&s->pool, name, strlen(name));
+            if (!base.precision) return prn_no_memory(error);
+            PRN_TRY(add_group(s, o, base, error));
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status make_order(prony_study *s, prony_error *error)
+{
+    uint64_t random = s->seed;
+    size_t count = s->configuration_count;
+    s->order_count = count * (size_t)s->processes;
+    s->order = prn_pool_alloc(&s->pool, s->order_count, sizeof *s->order);
+    if (!s->order) return prn_no_memory(error);
+    for (size_t round = 0; round < (size_t)s->processes; round++) {
+        uint32_t *of = s->order + round * count;
+        for (size_t i = 0; i < count; i++) of[i] = (uint32_t)i;
+        for (size_t i = count - 1; i > 0; i--) {
+            size_t other = prn_random_below(&random, i + 1);
+            uint32_t swapped = of[i];
+            of[i] = of[other];
+            of[other] = swapped;
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status keep_arguments(prony_study *s, const char *const *arguments, size_t count, prony_error *error)
+{
+    const char **kept = prn_pool_alloc(&s->pool, count + 1, sizeof *kept);
+    if (!kept) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++)
+        if (!(kept[i] = prn_pool_strndup(&s->pool, arguments[i], strlen(arguments[i])))) return prn_no_memory(error);
+    s->arguments = kept;
+    s->argument_count = count;
+    return PRONY_OK;
+}
+
+static prony_status fill(prony_study *s, const prony_study_options *o, prony_error *error)
+{
+    if (o->processes < 0 || o->processes > PRN_STUDY_MOST_PROCESSES || o->runs < 0 || !(o->seconds >= 0) ||
+        !(o->budget_seconds >= 0))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "study options: a number is negative, or there are more than %d processes",
+                        PRN_STUDY_MOST_PROCESSES);
+    s->seed = o->seed;
+    s->weak = o->weak;
+    s->processes = o->processes ? o->processes : DEFAULT_PROCESSES;
+    s->runs = o->runs;
+    s->seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
+    s->warmup_runs = o->warmup_runs;
+    s->budget_seconds = o->budget_seconds;
+    PRN_TRY(keep_arguments(s, o->arguments, o->argument_count, error));
+    PRN_TRY(add_groups(s, o, error));
+    return make_order(s, error);
+}
+
+static prony_status begin(prony_study **out, prony_report *manifest, int usable, prony_error *error)
+{
+    *out = prn_calloc(1, sizeof **out);
+    if (!*out) return prn_no_memory(error);
+    (*out)->manifest = manifest;
+    (*out)->usable = usable;
+    return PRONY_OK;
+}
+
+prony_status prn_study_plan(prony_study **out, prony_report *manifest, const prony_study_options *options, int usable,
+                            prony_error *error)
+{
+    prony_study *s;
+    PRN_TRY(begin(&s, manifest, usable, error));
+    prony_status status = fill(s, options, error);
+    if (status == PRONY_OK) {
+        *out = s;
+        return status;
+    }
+    s->manifest = NULL; /* stays the caller's */
+    prony_study_release(s);
+    return status;
+}
+
+prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, const prony_study *earlier, int usable,
+                                  prony_error *error)
+{
+    prony_study *s;
+    PRN_TRY(begin(&s, manifest, usable, error));
+    s->seed = earlier->seed;
+    s->weak = earlier->weak;
+    s->processes = earlier->processes;
+    s->runs = earlier->runs;
+    s->seconds = earlier->seconds;
+    s->warmup_runs = earlier->warmup_runs;
+    s->budget_seconds = earlier->budget_seconds;
+    prony_status status = keep_arguments(s, earlier->arguments, earlier->argument_count, error);
+    s->configurations = prn_pool_alloc(&s->pool, earlier->configuration_count + 1, sizeof *s->configurations);
+    if (status == PRONY_OK && !s->configurations) status = prn_no_memory(error);
+    for (size_t i = 0; status == PRONY_OK && i < earlier->configuration_count; i++) {
+        prn_study_configuration c = earlier->configurations[i];
+        c.operators = NULL;
+        c.operator_count = 0;
+        c.refused = NULL;
+        c.samples = 0;
+        c.beyond = prn_study_threads(&c) > usable;
+        c.precision = prn_pool_strndup(&s->pool, c.precision, strlen(c.precision));
+        if (!c.precision) status = prn_no_memory(error);
+        s->configurations[s->configuration_count++] = c;
+    }
+    if (status == PRONY_OK) status = make_order(s, error);
+    if (status == PRONY_OK) {
+        *out = s;
+        return status;
+    }
+    s->manifest = NULL;
+    prony_study_release(s);
+    return status;
+}
+
+/* ---- what comes next ---- */
+
+static double elapsed(const prn_study_block *b)
+{
+    return (double)(b->after.time_ns - b->before.time_ns) * 1e-9;
+}
+
+/* Seconds of measuring, and those of starting and warming up, of the blocks so far. */
+static double spent(const prony_study *s, double *beside)
+{
+    double all = 0;
+    *beside = 0;
+    for (size_t i = 0; i < s->block_count; i++) {
+        double measured = 0;
+        for (size_t k = 0; k < s->blocks[i].sample_count; k++) measured += (double)s->blocks[i].samples_ns[k] * 1e-9;
+        all += elapsed(&s->blocks[i]);
+        *beside += fmax(0, elapsed(&s->blocks[i]) - measured);
+    }
+    return all;
+}
+
+/* Blocks of the plan that the budget allows: whole rounds. */
+static size_t planned_blocks(const prony_study *s)
+{
+    size_t count = s->configuration_count, done = s->block_count < s->order_count ? s->block_count : s->order_count;
+    if (s->budget_seconds <= 0 || done < count || s->configuration_count == 0) return s->order_count;
+    double beside, all = spent(s, &beside), each = beside / (double)s->block_count + SHORTEST_SECONDS;
+    size_t rounds = (size_t)fmax(0, (s->budget_seconds - all) / each / (double)count) + done / count;
+    if (rounds < FEWEST_ROUNDS) rounds = FEWEST_ROUNDS;
+    return rounds * count < s->order_count ? rounds * count : s->order_count;
+}
+
+static double block_seconds(const prony_study *s, size_t planned)
+{
+    if (s->budget_seconds <= 0) return s->seconds;
+    double beside, all = spent(s, &beside), left = s->budget_seconds * 0.95 - all;
+    if (s->block_count < s->configuration_count) { /* nothing is known yet of what stands beside */
+        double even = s->budget_seconds / (double)(s->order_count + 1);
+        return fmax(SHORTEST_SECONDS, fmin(s->seconds, even / 2));
+    }
+    double each = left / (double)(planned > s->block_count ? planned - s->block_count : 1);
+    return fmax(SHORTEST_SECONDS, each - beside / (double)s->block_count);
+}
+
+/* The configuration with the most disturbed blocks that were not measured again yet. */
+static bool next_again(const prony_study *s, size_t planned, size_t *configuration)
+{
+    size_t repeated = 0, most = 0;
+    for (size_t i = 0; i < s->block_count; i++) repeated += s->blocks[i].again;
+    if (repeated >= planned / PRN_STUDY_REPEATS) return false;
+    double beside;
+    if (s->budget_seconds > 0 && spent(s, &beside) > s->budget_seconds * 0.95) return false;
+    for (size_t c = 0; c < s->configuration_count; c++) {
+        size_t disturbed = 0, again = 0;
+        for (size_t i = 0; i < s->block_count; i++) {
+            const prn_study_block *b = &s->blocks[i];
+            if (b->configuration != c) continue;
+            again += b->again;
+            disturbed += (b->disturbed || b->failure) && !b->again;
+        }
+        if (s->configurations[c].refused || disturbed <= again || disturbed - again <= most) continue;
+        most = disturbed - again;
+        *configuration = c;
+    }
+    return most > 0;
+}
+
+/* Where the plan stands: the first of its blocks that is neither measured nor refused. Blocks of a refused
+ * configuration are passed over, so the place is found by counting each configuration's own. */
+static bool next_planned(const prony_study *s, size_t planned, size_t *configuration, int *process)
+{
+    uint32_t seen[PRN_STUDY_MOST_CONFIGURATIONS] = {0}, done[PRN_STUDY_MOST_CONFIGURATIONS] = {0};
+    for (size_t i = 0; i < s->block_count; i++) done[s->blocks[i].configuration] += !s->blocks[i].again;
+    for (size_t i = 0; i < planned; i++) {
+        uint32_t c = s->order[i];
+        if (s->configurations[c].refused || seen[c]++ < done[c]) continue;
+        *configuration = c;
+        *process = (int)done[c];
+        return true;
+    }
+    return false;
+}
+
+bool prony_study_next(const prony_study *s, prony_study_task *out)
+{
+    size_t configuration = 0, planned = planned_blocks(s);
+    int process = 0;
+    bool again = !next_planned(s, planned, &configuration, &process);
+    if (again) {
+        if (!next_again(s, planned, &configuration)) return false;
+        for (size_t i = 0; i < s->block_count; i++) process += s->blocks[i].configuration == configuration;
+    }
+    const prn_study_configuration *c = &s->configurations[configuration];
+    *out = (prony_study_task){.block = s->block_count,
+                              .configuration = configuration,
+                              .process = process,
+                              .again = again,
+                              .intra_op_threads = c->intra_op,
+                              .inter_op_threads = c->inter_op,
+                              .batch = c->batch,
+                              .precision = c->precision,
+                              .runs = s->runs,
+                              .warmup_runs = s->warmup_runs,
+                              .seconds = s->runs && s->budget_seconds <= 0 ? 0 : block_seconds(s, planned)};
+    return true;
+}
+
+void prony_study_progress_of(const prony_study *s, prony_study_progress *out)
+{
+    double beside, all = spent(s, &beside);
+    *out = (prony_study_progress){.done = s->block_count, .planned = planned_blocks(s), .half_width = NAN};
+    for (size_t i = 0; i < s->block_count; i++) {
+        out->failed += s->blocks[i].failure != NULL;
+        out->disturbed += s->blocks[i].disturbed != NULL;
+        out->planned += s->blocks[i].again;
+    }
+    prony_study_task task;
+    if (out->done >= out->planned) out->planned = out->done + prony_study_next(s, &task);
+    size_t left = out->planned - out->done;
+    if (out->done) out->seconds_left = all / (double)out->done * (double)left;
+    if (s->budget_seconds > 0) out->seconds_left = fmax(0, s->budget_seconds - all);
+    double rounds = (double)planned_blocks(s) / (double)(s->configuration_count ? s->configuration_count : 1);
+    for (size_t c = 0; c < s->configuration_count; c++) {
+        double sum = 0, square = 0, n = 0;
+        for (size_t i = 0; i < s->block_count; i++) {
+            const prn_study_block *b = &s->blocks[i];
+            if (b->configuration != c || b->failure || b->disturbed) continue;
+            double median = prn_study_block_median(b);
+            sum += median;
+            square += median * median;
+            n++;
+        }
+        if (n < 3 || rounds < 2) continue;
+        double mean = sum / n, deviation = sqrt(fmax(0, square / n - mean * mean) * n / (n - 1));
+        double half = 1.25 * prn_student_bound(0.05, rounds - 1) * deviation / sqrt(rounds) / mean; /* of a median */
+        if (isnan(out->half_width) || half > out->half_width) out->half_width = half;
+    }
+}
+
+const char *prn_study_label(const prony_study *s, size_t configuration, char text[PRN_STUDY_LABEL_BYTES])
+{
+    const prn_study_configuration *c = &s->configurations[configuration], *first = &s->configurations[0];
+    bool batches = false, precisions = false;
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        batches = batches || s->configurations[i].batch != first->batch;
+        precisions = precisions || strcmp(s->configurations[i].precision, first->precision) != 0;
+    }
+    int used = c->inter_op > 1 ? snprintf(text, PRN_STUDY_LABEL_BYTES, "%d x %d", c->inter_op, c->intra_op)
+                               : snprintf(text, PRN_STUDY_LABEL_BYTES, "%d", c->intra_op);
+    used +=
+        snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, " thread%s", prn_study_threads(c) == 1 ? "" : "s");
+    if (batches)
+        used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", batch %lld", (long long)c->batch);
+    if (precisions) used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", %.16s", c->precision);
+    if (c->again) snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", again");
+    return text;
+}
+
+const char *const *prony_study_arguments(const prony_study *study, size_t *count)
+{
+    *count = study->argument_count;
+    return study->arguments;
+}
+
+uint64_t prony_study_seed(const prony_study *study)
+{
+    return study->seed;
+}

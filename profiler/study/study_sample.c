@@ -1,0 +1,227 @@
+/* What one process measured: written as JSON by the process, read and kept as a block by the study, which then judges
+ * whether the machine was disturbed meanwhile.
+ */
+#include "profiler/study/study_io.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DISTURBED_OTHERS 0.05 /* share of the processors */
+#define DISTURBED_STEAL 0.01
+#define CHANGE_LEAST 0.03 /* of the median, that a change of level is one */
+
+/* ---- written by the process ---- */
+
+static int compare_starts(const void *left, const void *right)
+{
+    const prony_thread_share *a = left, *b = right;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static prn_study_part part_of(const prony_operator_row *row)
+{
+    prn_study_part part = {.time_ns = row->time.median_ns};
+    const prony_thread_share *first = NULL;
+    for (size_t i = 0; i < row->team_count; i++) {
+        const prony_thread_share *share = &row->team[i];
+        part.tasks += share->tasks;
+        part.members += share->tasks > 0;
+        part.busy_ns += share->busy_ns;
+        if (share->busy_ns > part.longest_ns) part.longest_ns = share->busy_ns;
+        if (!first || compare_starts(share, first) < 0) first = share;
+    }
+    for (size_t i = 0; i < row->team_count && part.members > 1; i++)
+        if (&row->team[i] != first) part.wake_ns += (row->team[i].start_ns - first->start_ns) / (part.members - 1);
+    return part;
+}
+
+static void write_operators(prn_json *j, const prony_report *r, const bool *on_path)
+{
+    prn_json_open(j, "operators", '[', false);
+    for (size_t i = 0; i < r->operator_count; i++) {
+        const prony_operator_row *row = &r->operators[i];
+        prn_study_part part = part_of(row);
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "name", row->name);
+        prn_json_string(j, "op", row->op);
+        prn_json_string(j, "kernel", row->kernel);
+        prn_json_uint(j, "flops", row->cost.flops);
+        prn_json_uint(j, "bytes", (uint64_t)prn_operator_bytes(row));
+        prn_json_bool(j, "on_path", on_path[i]);
+        prn_study_json_part(j, "measured", &part);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
+static prony_status find_path(bool *on_path, const prony_report *r, prony_error *error)
+{
+    uint32_t *chain = NULL;
+    size_t count = 0;
+    int64_t time;
+    prony_status status = prony_report_critical_path(&chain, &count, &time, r, error);
+    if (status != PRONY_OK && status != PRONY_UNSUPPORTED) return status;
+    for (size_t i = 0; i < r->operator_count && status != PRONY_OK; i++) on_path[i] = true;
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) on_path[chain[i]] = true;
+    prony_rows_release(chain);
+    return PRONY_OK;
+}
+
+prony_status prony_study_sample_write(const prony_report *latency, const prony_report *operators, prony_write_fn write,
+                                      void *user, prony_error *error)
+{
+    if (!latency || !write || !latency->measured)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_study_sample_write: an argument is NULL, or nothing was measured");
+    size_t count = operators ? operators->operator_count : 0;
+    bool *on_path = prn_calloc(count + 1, sizeof *on_path);
+    prn_json *j = prn_calloc(1, sizeof *j);
+    prony_status status = on_path && j ? PRONY_OK : prn_no_memory(error);
+    if (status == PRONY_OK && operators) status = find_path(on_path, operators, error);
+    if (status == PRONY_OK) {
+        prn_json_begin(j, write, user, error);
+        prn_json_open(j, NULL, '{', false);
+        prn_json_string(j, "schema", PRN_STUDY_SCHEMA);
+        prn_json_int(j, "batch", latency->config.batch);
+        prn_json_int(j, "warmup_runs", latency->config.warmup_runs);
+        prn_json_bool(j, "warmup_detected", latency->warmup_detected);
+        prn_json_int(j, "involuntary_switches", latency->cpu.involuntary_switches);
+        prn_study_json_times(j, "samples_ns", latency->samples_ns, (size_t)latency->latency.count);
+        if (operators) write_operators(j, operators, on_path);
+        prn_json_close(j, '}');
+        status = prn_json_end(j);
+    }
+    prn_free(on_path);
+    prn_free(j);
+    return status;
+}
+
+/* ---- read by the study ---- */
+
+static void read_operators(prn_json_reader *j, const prn_json_value *root, prn_study_configuration *c,
+                           prn_study_block *b)
+{
+    size_t count = 0, i = 0;
+    const prn_json_value *array = prn_json_get_array(j, root, "operators", false, &count);
+    if (!array || count == 0) return;
+    if (c->operators && c->operator_count != count) {
+        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count,
+                     c->operator_count);
+        return;
+    }
+    prn_study_operator *operators = prn_json_room(j, count, sizeof *operators);
+    b->parts = prn_json_room(j, count, sizeof *b->parts);
+    if (!operators || !b->parts) return;
+    for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++) {
+        if (!prn_json_element_is_object(j, e, "operators")) return;
+        prn_study_read_operator(j, e, &operators[i]);
+        prn_study_read_part(j, e, "measured", &b->parts[i]);
+    }
+    if (j->status != PRONY_OK || c->operators) return;
+    c->operators = operators;
+    c->operator_count = count;
+}
+
+static prony_status read_sample(prony_study *s, prn_study_block *b, const prony_study_process *p, prony_error *error)
+{
+    prn_json_value *root = NULL;
+    PRN_TRY(prn_json_document_parse(&root, "a process of the study", p->sample, p->sample_bytes, error));
+    prn_json_reader j = {.pool = &s->pool, .file = "a process of the study", .error = error};
+    prn_study_configuration *c = &s->configurations[b->configuration];
+    int64_t batch = 0;
+    prn_json_get_i64(&j, root, "batch", true, &batch);
+    prn_json_get_i64(&j, root, "warmup_runs", true, &b->warmup_runs);
+    prn_json_get_bool(&j, root, "warmup_detected", true, &b->warmup_detected);
+    prn_json_get_i64(&j, root, "involuntary_switches", true, &b->involuntary_switches);
+    prn_study_read_times(&j, root, "samples_ns", &b->samples_ns, &b->sample_count);
+    read_operators(&j, root, c, b);
+    prn_json_document_release(root);
+    if (j.status == PRONY_OK && b->sample_count == 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the process measured nothing");
+    if (j.status == PRONY_OK) c->samples = batch > 0 ? batch : 1;
+    return j.status;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+double prn_study_block_median(const prn_study_block *b)
+{
+    size_t n = b->sample_count;
+    int64_t *sorted = n ? prn_calloc(n, sizeof *sorted) : NULL;
+    if (!sorted) return n ? (double)b->samples_ns[n / 2] : 0;
+    memcpy(sorted, b->samples_ns, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_times);
+    double median = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+    prn_free(sorted);
+    return median;
+}
+
+void prn_study_judge_block(prn_study_block *b)
+{
+    b->others = b->steal = NAN;
+    b->disturbed = NULL;
+    double total = (double)(b->after.total_ns - b->before.total_ns);
+    if (b->before.total_ns && b->after.total_ns > b->before.total_ns) {
+        double busy = (double)(b->after.busy_ns - b->before.busy_ns) - (double)b->cpu_ns;
+        b->others = fmin(1, fmax(0, busy / total));
+        b->steal = (double)(b->after.steal_ns - b->before.steal_ns) / total;
+    }
+    if (b->failure) return;
+    size_t at[8];
+    if (prn_change_points(at, 8, &b->changes, b->samples_ns, b->sample_count, CHANGE_LEAST, NULL) != PRONY_OK)
+        b->changes = 0;
+    if (b->others > DISTURBED_OTHERS)
+        b->disturbed = "other processes";
+    else if (b->steal > DISTURBED_STEAL)
+        b->disturbed = "steal";
+    else if (b->before.throttle_events >= 0 && b->after.throttle_events > b->before.throttle_events)
+        b->disturbed = "throttling";
+    else if (b->changes)
+        b->disturbed = "level changed";
+}
+
+prony_status prony_study_add(prony_study *s, const prony_study_task *task, const prony_study_process *process,
+                             prony_error *error)
+{
+    if (!s || !task || !process || (!process->sample && !process->failure) ||
+        task->configuration >= s->configuration_count)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_study_add: an argument is NULL, or no task of this study");
+    if (!PRN_GROW(s->blocks, s->block_capacity, s->block_count + 1)) return prn_no_memory(error);
+    prn_study_block *b = &s->blocks[s->block_count];
+    *b = (prn_study_block){.configuration = task->configuration,
+                           .process = task->process,
+                           .again = task->again,
+                           .before = process->before,
+                           .after = process->after,
+                           .cpu_ns = process->cpu_ns};
+    const char *failure = process->failure;
+    prony_error damaged = {0};
+    if (!failure && read_sample(s, b, process, &damaged) != PRONY_OK) {
+        failure = damaged.message;
+        b->sample_count = 0;
+        b->parts = NULL;
+    }
+    if (failure && !(b->failure = prn_pool_strndup(&s->pool, failure, strlen(failure)))) return prn_no_memory(error);
+    if (failure && process->refused) s->configurations[task->configuration].refused = b->failure;
+    prn_study_judge_block(b);
+    s->block_count++;
+    s->analysed = false;
+    return PRONY_OK;
+}
+
+void prony_study_release(prony_study *s)
+{
+    if (!s) return;
+    prony_report_release(s->manifest);
+    prn_free(s->blocks);
+    prn_pool_release(&s->results_pool);
+    prn_pool_release(&s->pool);
+    prn_free(s);
+}

@@ -1,0 +1,234 @@
+/* Charts of a study, each a standalone SVG: speed-up and efficiency over threads with their intervals, the ideal and
+ * the fits (drawn only where something was measured), operators by what they lose, and the blocks in order of time. */
+#include "profiler/study/study.h"
+#include "profiler/svg.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 600, TOP = 70, BOTTOM = 390, ROW = 24, MOST_ROWS = 15 };
+
+static const char *const colors[] = {PRN_SVG_BLUE, PRN_SVG_ORANGE, PRN_SVG_GREEN, PRN_SVG_RED};
+#define COLORS (sizeof colors / sizeof colors[0])
+
+static char *tick_fixed(prn_number_text text, double value)
+{
+    return prn_number_fixed(text, value, fabs(value - round(value)) < 1e-9 ? 0 : 1);
+}
+
+/* ---- over threads ---- */
+
+static double value_of(const prony_study_result *r, bool efficiency, int end)
+{
+    if (end < 0) return efficiency ? r->efficiency : r->speedup;
+    return efficiency ? r->efficiency_ci95[end] : r->speedup_ci95[end];
+}
+
+static void draw_fit(prn_out *out, const prn_axis *x, const prn_axis *y, const prn_study_fit *f, double most,
+                     bool efficiency, const char *color)
+{
+    double one = prn_law_speedup(f->law, &f->fit, 1);
+    prn_out_text(out, "<path fill=\"none\" stroke-width=\"1.5\" stroke=\"");
+    prn_out_text(out, color);
+    prn_out_text(out, "\" d=\"");
+    for (int i = 0; i <= 60; i++) {
+        double n = 1 + (most - 1) * i / 60, speedup = prn_law_speedup(f->law, &f->fit, n) / one;
+        prn_svg_point(out, i ? 'L' : 'M', prn_axis_at(x, n), prn_axis_at(y, efficiency ? speedup / n : speedup));
+    }
+    prn_out_text(out, "\"/>\n");
+}
+
+static void draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y, bool efficiency)
+{
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        const prn_study_configuration *c = &s->configurations[i];
+        const prony_study_result *r = &s->results[i];
+        const char *color = c->beyond || c->again ? PRN_SVG_GREY : colors[c->group % COLORS];
+        char label[PRN_STUDY_LABEL_BYTES], tip[200];
+        double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : 0), ends[2];
+        if (!isfinite(value_of(r, efficiency, -1))) continue;
+        for (int end = 0; end < 2; end++) ends[end] = fmin(fmax(value_of(r, efficiency, end), y->low), y->high);
+        prn_number_text number;
+        snprintf(tip, sizeof tip, "%s: %s", prn_study_label(s, i, label),
+                 prn_number_fixed(number, value_of(r, efficiency, -1), 3));
+        prn_svg_line(out, at, prn_axis_at(y, ends[0]), at, prn_axis_at(y, ends[1]), color, 2, false);
+        for (int end = 0; end < 2; end++)
+            prn_svg_line(out, at - 5, prn_axis_at(y, ends[end]), at + 5, prn_axis_at(y, ends[end]), color, 2, false);
+        prn_svg_circle(out, at, prn_axis_at(y, value_of(r, efficiency, -1)), c->inter_op > 1 ? 3 : 4.5, color, tip);
+    }
+}
+
+static void draw_key(prn_out *out, const prony_study *s, bool limits)
+{
+    double y = TOP + 8;
+    char text[PRN_STUDY_LABEL_BYTES + 40], label[PRN_STUDY_LABEL_BYTES];
+    prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, PRN_SVG_GREY, 1.5, true);
+    prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "ideal");
+    for (size_t g = 0; g < prn_study_groups(s) && g < 8; g++) {
+        y += 18;
+        prn_svg_circle(out, RIGHT + 22, y, 4.5, colors[g % COLORS], NULL);
+        prn_study_label(s, prn_study_baseline(s, g), label);
+        const char *rest = strchr(label, ',');
+        snprintf(text, sizeof text, "%.60s", rest ? rest + 2 : "measured, 95 %");
+        prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, text);
+    }
+    for (size_t i = 0; i < s->fit_count; i++) {
+        static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
+        if (!s->fits[i].fit.known || s->fits[i].group) continue;
+        y += 18;
+        prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, colors[(i + 1) % COLORS], 1.5, false);
+        snprintf(text, sizeof text, "%s%s", names[s->fits[i].law], s->fits[i].inter ? ", workers" : "");
+        prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, text);
+    }
+    if (!limits || s->limit_count == 0) return;
+    y += 18;
+    prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, PRN_SVG_RED, 1.5, true);
+    prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "limit here");
+}
+
+static void draw_over_threads(prn_out *out, const prony_study *s, bool efficiency)
+{
+    double most = 1, highest = efficiency ? 1.1 : 1;
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        most = fmax(most, prn_study_threads(&s->configurations[i]));
+        if (isfinite(s->results[i].speedup)) highest = fmax(highest, value_of(&s->results[i], efficiency, -1) * 1.1);
+    }
+    if (!efficiency) highest = fmax(highest, most);
+    prn_axis x = {1 - 0.05 * most, most + 0.05 * most, LEFT, RIGHT, false, false},
+             y = {0, highest, BOTTOM, TOP, false, false};
+    char note[240];
+    snprintf(note, sizeof note, "%.80s, %s scaling; medians with 95 %% intervals; grey: baseline again, beyond the quota; data: %s",
+             prn_report_title(s->manifest), s->weak ? "weak" : "strong", s->quality.verdict);
+    prn_svg_begin(out, WIDTH, HEIGHT, efficiency ? "Efficiency" : "Speed-up", note);
+    prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_fixed, "threads (workers x threads inside operators)");
+    prn_svg_axis_y(out, &y, LEFT, RIGHT, efficiency ? prn_tick_percent : tick_fixed,
+                   efficiency ? "efficiency" : "speed-up");
+    prn_svg_line(out, prn_axis_at(&x, 1), prn_axis_at(&y, 1), prn_axis_at(&x, most),
+                 prn_axis_at(&y, efficiency ? 1 : most), PRN_SVG_GREY, 1.5, true);
+    for (size_t i = 0; i < s->fit_count; i++)
+        if (s->fits[i].fit.known && s->fits[i].group == 0)
+            draw_fit(out, &x, &y, &s->fits[i], most, efficiency, colors[(i + 1) % COLORS]);
+    for (size_t i = 0; i < s->limit_count && !efficiency; i++)
+        prn_svg_line(out, LEFT, prn_axis_at(&y, s->limits[i].speedup), RIGHT, prn_axis_at(&y, s->limits[i].speedup),
+                     PRN_SVG_RED, 1.5, true);
+    draw_points(out, s, &x, &y, efficiency);
+    draw_key(out, s, !efficiency);
+    prn_svg_end(out);
+}
+
+/* ---- operators ---- */
+
+static void draw_operators(prn_out *out, const prony_study *s)
+{
+    size_t shown = PRONY_NO_INDEX, rows = 0;
+    double most = 0;
+    char note[PRN_STUDY_LABEL_BYTES + 80], label[PRN_STUDY_LABEL_BYTES];
+    for (size_t i = 0; i < s->loss_count; i++) {
+        const prn_study_configuration *c = &s->configurations[s->losses[i].configuration];
+        if (!c->beyond && (shown == PRONY_NO_INDEX || c->intra_op > s->configurations[shown].intra_op))
+            shown = s->losses[i].configuration;
+    }
+    for (size_t i = 0; i < s->loss_count; i++) {
+        if (s->losses[i].configuration != shown || s->losses[i].lost_ns <= 0 || rows == MOST_ROWS) continue;
+        most = fmax(most, s->losses[i].lost_ns);
+        rows++;
+    }
+    snprintf(note, sizeof note, "lost against an even share of the serial time%s%s",
+             shown == PRONY_NO_INDEX ? "" : ", on ", shown == PRONY_NO_INDEX ? "" : prn_study_label(s, shown, label));
+    prn_svg_begin(out, WIDTH, TOP + (double)ROW * (double)rows + 30, "Operators that do not scale", note);
+    if (rows == 0)
+        prn_svg_text(out, LEFT, TOP, PRN_ANCHOR_START, 12, PRN_SVG_GREY, "nothing is lost, or no operator was traced");
+    rows = 0;
+    for (size_t i = 0; i < s->loss_count && rows < MOST_ROWS; i++) {
+        const prn_study_loss *l = &s->losses[i];
+        if (l->configuration != shown || l->lost_ns <= 0) continue;
+        prn_number_text number;
+        double top = TOP + (double)ROW * (double)rows++;
+        char text[160];
+        prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, s->configurations[shown].operators[l->operator].name,
+                         235);
+        prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, l->reason);
+        snprintf(text, sizeof text, "%s, %.60s", prn_number_time(number, (int64_t)l->lost_ns, 3, " "), l->reason);
+        prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
+    }
+    prn_svg_end(out);
+}
+
+/* ---- blocks over time ---- */
+
+static char *tick_seconds(prn_number_text text, double ns)
+{
+    return prn_number_fixed(text, ns * 1e-9, ns < 20e9 ? 1 : 0);
+}
+
+static void draw_timeline(prn_out *out, const prony_study *s)
+{
+    int64_t begin = s->block_count ? s->blocks[0].before.time_ns : 0, end = begin + 1000000000;
+    double reach = 0.02;
+    for (size_t i = 0; i < s->block_count; i++) {
+        const prn_study_block *b = &s->blocks[i];
+        double median = s->results[b->configuration].median_ns;
+        if (b->before.time_ns < begin) begin = b->before.time_ns;
+        if (b->after.time_ns > end) end = b->after.time_ns;
+        if (!b->failure && median > 0) reach = fmax(reach, fabs(prn_study_block_median(b) / median - 1) * 1.1);
+    }
+    prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {-reach, reach, BOTTOM, TOP, false, false};
+    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time",
+                  "each process's median, beside its configuration's; red ring: disturbed");
+    prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
+    prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_percent, "slower than its median");
+    for (size_t i = 0; i < s->block_count; i++) {
+        const prn_study_block *b = &s->blocks[i];
+        double median = s->results[b->configuration].median_ns,
+               at = prn_axis_at(&x, (double)(b->before.time_ns - begin));
+        char label[PRN_STUDY_LABEL_BYTES], tip[300];
+        snprintf(tip, sizeof tip, "block %zu, %s%s%.100s", i, prn_study_label(s, b->configuration, label),
+                 b->failure     ? ": "
+                 : b->disturbed ? ": "
+                                : "",
+                 b->failure     ? b->failure
+                 : b->disturbed ? b->disturbed
+                                : "");
+        if (b->failure || !(median > 0)) {
+            prn_svg_rect(out, at - 3, BOTTOM - 8, 6, 6, PRN_SVG_RED, tip);
+            continue;
+        }
+        double up = prn_axis_at(&y, prn_study_block_median(b) / median - 1);
+        if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
+        prn_svg_circle(out, at, up, 4, colors[b->configuration % 3], tip);
+    }
+    for (size_t i = 0; i < s->configuration_count && i < 14; i++) {
+        char label[PRN_STUDY_LABEL_BYTES];
+        prn_svg_circle(out, RIGHT + 18, TOP + 8 + 18 * (double)i, 4, colors[i % 3], NULL);
+        prn_svg_text_fit(out, RIGHT + 28, TOP + 12 + 18 * (double)i, PRN_ANCHOR_START, 11, PRN_SVG_INK,
+                         prn_study_label(s, i, label), 125);
+    }
+    prn_svg_end(out);
+}
+
+const char *const *prony_study_chart_names(void)
+{
+    static const char *const names[] = {"speedup", "efficiency", "operators", "timeline", NULL};
+    return names;
+}
+
+prony_status prn_study_write_svg(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                 void *user, prony_error *error)
+{
+    const char *name = options->chart ? options->chart : "speedup";
+    prn_out out;
+    prn_out_begin(&out, write, user, error);
+    if (strcmp(name, "speedup") == 0)
+        draw_over_threads(&out, s, false);
+    else if (strcmp(name, "efficiency") == 0)
+        draw_over_threads(&out, s, true);
+    else if (strcmp(name, "operators") == 0)
+        draw_operators(&out, s);
+    else if (strcmp(name, "timeline") == 0)
+        draw_timeline(&out, s);
+    else
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "chart \"%s\": there are speedup, efficiency, operators and timeline", name);
+    return prn_out_end(&out);
+}

@@ -1,0 +1,331 @@
+/* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
+ * lost. Reads the study only. */
+#include "profiler/number_text.h"
+#include "profiler/study/study.h"
+#include "profiler/text_cell.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_ROWS 12
+
+typedef struct study_view {
+    const prony_study *study;
+    const prn_study_loss *const *losses;
+} study_view;
+
+static void own(prn_cell *cell, const char *text)
+{
+    snprintf(cell->own, sizeof cell->own, "%s", text);
+    cell->string = cell->own;
+}
+
+static void fixed(prn_cell *cell, double value, int decimals)
+{
+    prn_number_text text;
+    own(cell, isfinite(value) ? prn_number_fixed(text, value, decimals) : "-");
+}
+
+static void interval(prn_cell *cell, const double pair[2], int decimals)
+{
+    prn_number_text low, high;
+    if (!isfinite(pair[0]) || !isfinite(pair[1])) return;
+    snprintf(cell->own, sizeof cell->own, "%s..%s", prn_number_fixed(low, pair[0], decimals),
+             prn_number_fixed(high, pair[1], decimals));
+    cell->string = cell->own;
+}
+
+/* Half the interval's width, relative. */
+static void precision(prn_cell *cell, const prony_study_result *r)
+{
+    prn_number_text text;
+    double half = (r->ci95_ns[1] - r->ci95_ns[0]) / 2 / r->median_ns;
+    if (!isfinite(half)) return;
+    snprintf(cell->own, sizeof cell->own, "%s%%", prn_number_fixed(text, 100 * half, 1));
+    cell->string = cell->own;
+}
+
+static const prn_column result_columns[] = {
+    {"threads", false, false, 1, 15}, {"median", true, false, 0, 0},   {"+-", true, false, 0, 0},
+    {"samples/s", true, true, 0, 0},  {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
+    {"eff.", true, false, 0, 0},      {"serial", true, false, 0, 0},   {"n", true, false, 0, 0}};
+
+static void result_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const prony_study *s = ((const study_view *)user)->study;
+    const prony_study_result *r = &s->results[row];
+    prn_number_text number;
+    char label[PRN_STUDY_LABEL_BYTES];
+    if (column == 0) {
+        prn_study_label(s, row, label);
+        snprintf(cell->own, sizeof cell->own, "%.58s%s", label, r->beyond ? " !" : "");
+        cell->string = cell->own;
+        return;
+    }
+    if (r->processes == 0) {
+        if (column == 1) own(cell, "-");
+        return;
+    }
+    switch (column) {
+    case 1:
+        prn_cell_time(cell, (int64_t)llround(r->median_ns));
+        return;
+    case 2:
+        precision(cell, r);
+        return;
+    case 3:
+        own(cell, prn_number_si(number, r->samples_per_second, 4, ""));
+        return;
+    case 4:
+        fixed(cell, r->speedup, 2);
+        return;
+    case 5:
+        interval(cell, r->speedup_ci95, 2);
+        return;
+    case 6:
+        if (!isfinite(r->efficiency)) return;
+        snprintf(cell->own, sizeof cell->own, "%s%%", prn_number_fixed(number, 100 * r->efficiency, 0));
+        cell->string = cell->own;
+        cell->style = r->efficiency < 0.5 ? PRN_STYLE_BAD : r->efficiency < 0.8 ? PRN_STYLE_WARN : PRN_STYLE_PLAIN;
+        return;
+    case 7:
+        if (!isfinite(r->karp_flatt)) return;
+        snprintf(cell->own, sizeof cell->own, "%s%%", prn_number_fixed(number, 100 * r->karp_flatt, 1));
+        cell->string = cell->own;
+        return;
+    default:
+        prn_cell_index(cell, r->processes);
+    }
+}
+
+static const prn_column loss_columns[] = {{"operator", false, false, 3, 14}, {"type", false, true, 1, 6},
+                                          {"1 thread", true, false, 0, 0},   {"now", true, false, 0, 0},
+                                          {"lost", true, false, 0, 0},       {"eff.", true, false, 0, 0},
+                                          {"because", false, false, 0, 0}};
+
+static void loss_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const study_view *view = user;
+    const prn_study_loss *l = view->losses[row];
+    const prn_study_operator *o = &view->study->configurations[l->configuration].operators[l->operator];
+    prn_number_text number;
+    switch (column) {
+    case 0:
+        cell->string = o->name;
+        return;
+    case 1:
+        cell->string = o->op;
+        return;
+    case 2:
+        prn_cell_time(cell, (int64_t)l->serial_ns);
+        return;
+    case 3:
+        prn_cell_time(cell, (int64_t)l->time_ns);
+        return;
+    case 4:
+        prn_cell_time(cell, (int64_t)l->lost_ns);
+        return;
+    case 5:
+        snprintf(cell->own, sizeof cell->own, "%s%%", prn_number_fixed(number, 100 * l->efficiency, 0));
+        cell->string = cell->own;
+        return;
+    default:
+        cell->string = l->reason;
+    }
+}
+
+static const prn_column difference_columns[] = {{"threads", false, false, 1, 15}, {"then", true, false, 0, 0},
+                                                {"now", true, false, 0, 0},       {"ratio", true, false, 0, 0},
+                                                {"95 %", true, false, 0, 0},      {"p", true, false, 0, 0},
+                                                {"is", false, false, 0, 0},       {"", false, true, 1, 8}};
+
+static void difference_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const prony_study *s = ((const study_view *)user)->study;
+    const prn_study_difference *d = &s->differences[row];
+    char label[PRN_STUDY_LABEL_BYTES];
+    switch (column) {
+    case 0:
+        prn_study_label(s, d->configuration, label);
+        snprintf(cell->own, sizeof cell->own, "%.60s", label);
+        cell->string = cell->own;
+        return;
+    case 1:
+        if (isfinite(d->earlier_ns)) prn_cell_time(cell, (int64_t)d->earlier_ns);
+        return;
+    case 2:
+        if (s->results[d->configuration].processes)
+            prn_cell_time(cell, (int64_t)s->results[d->configuration].median_ns);
+        return;
+    case 3:
+        fixed(cell, d->ratio, 3);
+        return;
+    case 4:
+        interval(cell, d->interval, 3);
+        return;
+    case 5:
+        fixed(cell, d->p, 3);
+        return;
+    case 6:
+        cell->string = d->verdict;
+        cell->style = strcmp(d->verdict, "same") == 0        ? PRN_STYLE_GOOD
+                      : strcmp(d->verdict, "different") == 0 ? PRN_STYLE_BAD
+                                                             : PRN_STYLE_WARN;
+        return;
+    default:
+        cell->string = d->why;
+    }
+}
+
+static void put_table(prn_text *text, const study_view *view, const prn_column *columns, int count, size_t rows,
+                      void (*cell)(const void *, size_t, int, prn_cell *))
+{
+    prn_table table = {.columns = columns, .column_count = count, .rows = rows, .cell = cell, .user = view};
+    prn_text_table(text, &table);
+}
+
+static void put_quality(prn_text *text, const prony_study *s)
+{
+    const prn_study_quality *q = &s->quality;
+    prn_number_text number;
+    char line[200];
+    prn_style style = strcmp(q->verdict, "good") == 0   ? PRN_STYLE_GOOD
+                      : strcmp(q->verdict, "fair") == 0 ? PRN_STYLE_WARN
+                                                        : PRN_STYLE_BAD;
+    prn_text_put(text, PRN_STYLE_BOLD, "Data quality: ");
+    prn_text_put(text, style, q->verdict);
+    if (isfinite(q->aa_ratio))
+        prn_text_putf(text, PRN_STYLE_PLAIN, "; the baseline twice: %s, ratio %s", q->aa,
+                      prn_number_fixed(number, q->aa_ratio, 3));
+    prn_text_line(text);
+    if (q->widest > 0) {
+        snprintf(line, sizeof line, "medians are known to +-%s %% or better",
+                 prn_number_fixed(number, 100 * q->widest, 1));
+        prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+    }
+    for (size_t i = 0; i < q->note_count; i++) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, q->notes[i]);
+    prn_text_line(text);
+}
+
+static void put_fit(prn_text *text, const prony_study *s, const prn_study_fit *f)
+{
+    static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
+    const prn_law_fit *fit = &f->fit;
+    prn_number_text a, b, c, d;
+    char line[400], where[PRN_STUDY_LABEL_BYTES] = "";
+    if (prn_study_groups(s) > 1) prn_study_label(s, prn_study_baseline(s, f->group), where);
+    const char *over = f->inter ? " over workers" : "";
+    if (!fit->known) {
+        snprintf(line, sizeof line, "%s%s%s%.60s: %.200s", names[f->law], over, *where ? ", " : "", where, f->reason);
+    } else {
+        int used = snprintf(line, sizeof line, "%s%s%s%.60s: %s %s %% (%s..%s %%), residual %s %%", names[f->law], over,
+                            *where ? ", " : "", where, f->law == PRN_LAW_USL ? "contention" : "serial",
+                            prn_number_fixed(a, 100 * fit->alpha, 2), prn_number_fixed(b, 100 * fit->alpha_ci95[0], 2),
+                            isfinite(fit->alpha_ci95[1]) ? prn_number_fixed(c, 100 * fit->alpha_ci95[1], 2) : "?",
+                            prn_number_fixed(d, 100 * fit->rms, 2));
+        if (f->law == PRN_LAW_USL)
+            snprintf(line + used, sizeof line - (size_t)used, ", coherency %s %%, peak at %s threads",
+                     prn_number_fixed(a, 100 * fit->beta, 3),
+                     isfinite(fit->peak) ? prn_number_fixed(b, fit->peak, 1) : "no number of");
+    }
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static void put_laws(prn_text *text, const prony_study *s)
+{
+    prn_number_text number;
+    char line[500];
+    prn_text_put(text, PRN_STYLE_TITLE, "Laws and limits");
+    prn_text_line(text);
+    for (size_t i = 0; i < s->fit_count; i++)
+        if ((s->fits[i].law == PRN_LAW_GUSTAFSON) == s->weak) put_fit(text, s, &s->fits[i]);
+    for (size_t i = 0; i < s->limit_count; i++) {
+        char where[PRN_STUDY_LABEL_BYTES] = "";
+        if (prn_study_groups(s) > 1) prn_study_label(s, prn_study_baseline(s, s->limits[i].group), where);
+        snprintf(line, sizeof line, "%s%sThis model cannot go beyond %s on %d processors of this machine: %.300s",
+                 where, *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors,
+                 s->limits[i].why);
+        prn_text_wrap(text, PRN_STYLE_BOLD, 2, line);
+    }
+}
+
+/* The configuration whose losses are shown: of those that this machine can serve, the one with the most threads inside
+ * operators. */
+static size_t shown_configuration(const prony_study *s)
+{
+    size_t best = PRONY_NO_INDEX;
+    for (size_t i = 0; i < s->loss_count; i++) {
+        size_t c = s->losses[i].configuration;
+        if (s->configurations[c].beyond || s->configurations[c].intra_op == 1) continue;
+        if (best == PRONY_NO_INDEX || s->configurations[c].intra_op > s->configurations[best].intra_op) best = c;
+    }
+    return best;
+}
+
+static prony_status put_losses(prn_text *text, const prony_study *s, const prony_write_options *options,
+                               prony_error *error)
+{
+    size_t shown = shown_configuration(s), count = 0, most = options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
+    char label[PRN_STUDY_LABEL_BYTES];
+    double lost = 0;
+    prn_number_text number;
+    if (shown == PRONY_NO_INDEX) return PRONY_OK;
+    const prn_study_loss **losses = prn_calloc(s->loss_count + 1, sizeof *losses);
+    if (!losses) return prn_no_memory(error);
+    for (size_t i = 0; i < s->loss_count; i++) {
+        if (s->losses[i].configuration != shown || s->losses[i].lost_ns <= 0) continue;
+        lost += s->losses[i].lost_ns;
+        if (count < most) losses[count++] = &s->losses[i];
+    }
+    study_view view = {s, losses};
+    prn_text_line(text);
+    prn_text_putf(text, PRN_STYLE_TITLE, "Operators on %s", prn_study_label(s, shown, label));
+    prn_text_putf(text, PRN_STYLE_DIM, ", %s lost against an even share",
+                  prn_number_time(number, (int64_t)lost, 3, " "));
+    prn_text_line(text);
+    put_table(text, &view, loss_columns, 7, count, loss_cell);
+    prn_free(losses);
+    return PRONY_OK;
+}
+
+static void put_comparison(prn_text *text, const prony_study *s)
+{
+    study_view view = {s, NULL};
+    prn_text_put(text, PRN_STYLE_TITLE, "Beside the earlier study");
+    prn_text_line(text);
+    for (size_t i = 0; i < s->manifest_difference_count; i++)
+        prn_text_wrap(text, PRN_STYLE_WARN, 2, s->manifest_differences[i]);
+    if (s->manifest_difference_count == 0) prn_text_wrap(text, PRN_STYLE_DIM, 2, "same machine, system and build");
+    put_table(text, &view, difference_columns, 8, s->difference_count, difference_cell);
+    prn_text_line(text);
+}
+
+prony_status prn_study_write_text(const prony_study *s, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
+{
+    prn_text *text = prn_alloc(sizeof *text);
+    if (!text) return prn_no_memory(error);
+    study_view view = {s, NULL};
+    prn_pool pool = {0};
+    prn_text_begin(text, options->width ? options->width : 80, options->color, write, user, error);
+    prn_text_putf(text, PRN_STYLE_TITLE, "%s", prn_report_title(s->manifest));
+    prn_text_putf(text, PRN_STYLE_DIM, ", %s scaling, %zu blocks, seed %llu", s->weak ? "weak" : "strong",
+                  s->block_count, (unsigned long long)s->seed);
+    prn_text_line(text);
+    put_quality(text, s);
+    if (s->compared) put_comparison(text, s);
+    put_table(text, &view, result_columns, 9, s->configuration_count, result_cell);
+    prn_text_line(text);
+    put_laws(text, s);
+    prony_status status = put_losses(text, s, options, error);
+    prn_text_line(text);
+    prn_text_put(text, PRN_STYLE_TITLE, "How it was measured");
+    prn_text_line(text);
+    const char *statement = prn_study_statement(s, &pool);
+    prn_text_wrap(text, PRN_STYLE_DIM, 2, statement ? statement : "");
+    prony_status ended = prn_text_end(text);
+    prn_pool_release(&pool);
+    prn_free(text);
+    return status == PRONY_OK ? ended : status;
+}

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""prony scale, with budgets of tenths of seconds: no test looks at how long anything took.
+
+    test_scale.py PRONY SOURCE_DIR [unittest options]
+"""
+import csv
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree
+
+import command_case
+import onnx_bytes as ob
+from command_case import DONE, FAILED, USAGE, VERDICT, CommandTest, Schema, run
+
+QUICK = ["--processes", "3", "-r", "20", "-w", "2"]
+
+
+class ScaleTest(CommandTest):
+    def study(self, *arguments, codes=(DONE,)):
+        path = self.path("study.json")
+        code, _, err = run("scale", self.digits, *arguments, "--json", path, "-q")
+        self.assertIn(code, codes, err)
+        return self.load(path)
+
+    def load(self, path):
+        study = json.loads(self.read(path))
+        self.assertEqual(list(Schema("study").problems(study)), [])
+        return study
+
+    def start(self, path, *arguments):
+        """The command, running, and the process id of the first child it starts."""
+        environment = dict(os.environ, XDG_CACHE_HOME=self.path("cache"))
+        started = subprocess.Popen([command_case.PRONY, "scale", self.digits, *map(str, arguments), "--json", path, "-q"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        self.addCleanup(lambda: started.poll() is None and started.kill())
+        return started
+
+    def child_of(self, process):
+        """A worker of this study; None once the study has ended."""
+        while process.poll() is None:
+            with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as file:
+                children = file.read().split()
+            for child in children:
+                try:
+                    with open("/proc/%s/cmdline" % child, "rb") as file:
+                        if b"worker" in file.read().split(b"\0"):
+                            return int(child)
+                except OSError:
+                    pass
+            time.sleep(0.005)
+        return None
+
+    def wait_for_blocks(self, path, count):
+        for _ in range(6000):
+            if os.path.exists(path) and len(json.loads(self.read(path))["blocks"]) >= count:
+                return
+            time.sleep(0.01)
+        self.fail("no block was written")
+
+
+class Plan(ScaleTest):
+    def test_the_document(self):
+        study = self.study("-x", "1,2", *QUICK)
+        plan = study["plan"]
+        self.assertEqual([(c["intra_op_threads"], c["baseline"], c["again"]) for c in plan["configurations"]],
+                         [(1, True, False), (2, False, False), (1, True, True)])
+        self.assertEqual(sorted(plan["order"]), [0, 0, 0, 1, 1, 1, 2, 2, 2])
+        for round_ in range(3):
+            self.assertEqual(sorted(plan["order"][3 * round_:3 * round_ + 3]), [0, 1, 2])
+        planned = [b for b in study["blocks"] if not b["again"]]
+        self.assertEqual([b["configuration"] for b in planned], plan["order"])
+        self.assertTrue(all(len(b["samples_ns"]) == 20 and len(b["operators"]) == len(plan["configurations"][0]["operators"])
+                            for b in planned))
+        self.assertLessEqual(len(study["blocks"]) - 9, 9 // 4)
+        results = study["results"]
+        self.assertEqual((results[0]["speedup"], results[0]["efficiency"]), (1, 1))
+        self.assertAlmostEqual(results[1]["efficiency"], results[1]["speedup"] / 2)
+        self.assertAlmostEqual(results[1]["karp_flatt"], (1 / results[1]["speedup"] - 0.5) / 0.5)
+        self.assertEqual({f["reason"][:17] for law in ("amdahl", "usl") for f in study["fits"][law]}, {"not enough points"})
+        self.assertEqual(study["manifest"]["model"]["sha256"], json.loads(
+            self.succeed("inspect", self.digits, "--json", "-"))["model"]["sha256"])
+        self.assertIn(study["manifest"]["model"]["sha256"], study["statement"])
+        self.assertEqual({o["configuration"] for o in study["operators"]}, {1})
+        lost = [o["lost_ns"] for o in study["operators"]]
+        self.assertEqual(lost, sorted(lost, reverse=True))
+
+    def test_order_follows_the_seed(self):
+        few = ["-x", "1,2,3,4", "--processes", "2", "-r", "3", "-w", "1"]
+        first, again, other = (self.study(*few, "-S", seed)["plan"]["order"] for seed in ("1", "1", "2"))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_points_beyond_the_quota_are_labelled_and_left_out_of_the_laws(self):
+        study = self.study("-x", "1,2,512", "--processes", "1", "-r", "3", "-w", "1")
+        self.assertEqual([c["beyond_quota"] for c in study["plan"]["configurations"]][-2:], [True, False])
+        self.assertIn("!", self.succeed("scale", self.digits, "-x", "512", "--processes", "1", "-r", "3", "-w", "1"))
+
+    def test_weak_scaling(self):
+        study = self.study("-x", "1,2", "-b", "2", "--weak", *QUICK)
+        self.assertEqual([c["batch"] for c in study["plan"]["configurations"]], [2, 4, 2])
+        self.assertEqual([c["samples"] for c in study["plan"]["configurations"]], [2, 4, 2])
+        first, second = study["results"][:2]
+        self.assertAlmostEqual(second["efficiency"], first["median_ns"] / second["median_ns"])
+        self.assertTrue(all(r["karp_flatt"] is None for r in study["results"]))
+
+    def test_a_configuration_that_cannot_run_is_named(self):
+        study = self.study("-x", "1", "-p", "fp32,fp99", *QUICK)
+        refused = [c for c in study["plan"]["configurations"] if "refused" in c]
+        self.assertEqual({c["precision"] for c in refused}, {"fp99"})
+        self.assertTrue(all("fp99" in c["refused"] for c in refused))
+        code, _, err = run("scale", self.digits, "-p", "fp99", *QUICK, "-q")
+        self.assertEqual(code, FAILED, err)
+
+    def test_budget(self):
+        study = self.study("-x", "1,2", "--processes", "50", "--budget", "4s")
+        self.assertLess(len(study["blocks"]), 150)
+        self.assertGreaterEqual(len([b for b in study["blocks"] if not b["again"]]), 9)
+        self.assertEqual(study["plan"]["budget_seconds"], 4)
+
+    def test_wrong_usage(self):
+        for arguments in (["-x", "0"], ["-x", "100000"], ["--budget", "soon"], ["--processes", "0"], ["--svg", "pie=F"],
+                          ["--resume"], ["--resume", "--repeat", "F"], ["--resume", "-x", "2", "--json", "F"]):
+            self.assertEqual(run("scale", self.digits, *arguments)[0], USAGE, arguments)
+        self.assertNotRegex(self.succeed("--help"), r"(?m)^  worker")
+
+    def test_arguments_reach_the_processes(self):
+        model = self.save("free.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, ["n", 3])],
+                                                [ob.value("y", ob.FLOAT, ["n", 3])]))
+        path = self.path("free.json")
+        self.succeed("scale", model, "--dim", "n=7", "--no-rewrites", *QUICK, "-x", "1", "--json", path, "-q")
+        study = self.load(path)
+        self.assertEqual(study["plan"]["arguments"], ["--dim", "n=7", "--no-rewrites"])
+        self.assertEqual(study["plan"]["configurations"][0]["samples"], 7)
+
+
+class Forms(ScaleTest):
+    def test_every_form(self):
+        names = {name: self.path(name) for name in ("s.csv", "s.html", "speedup.svg", "operators.svg", "timeline.svg", "eff.svg")}
+        study = self.study("-x", "1,2", *QUICK, "--csv", names["s.csv"], "--html", names["s.html"], "--plot", names["speedup.svg"],
+                           "--svg", "operators=" + names["operators.svg"], "--svg", "timeline=" + names["timeline.svg"],
+                           "--svg", "efficiency=" + names["eff.svg"])
+        rows = list(csv.DictReader(io.StringIO(self.read(names["s.csv"]).decode())))
+        self.assertEqual([int(r["latency_ns"]) for r in rows], [t for b in study["blocks"] for t in b["samples_ns"]])
+        page = self.read(names["s.html"]).decode()
+        self.assertEqual(page.count("<svg"), 4)
+        data = page.split('id="data">')[1].split("</script>")[0]
+        self.assertEqual(json.loads(data)["plan"], study["plan"])
+        for name in names.values():
+            if name.endswith(".svg"):
+                xml.etree.ElementTree.fromstring(self.read(name))
+
+    def test_text_fits_the_terminal(self):
+        text = self.succeed("scale", self.digits, "-x", "1,2", *QUICK)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertTrue(text.splitlines()[1].startswith("Data quality: "))
+        self.assertIn("not enough points to say", text)
+
+    def test_json_on_stdout_is_alone(self):
+        code, out, _ = run("scale", self.digits, "-x", "1", *QUICK, "--json", "-")
+        self.assertEqual(code, DONE)
+        self.assertEqual(json.loads(out)["schema"], "prony.study/1")
+
+
+class Repeat(ScaleTest):
+    def setUp(self):
+        super().setUp()
+        self.first = self.path("first.json")
+        self.succeed("scale", self.digits, "-x", "1,2", "--processes", "6", "-r", "20", "-w", "2", "--json", self.first, "-q")
+
+    def edited(self, name, change):
+        study = json.loads(self.read(self.first))
+        change(study)
+        return self.write(name, json.dumps(study).encode())
+
+    def repeat(self, earlier, codes):
+        path = self.path("second.json")
+        code, out, err = run("scale", self.digits, "--repeat", earlier, "--json", path)
+        self.assertIn(code, codes, err)
+        return self.load(path), out
+
+    def test_same_plan_and_a_verdict_each(self):
+        study, out = self.repeat(self.first, (DONE, VERDICT))
+        self.assertEqual(study["plan"]["order"], json.loads(self.read(self.first))["plan"]["order"])
+        self.assertEqual([row["configuration"] for row in study["comparison"]], [0, 1, 2])
+        self.assertEqual(study["manifest_differences"], [])
+        self.assertIn("Beside the earlier study", out)
+
+    def test_another_machine_is_named_first(self):
+        def move(study):
+            study["manifest"]["system"].update(cpu_model="Elsewhere 9000", host_name="elsewhere")
+        study, out = self.repeat(self.edited("moved.json", move), (DONE, VERDICT))
+        self.assertTrue(any("Elsewhere 9000" in line for line in study["manifest_differences"]))
+        self.assertLess(out.index("Elsewhere 9000"), out.index("speed-up"))
+
+    def test_a_large_difference_is_never_called_the_same(self):
+        def slow(study):
+            for block in study["blocks"]:
+                block["samples_ns"] = [100 * t for t in block["samples_ns"]]
+        study, _ = self.repeat(self.edited("slow.json", slow), (DONE, VERDICT))
+        self.assertNotIn("same", {row["verdict"] for row in study["comparison"]})
+        self.assertTrue(all(row["effect"] < 0.5 for row in study["comparison"]))
+
+    def test_damaged_files_are_refused(self):
+        text = self.read(self.first)
+        cut = self.write("cut.json", text[:len(text) // 2])
+        self.refuse(FAILED, ["cut.json"], "scale", self.digits, "--repeat", cut)
+        for name, words, change in [
+                ("version.json", ["version", "prony.study/2"], lambda s: s.update(schema="prony.study/2")),
+                ("report.json", ["no study"], lambda s: s.update(schema="prony.report/1")),
+                ("order.json", ["order", "77"], lambda s: s["plan"]["order"].append(77)),
+                ("block.json", ["blocks[0]", "configuration"], lambda s: s["blocks"][0].update(configuration=9)),
+                ("samples.json", ["samples_ns"], lambda s: s["blocks"][1].update(samples_ns=[1, -5])),
+                ("threads.json", ["configuration"], lambda s: s["plan"]["configurations"][1].update(intra_op_threads=99999)),
+                ("plan.json", ["plan"], lambda s: s.pop("plan")),
+                ("parts.json", ["operators"], lambda s: s["blocks"][0]["operators"].pop()),
+                ("model.json", ["another model"], lambda s: s["manifest"]["model"].update(sha256="0" * 64))]:
+            self.refuse(FAILED, [name] + words, "scale", self.digits, "--repeat", self.edited(name, change))
+        self.refuse(FAILED, ["another model"], "scale", self.lenet, "--repeat", self.first)
+
+
+class Trouble(ScaleTest):
+    LONG = ["-x", "1,2", "--processes", "3", "-r", "2000", "-w", "2"]
+
+    def test_interrupted_and_resumed(self):
+        for number in (signal.SIGINT, signal.SIGKILL):
+            path = self.path("interrupted_%d.json" % number)
+            process = self.start(path, *self.LONG)
+            self.wait_for_blocks(path, 2)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=120)
+            kept = self.load(path)
+            self.assertGreaterEqual(len(kept["blocks"]), 2)
+            if number == signal.SIGINT:
+                self.assertEqual(process.returncode, 128 + number)
+                self.assertIn(b"--resume", err)
+            self.refuse(FAILED, ["unfinished", "--resume"], "scale", self.digits, "-x", "1", "--json", path)
+            self.assertIn(run("scale", self.digits, "--resume", "--json", path, "-q")[0], (DONE,))
+            resumed = self.load(path)
+            self.assertEqual(resumed["blocks"][:len(kept["blocks"])], kept["blocks"])
+            self.assertEqual([b["configuration"] for b in resumed["blocks"] if not b["again"]], resumed["plan"]["order"])
+
+    def test_a_killed_child_is_recorded_and_the_study_goes_on(self):
+        path = self.path("killed.json")
+        process = self.start(path, *self.LONG)
+        child = self.child_of(process)
+        os.kill(child, signal.SIGKILL)
+        self.assertEqual(process.wait(timeout=120), DONE, process.stderr.read())
+        study = self.load(path)
+        failures = [b["failure"] for b in study["blocks"] if "failure" in b]
+        self.assertEqual(len(failures), 1)
+        self.assertIn("killed by signal 9", failures[0])
+        self.assertGreaterEqual(len(study["blocks"]), 9)
+
+    def test_a_hung_child_is_ended_and_recorded(self):
+        path = self.path("hung.json")
+        process = self.start(path, "-x", "1", "--processes", "2", "-r", "2000", "-w", "2", "--timeout", "8")
+        os.kill(self.child_of(process), signal.SIGSTOP)
+        self.assertEqual(process.wait(timeout=200), DONE, process.stderr.read())
+        failures = [b["failure"] for b in self.load(path)["blocks"] if "failure" in b]
+        self.assertTrue(any("no answer within 8 s" in f for f in failures), failures)
+
+    def test_a_full_disk_loses_nothing(self):
+        """The file may not grow beyond what the first blocks take: they stay, the study ends and says so."""
+        path = self.path("full.json")
+        self.succeed("scale", self.digits, "-x", "1", "--processes", "1", "-r", "3", "-w", "1", "--json", path, "-q")
+        before = self.read(path)
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        ran = subprocess.run([command_case.PRONY, "scale", self.digits, "-x", "1", *QUICK, "--json", path], preexec_fn=limit,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        self.assertEqual(ran.returncode, FAILED)
+        self.assertIn(b"the study goes on", ran.stderr)
+        self.assertIn(b"Data quality", ran.stdout)
+        self.assertEqual(self.read(path), before)
+        self.assertEqual([name for name in os.listdir(self.folder) if "tmp" in name], [])
+
+
+if __name__ == "__main__":
+    command_case.main()
