@@ -62,6 +62,8 @@ static prony_status write_part(uint8_t **data, size_t *size, prony_model *model,
                   .user = &t};
     prn_budget *former = prn_budget_enter(model->budget);
     prony_status status = prn_part_write(data, size, model->file, &p, error);
+    if (status == PRONY_LIMIT && error && !strstr(error->message, model->file->name))
+        prn_error_prefix(error, "%s", model->file->name);
     prn_program_release(t.program);
     prn_budget_enter(former);
     return status;

@@ -71,7 +71,8 @@ typedef struct command_row {
 
 extern const struct option long_options[];
 
-/* The tables row by row, NULL behind the last one and without the command that only the command itself uses; `option` 0: of every command. */
+/* The tables row by row, NULL behind the last one; without what `scale` starts its processes by. `option` 0: of every
+ * command. */
 const command_row *command_at(size_t index);
 const char *option_help_at(size_t index, int *option);
 /* NULL: there is none of that name. */
