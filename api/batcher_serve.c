@@ -191,22 +191,21 @@ static void samples_free(samples *s)
 /* Rows are drawn one by one, so that no two are alike; `count` 1: what prony_session_generate_inputs would give, too. */
 static prony_status samples_make(samples *s, const prn_server *server, int64_t count, prony_error *error)
 {
-    const prn_model_file *file = server->session->model->file;
-    prn_dims dims = {0};
-    prony_status status = PRONY_OK;
+    const prony_session *session = server->session;
+    const prn_model_file *file = session->model->file;
+    prn_input_shapes shapes;
     s->inputs = server->input_count;
     s->values = prn_calloc(s->inputs + 1, sizeof *s->values);
     if (!s->values) return prn_no_memory(error);
-    for (size_t i = 0; i < s->inputs && status == PRONY_OK; i++)
-        status = prn_port_given(&file->graph.inputs[i], &server->session->options, &dims, file->name, error);
+    prony_status status = prn_input_shapes_init(&shapes, session->model, error);
+    if (status == PRONY_OK) status = prn_input_shapes_settle(&shapes, session->model, &session->options, error);
+    if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, session->model, error);
     for (size_t i = 0; i < s->inputs && status == PRONY_OK; i++) {
         const prony_port *port = &file->graph.inputs[i];
         prony_value *value = &s->values[i];
-        *value = (prony_value){.kind = port->kind, .dtype = port->dtype};
-        if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING || port->shape.rank < 0)
+        *value = (prony_value){.kind = port->kind, .dtype = port->dtype, .shape = shapes.shapes[i]};
+        if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING || value->shape.rank < 0)
             status = prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s' cannot be generated", file->name, port->name);
-        if (status == PRONY_OK)
-            status = prn_port_shape(&value->shape, port, &server->session->options, &dims, file->name, error);
         if (status == PRONY_OK && count > 1) value->shape.dim[0] = 1;
         size_t bytes = status == PRONY_OK ? prn_value_bytes(value) : 0;
         if (bytes == SIZE_MAX || (bytes && (uint64_t)count > SIZE_MAX / bytes))
@@ -219,7 +218,7 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
         }
         value->data = data;
     }
-    prn_dims_free(&dims);
+    prn_input_shapes_free(&shapes);
     return status;
 }
 

@@ -154,17 +154,17 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
 
 /* ---- creation ---- */
 
-/* What the session's options say of an input's free dimensions. */
-static prony_shape wanted_shape(const prony_port *port, const prony_session *session)
+/* What the session's options say of an input's free dimensions; the batch is settled with the other inputs. */
+static prony_status wanted_shape(prony_shape *out, const prony_port *port, const prony_session *session, prony_error *error)
 {
-    const prony_session_options *o = &session->options;
-    prony_shape shape = port->shape;
-    for (size_t i = 0; i < o->shape_count; i++)
-        if (strcmp(o->shapes[i].name, port->name) == 0) return o->shapes[i].shape;
-    for (int d = 0; d < shape.rank; d++)
-        for (size_t i = 0; i < o->dim_count && shape.dim[d] < 0 && port->dim_names[d]; i++)
-            if (strcmp(o->dims[i].name, port->dim_names[d]) == 0) shape.dim[d] = o->dims[i].value;
-    return shape;
+    const char *file = session->model->file->name;
+    prony_session_options options = session->options;
+    prn_dims dims = {0};
+    options.batch = 0;
+    prony_status status = prn_port_given(port, &options, &dims, file, error);
+    if (status == PRONY_OK) status = prn_port_fix(out, port, &options, &dims, file, error);
+    prn_dims_free(&dims);
+    return status;
 }
 
 /* Extents of one sample, from an array, an image or a .npy file; and whether the input takes it without a batch. */
@@ -221,7 +221,7 @@ static prony_status describe(feed_input *in, prn_feed *feed, prony_session *sess
 {
     const prony_dataset *data = feed->data;
     prony_port port = *in->port;
-    port.shape = wanted_shape(in->port, session);
+    PRN_TRY(wanted_shape(&port.shape, in->port, session, error));
     int64_t fixed = port.shape.rank > 0 ? port.shape.dim[0] : -1;
     in->images = in->images || (!in->array && prn_image_name(data->files[0]));
     if (in->images) {

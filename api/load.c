@@ -9,14 +9,15 @@ typedef struct source {
     const char *name;
     const void *data; /* NULL: the file `name` */
     size_t size;
-    bool copy;        /* the file is read, not mapped */
+    const char *data_folder; /* of external data; NULL: the file's own */
+    bool copy;               /* the file is read, not mapped */
 } source;
 
 static prony_status read_source(prony_model *model, const source *from, prony_error *error)
 {
     PRN_TRY(prn_shared_create(&model->shared, error));
     if (!from->data)
-        PRN_TRY(prn_model_open(&model->file, from->name, from->copy, error));
+        PRN_TRY(prn_model_open(&model->file, from->name, from->data_folder, from->copy, error));
     else
         PRN_TRY(prn_model_parse(&model->file, from->name, from->data, from->size, error));
     return prn_model_index(model, error);
@@ -68,7 +69,9 @@ prony_status prony_model_load(prony_model **out, const char *path, const prony_m
                               prony_error *error)
 {
     PRN_TRY(check_arguments(out, path, options, "prony_model_load", error));
-    const source from = {.name = path, .copy = options && options->copy};
+    const source from = {.name = path,
+                         .data_folder = options ? options->data_folder : NULL,
+                         .copy = options && options->copy};
     return load(out, &from, options, error);
 }
 
@@ -85,6 +88,7 @@ void prony_model_release(prony_model *model)
     if (!model || atomic_fetch_sub(&model->references, 1) != 1) return;
     release_parts(model);
     prony_registry_release(model->registry);
+    prn_free(model->owned);
     prn_budget_release(model->budget);
     prn_free(model);
 }

@@ -416,6 +416,7 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
     if (status != PRONY_OK && !is_partial(all, count, status)) return status;
     for (size_t i = 0; i < count; i++)
         PRN_TRY(prn_recording_report(&reports[i], &all[i], status == PRONY_OK ? error : NULL));
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) status = prn_recording_count(reports[i], &all[i], error);
     return status;
 }
 

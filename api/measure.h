@@ -46,6 +46,8 @@ int prn_compare_ns(const void *a, const void *b);
 prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error);
 /* Measures what profiling costs; where a number of runs was asked for, by no more pairs of runs than that. */
 prony_status prn_recording_cost(prn_recording *r, prony_error *error);
+/* Counts hardware events per operator in some more runs, if that was asked for; after the report (measure_counters.c). */
+prony_status prn_recording_count(prony_report *report, prn_recording *r, prony_error *error);
 prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error);
 
 #endif

@@ -221,7 +221,8 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
                              &session->options, session->threads, session->placement, error));
     fill_measured(report, r);
     fill_held(report, r);
-    prony_status status = fill_times(report, r, error);
+    prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);
+    if (status == PRONY_OK) status = fill_times(report, r, error);
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);

@@ -83,6 +83,23 @@ static const prony_named_shape *given_shape(const prony_port *port, const prony_
     return NULL;
 }
 
+/* Whether `name` is "INPUT.AXIS" of this dimension. */
+static bool names_axis(const char *name, const prony_port *port, int axis)
+{
+    char text[16];
+    size_t length = strlen(port->name);
+    snprintf(text, sizeof text, ".%d", axis);
+    return strncmp(name, port->name, length) == 0 && strcmp(name + length, text) == 0;
+}
+
+const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES])
+{
+    const char *symbol = port->dim_names[axis];
+    if (symbol && *symbol) return symbol;
+    snprintf(text, PRN_FREE_DIM_NAME_BYTES, "%.200s.%d", port->name, axis);
+    return text;
+}
+
 prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
                             const char *file, prony_error *error)
 {
@@ -98,51 +115,60 @@ prony_status prn_port_given(const prony_port *port, const prony_session_options 
         if (d == 0 && options->batch > 0)
             PRN_TRY(prn_dims_put(dims, symbol, options->batch, file, port->name, error));
         for (size_t i = 0; i < options->dim_count; i++)
-            if (strcmp(options->dims[i].name, symbol) == 0)
+            if (strcmp(options->dims[i].name, symbol) == 0 || names_axis(options->dims[i].name, port, d))
                 PRN_TRY(prn_dims_put(dims, symbol, options->dims[i].value, file, port->name, error));
     }
     return PRONY_OK;
 }
 
-prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
-                            prn_dims *dims, const char *file, prony_error *error)
+/* What is known of a dimension that the model leaves free, or -1. */
+static int64_t known_extent(const prony_port *port, int axis, const prony_session_options *options, const prn_dims *dims)
+{
+    const char *symbol = port->dim_names[axis];
+    const prony_dim *known = symbol && *symbol ? prn_dims_find(dims, symbol) : NULL;
+    if (known) return known->value;
+    for (size_t i = 0; i < options->dim_count; i++)
+        if (names_axis(options->dims[i].name, port, axis)) return options->dims[i].value;
+    for (size_t i = 0; i < options->dim_count; i++)
+        if (strcmp(options->dims[i].name, "*") == 0) return options->dims[i].value;
+    return -1;
+}
+
+prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options, prn_dims *dims,
+                          const char *file, prony_error *error)
 {
     const prony_named_shape *shape = given_shape(port, options);
+    *out = port->shape;
+    if (port->kind != PRONY_TENSOR) return PRONY_OK;
     if (shape) {
         prony_value given = {.kind = port->kind, .dtype = port->dtype, .shape = shape->shape};
         *out = given.shape;
         return prn_port_accept(port, &given, dims, file, error);
     }
-    if (port->shape.rank < 0)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)", file,
-                        port->name, port->name);
-    *out = port->shape;
-    for (int d = 0; d < port->shape.rank; d++) {
+    for (int d = 0; d < out->rank; d++) {
         const char *symbol = port->dim_names[d];
         if (d == 0 && options->batch > 0) PRN_TRY(batch_dim(&out->dim[0], port, options, file, error));
-        if (out->dim[d] < 0) {
-            const prony_dim *known = symbol && *symbol ? prn_dims_find(dims, symbol) : NULL;
-            out->dim[d] = known ? known->value : 1;
-        }
-        if (port->shape.dim[d] < 0 && symbol && *symbol)
+        if (out->dim[d] < 0) out->dim[d] = known_extent(port, d, options, dims);
+        if (port->shape.dim[d] < 0 && out->dim[d] >= 0 && symbol && *symbol)
             PRN_TRY(prn_dims_put(dims, symbol, out->dim[d], file, port->name, error));
     }
     return PRONY_OK;
 }
 
-/* The free dimension called `name`; without one, `names` lists those that there are. */
-static bool has_symbol(const prn_model_file *file, const char *name, char *names, size_t size)
+/* Whether an option may call a dimension so; without one, `names` lists those that there are. */
+static bool has_free_dim(const prn_model_file *file, const char *name, char *names, size_t size)
 {
     size_t used = 0;
     snprintf(names, size, "none");
+    if (strcmp(name, "*") == 0) return true;
     for (size_t i = 0; i < file->graph.input_count; i++) {
         const prony_port *port = &file->graph.inputs[i];
         for (int d = 0; d < port->shape.rank; d++) {
-            const char *symbol = port->shape.dim[d] < 0 ? port->dim_names[d] : NULL;
-            if (!symbol || !*symbol) continue;
-            if (strcmp(symbol, name) == 0) return true;
-            char quoted[160];
-            snprintf(quoted, sizeof quoted, "'%.150s'", symbol);
+            char text[PRN_FREE_DIM_NAME_BYTES], quoted[PRN_FREE_DIM_NAME_BYTES + 8];
+            if (port->shape.dim[d] >= 0) continue;
+            const char *known = prn_free_dim_name(port, d, text);
+            if (strcmp(known, name) == 0 || names_axis(name, port, d)) return true;
+            snprintf(quoted, sizeof quoted, "'%.150s'", known);
             if (used < size && !(used && strstr(names, quoted)))
                 used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", quoted);
         }
@@ -159,7 +185,7 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
     for (size_t i = 0; i < options->dim_count; i++) {
         if (!options->dims[i].name)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
-        if (!has_symbol(file, options->dims[i].name, names, sizeof names))
+        if (!has_free_dim(file, options->dims[i].name, names, sizeof names))
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
                             file->name, options->dims[i].name, names);
         if (options->dims[i].value < 0)

@@ -30,9 +30,14 @@ PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_va
  * prn_port_shape, so that what is said of one input holds for the others. */
 PRN_MUST_USE prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
                                          const char *file, prony_error *error);
-/* Shape of an input nobody gave data for: the options' shape or batch, then `dims`, then 1. */
-PRN_MUST_USE prony_status prn_port_shape(prony_shape *out, const prony_port *port, const prony_session_options *options,
-                                         prn_dims *dims, const char *file, prony_error *error);
+/* Shape of an input as declared, with what options and `dims` say of it; what they leave open stays -1, and so does an
+ * undeclared rank. */
+PRN_MUST_USE prony_status prn_port_fix(prony_shape *out, const prony_port *port, const prony_session_options *options,
+                                       prn_dims *dims, const char *file, prony_error *error);
+
+#define PRN_FREE_DIM_NAME_BYTES 224
+/* What options call a free dimension: its symbol, or "INPUT.AXIS" in `text`. */
+const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES]);
 
 /* Refuses names in options->dims and options->shapes that the model has not. */
 PRN_MUST_USE prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,

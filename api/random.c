@@ -12,6 +12,11 @@ static uint64_t next(uint64_t *state)
     return z ^ z >> 31;
 }
 
+double prn_random_fraction(uint64_t *state)
+{
+    return (double)(next(state) >> 11) * 0x1p-53;
+}
+
 /* Uniform in [-0.5, 0.5), 24 bits. */
 static float next_float(uint64_t *state)
 {
@@ -55,7 +60,7 @@ void prn_random_fill(prony_value *value, uint64_t seed, const char *stream)
             memcpy(data, &(float){next_float(&state)}, 4);
             break;
         case PRONY_FLOAT64:
-            memcpy(data, &(double){(double)(next(&state) >> 11) * 0x1p-53 - 0.5}, 8);
+            memcpy(data, &(double){prn_random_fraction(&state) - 0.5}, 8);
             break;
         case PRONY_FLOAT16:
             memcpy(data, &(uint16_t){next_half(&state)}, 2);

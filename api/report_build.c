@@ -62,6 +62,23 @@ static prony_status fill_dims(prony_report *report, prony_error *error)
     return room ? PRONY_OK : prn_no_memory(error);
 }
 
+prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model, const prn_assumed_list *assumed,
+                                     prony_error *error)
+{
+    prony_assumed_dim *rows = prn_pool_alloc(&report->pool, assumed->count + 1, sizeof *rows);
+    if (!rows) return prn_no_memory(error);
+    for (size_t k = 0; k < assumed->count; k++) {
+        const prn_assumed *a = &assumed->items[k];
+        const prony_port *port = &model->file->graph.inputs[a->input];
+        char text[PRN_FREE_DIM_NAME_BYTES];
+        const char *name = copy_text(report, prn_free_dim_name(port, a->axis, text));
+        if (!name) return prn_no_memory(error);
+        rows[report->config.assumed_count++] = (prony_assumed_dim){name, a->value, a->reason};
+    }
+    report->config.assumed = rows;
+    return PRONY_OK;
+}
+
 static uint64_t claimed_bytes(const prn_program *program)
 {
     uint64_t sum = 0;

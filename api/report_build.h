@@ -10,6 +10,10 @@ PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *mode
                                            const prn_plan *plan, const prony_session_options *options, int threads,
                                            const prn_placement *placement, prony_error *error);
 
+/* What was assumed of free dimensions. */
+PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,
+                                                  const prn_assumed_list *assumed, prony_error *error);
+
 /* Planned figures, buffer events and the timeline of live bytes (api/report_memory.c). */
 PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_model *model, const prn_plan *plan,
                                                  bool record, prony_error *error);

@@ -150,6 +150,7 @@ void prony_session_release(prony_session *session)
     prn_free(session->trace.events);
     prn_monitor_release(session->monitor);
     prn_dims_free(&session->dims);
+    prn_free(session->assumed.items);
     prn_pool_release(&session->pool);
     prn_placement_release(session->placement);
     prony_model_release(session->model);
@@ -254,6 +255,15 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
+/* What was assumed of an input that the caller gives now. */
+static void forget_assumed(prony_session *session, size_t input)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < session->assumed.count; k++)
+        if (session->assumed.items[k].input != input) session->assumed.items[kept++] = session->assumed.items[k];
+    session->assumed.count = kept;
+}
+
 static prony_status set_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
@@ -273,6 +283,7 @@ static prony_status set_input(prony_session *session, const char *name, const pr
     prn_dims_free(&own);
     PRN_TRY(status);
     prn_session_input *input = &session->inputs[index];
+    forget_assumed(session, index);
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING) {
         PRN_TRY(adopt_copy(session, input, value, name, error));
         input->set = true;
@@ -296,36 +307,105 @@ prony_status prony_session_set_input(prony_session *session, const char *name, c
     return prn_session_unlock(session, set_input(session, name, value, error));
 }
 
-const prony_value *prony_session_input(const prony_session *session, size_t index)
+const prony_value *prony_session_input_value(const prony_session *session, size_t index)
 {
     return session && index < session->input_count && session->inputs[index].set ? &session->inputs[index].value : NULL;
 }
 
-static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
+/* The shapes of all inputs as they would be for a run now. `s` is to be freed whatever comes of it. */
+static prony_status settle_shapes(prony_session *session, prn_input_shapes *s, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    PRN_TRY(collect_dims(session, error));
-    for (size_t i = 0; i < session->input_count; i++)
-        if (!session->inputs[i].set)
-            PRN_TRY(prn_port_given(&file->graph.inputs[i], &session->options, &session->dims, file->name, error));
-    for (size_t i = 0; i < session->input_count; i++) {
-        const prony_port *port = &file->graph.inputs[i];
-        prn_session_input *input = &session->inputs[i];
-        if (input->set) continue;
-        prony_value like = {.kind = port->kind, .dtype = port->dtype};
-        if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING)
-            return prn_fail(error, PRONY_UNSUPPORTED,
-                            "%s: input '%s': values are generated for tensors of numbers only; give one", file->name,
-                            port->name);
-        PRN_TRY(prn_port_shape(&like.shape, port, &session->options, &session->dims, file->name, error));
-        PRN_TRY(reserve(session, input, &like, error));
-        prn_random_fill(&input->value, seed, port->name);
-        PRN_TRY(prn_stop_check(error));
-        input->set = true;
-        session->seed = seed;
-        session->seed_known = true;
+    PRN_TRY(prn_input_shapes_init(s, session->model, error));
+    bool *bound = prn_calloc(session->input_count + 1, sizeof *bound);
+    if (!bound) return prn_no_memory(error);
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < session->input_count && status == PRONY_OK; i++) {
+        const prn_session_input *input = &session->inputs[i];
+        bound[i] = input->set;
+        if (!input->set) continue;
+        s->shapes[i] = input->value.shape;
+        status = prn_port_accept(&file->graph.inputs[i], &input->value, &s->dims, file->name, error);
     }
+    s->bound = bound;
+    if (status == PRONY_OK) status = prn_input_shapes_settle(s, session->model, &session->options, error);
+    s->bound = NULL;
+    prn_free(bound);
+    return status;
+}
+
+static prony_status generate_input(prony_session *session, size_t index, const prony_shape *shape, uint64_t seed,
+                                   prony_error *error)
+{
+    const prn_model_file *file = session->model->file;
+    const prony_port *port = &file->graph.inputs[index];
+    prn_session_input *input = &session->inputs[index];
+    prony_value like = {.kind = port->kind, .dtype = port->dtype, .shape = *shape};
+    if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING)
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "%s: input '%s': values are generated for tensors of numbers only; give one", file->name,
+                        port->name);
+    if (shape->rank < 0)
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)",
+                        file->name, port->name, port->name);
+    PRN_TRY(reserve(session, input, &like, error));
+    prn_random_fill(&input->value, seed, port->name);
+    PRN_TRY(prn_stop_check(error));
+    input->set = true;
+    session->seed = seed;
+    session->seed_known = true;
     return PRONY_OK;
+}
+
+static prony_status generate(prony_session *session, uint64_t seed, prony_error *error)
+{
+    prn_input_shapes s;
+    prony_status status = settle_shapes(session, &s, error);
+    if (status == PRONY_OK) status = prn_input_shapes_closed(&s, session->model, error);
+    for (size_t i = 0; i < session->input_count && status == PRONY_OK; i++)
+        if (!session->inputs[i].set) status = generate_input(session, i, &s.shapes[i], seed, error);
+    if (status == PRONY_OK && s.assumed.count) { /* handed over; a later call that has nothing to assume leaves it */
+        prn_free(session->assumed.items);
+        session->assumed = s.assumed;
+        s.assumed = (prn_assumed_list){0};
+    }
+    prn_input_shapes_free(&s);
+    return status;
+}
+
+prony_status prony_session_input(const prony_session *session, const char *name, prony_port *out, prony_error *error)
+{
+    if (!session || !name || !out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_input: an argument is NULL");
+    const prn_model_file *file = session->model->file;
+    prn_dims dims = {0};
+    size_t index;
+    PRN_TRY(prn_ports_find(&index, file, name, error));
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < session->input_count && status == PRONY_OK; i++)
+        status = session->inputs[i].set
+                     ? prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &dims, file->name, error)
+                     : prn_port_given(&file->graph.inputs[i], &session->options, &dims, file->name, error);
+    *out = file->graph.inputs[index];
+    if (status == PRONY_OK)
+        status = prn_port_fix(&out->shape, &file->graph.inputs[index], &session->options, &dims, file->name, error);
+    prn_dims_free(&dims);
+    return status;
+}
+
+prony_status prony_session_input_shape(prony_session *session, const char *name, prony_shape *out, prony_error *error)
+{
+    if (!session || !name || !out)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_input_shape: an argument is NULL");
+    size_t index;
+    prn_input_shapes s;
+    PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
+    PRN_TRY(prn_session_lock(session, error));
+    prony_status status = settle_shapes(session, &s, error);
+    if (status == PRONY_OK && !prn_shape_known(&s.shapes[index]) && s.shapes[index].rank >= 0)
+        status = prn_input_shapes_closed(&s, session->model, error);
+    if (status == PRONY_OK) *out = s.shapes[index];
+    prn_input_shapes_free(&s);
+    return prn_session_unlock(session, status);
 }
 
 prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed, prony_error *error)
@@ -438,6 +518,16 @@ static void point_inputs(prony_session *session, prn_cached_plan *cached)
     cached->pointed = true;
 }
 
+/* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
+static void name_failure(const prony_session *session, prony_status status, prony_error *error)
+{
+    prony_value *inputs = prn_is_shape_failure(status) ? prn_calloc(session->input_count + 1, sizeof *inputs) : NULL;
+    prn_error_prefix(error, "%s", session->model->file->name);
+    for (size_t i = 0; inputs && i < session->input_count; i++) inputs[i] = session->inputs[i].value;
+    if (inputs) prn_error_name_dims(error, session->model, inputs, &session->assumed);
+    prn_free(inputs);
+}
+
 prony_status prn_session_plan(prony_session *session, prony_error *error)
 {
     prn_cached_plan *found = NULL, *oldest = &session->cache[0];
@@ -457,7 +547,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
         prony_status status = make_plan(session, oldest, error);
         if (status == PRONY_OK) status = reserve_trace(session, oldest->plan, error);
         if (status != PRONY_OK) {
-            prn_error_prefix(error, "%s", session->model->file->name);
+            name_failure(session, status, error);
             cached_release(oldest);
             return status;
         }
@@ -514,7 +604,7 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
     prony_status status = run_plan(session, cached->plan, trace, error);
     if (status != PRONY_OK) {
-        prn_error_prefix(error, "%s", session->model->file->name);
+        name_failure(session, status, error);
         prn_arena_run_end(cached->plan->arena);
         session->current = NULL;
         return status;

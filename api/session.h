@@ -6,6 +6,7 @@
 #ifndef PRN_API_SESSION_H
 #define PRN_API_SESSION_H
 
+#include "api/free_dims.h"
 #include "api/ports.h"
 #include "base/placement.h"
 #include "base/stop.h"
@@ -48,6 +49,7 @@ struct prony_session {
     prn_session_input *inputs;
     size_t input_count;
     prn_dims dims; /* of the inputs now bound */
+    prn_assumed_list assumed; /* of generated inputs */
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_trace trace;
@@ -81,7 +83,11 @@ prony_status prn_session_unlock(prony_session *session, prony_status status);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
 
-/* Fills every input not set from the seed (api/random.c). */
+/* ---- random.c ---- */
+
+/* Next of a stream: uniform in [0, 1). `state` is any number at first. */
+double prn_random_fraction(uint64_t *state);
+/* The input's own stream of the seed. */
 void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);
 
 #endif

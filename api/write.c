@@ -59,6 +59,17 @@ const prony_memory_report *prony_report_memory(const prony_report *report)
     return report && report->has_memory ? &report->memory : NULL;
 }
 
+const char *prony_report_counters_missing(const prony_report *report)
+{
+    return report->counters_missing;
+}
+
+const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count)
+{
+    *count = report->config.assumed_count;
+    return report->config.assumed;
+}
+
 const prony_time_stats *prony_report_latency(const prony_report *report)
 {
     return report && report->latency.count ? &report->latency : NULL;

@@ -16,6 +16,7 @@ int command_check(const options *o)
     if (code == EXIT_DONE) code = targets_measure(o, all, 1);
     if (code == EXIT_DONE) code = json_open(&json, o);
     if (code == EXIT_DONE) {
+        say_assumed(o, (const target *const *)all, 1);
         FILE *table = o->quiet || stdout_taken(o) ? NULL : stdout;
         code = json_close(&json, o, check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
     }

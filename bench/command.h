@@ -24,6 +24,8 @@ typedef struct form_file {
 /* What the command line said. Arrays are owned; strings point into argv. */
 typedef struct options {
     const char *command;
+    char **words; /* of the command line, rewritten */
+    size_t word_count;
     const char **arguments; /* MODEL, DIR… */
     size_t argument_count;
     int intra_op, inter_op; /* as the session's: 0 is auto and one worker */
@@ -47,6 +49,10 @@ typedef struct options {
     bool all;
     const char *sort, *filter, *count;
     int64_t depth; /* of the module table; 0: all */
+    const char **from, **to; /* tensors that a part is cut at */
+    size_t from_count, to_count;
+    const char *output; /* of extract */
+    const char *data_folder; /* of external data; NULL: the model's */
     const char *json, *output_dir;
     form_file *forms; /* what stands beside text and JSON */
     size_t form_count;
@@ -74,7 +80,7 @@ typedef struct options {
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
-    bool memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
+    bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */
@@ -130,6 +136,9 @@ prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);
 
+/* " (assumed: batch=1)" behind line 1, which ends before `column`, where free dimensions were assumed. */
+void put_assumed(const prony_report *report, int column);
+
 /* ---- subcommands ---- */
 
 int command_inspect(const options *o);
@@ -143,6 +152,9 @@ int command_compare(const options *o);
 int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
+int command_extract(const options *o);
+int command_manual(const options *o);
+int command_completion(const options *o);
 int command_metrics(const options *o);
 int command_scale(const options *o);
 /* A process that `scale` starts. */

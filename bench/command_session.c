@@ -1,7 +1,8 @@
 /* What subcommands share: errors, models and sessions from options, inputs, progress, reports, outputs. */
 #include "bench/command.h"
+#include "bench/inputs.h"
 #include "bench/interrupt.h"
-#include "bench/phases.h"
+#include "bench/part.h"
 
 #include <stdarg.h>
 #include <math.h>
@@ -76,91 +77,9 @@ prony_session_options session_options(const options *o)
     s.no_help = o->no_help;
     s.no_reuse = o->no_reuse;
     s.max_loop_trips = o->max_loop_trips;
+    s.free_dims = PRONY_FREE_ASK;
     s.record_memory = o->memory || forms_need_events(o);
     return s;
-}
-
-static const prony_port *find_port(const prony_model *model, const char *name)
-{
-    for (size_t i = 0; i < prony_model_input_count(model); i++)
-        if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_model_input(model, i);
-    return NULL;
-}
-
-/* Shape of a raw file: --shape, or what the model fixes. */
-static prony_shape raw_shape(const options *o, const prony_port *port)
-{
-    prony_shape shape = port->shape;
-    for (size_t i = 0; i < o->shape_count; i++)
-        if (strcmp(o->shapes[i].name, port->name) == 0) return o->shapes[i].shape;
-    for (int d = 0; d < shape.rank; d++) {
-        if (shape.dim[d] >= 0) continue;
-        if (d == 0 && o->batch > 0) shape.dim[d] = o->batch;
-        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
-            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0) shape.dim[d] = o->dims[k].value;
-        if (shape.dim[d] < 0) shape.dim[d] = 1;
-    }
-    return shape;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcmp(text + a - b, end) == 0;
-}
-
-/* What the command line says of a shape twice must agree. */
-static int check_file(const options *o, const prony_port *port, const named_file *in, const prony_value *value)
-{
-    const prony_shape *shape = &value->shape;
-    if (value->kind != PRONY_TENSOR || shape->rank != port->shape.rank) return EXIT_DONE;
-    for (size_t i = 0; i < o->shape_count; i++) {
-        const prony_shape *said = &o->shapes[i].shape;
-        bool same = said->rank == shape->rank;
-        if (strcmp(o->shapes[i].name, port->name) != 0) continue;
-        for (int d = 0; same && d < shape->rank; d++) same = said->dim[d] == shape->dim[d];
-        if (!same) return fail(o, "input '%s': the shape of '%s' is not what --shape says", port->name, in->file);
-    }
-    for (int d = 0; d < shape->rank; d++) {
-        long long extent = (long long)shape->dim[d];
-        if (d == 0 && o->batch > 0 && extent != o->batch)
-            return fail(o, "input '%s': batch %lld was asked for, but '%s' has %lld", port->name, (long long)o->batch,
-                        in->file, extent);
-        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
-            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0 && o->dims[k].value != extent)
-                return fail(o, "input '%s': dimension '%s' was set to %lld, but is %lld in '%s'", port->name,
-                            o->dims[k].name, (long long)o->dims[k].value, extent, in->file);
-    }
-    return EXIT_DONE;
-}
-
-static int bind_files(const options *o, const prony_model *model, prony_session *session)
-{
-    prony_error error = {0};
-    for (size_t i = 0; i < o->input_count; i++) {
-        const named_file *in = &o->inputs[i];
-        const prony_port *port = find_port(model, in->name);
-        prony_value *value = NULL;
-        prony_status status;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(o->inputs[k].name, in->name) == 0) return fail(o, "input '%s' is given twice", in->name);
-        if (!port && prony_image_is_file(in->file)) return fail(o, "there is no input '%s'", in->name);
-        if (prony_image_is_file(in->file)) {
-            status = load_image(o, port, in->file, &value, &error);
-        } else if (ends_with(in->file, ".npz")) {
-            status = prony_value_load_array(&value, in->file, in->name, &error);
-        } else if (port && !ends_with(in->file, ".npy") && !ends_with(in->file, ".pb")) {
-            prony_shape shape = raw_shape(o, port);
-            status = prony_value_load_raw(&value, in->file, port->dtype, &shape, &error);
-        } else {
-            status = prony_value_load(&value, in->file, &error);
-        }
-        if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, &error);
-        int code = status == PRONY_OK ? check_file(o, port, in, value) : report_error(o, &error);
-        prony_value_release(value);
-        if (code != EXIT_DONE) return code;
-    }
-    return prony_session_generate_inputs(session, o->seed, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
 /* What of --affinity could not be had: said once, though a matrix has many sessions. */
@@ -177,6 +96,7 @@ prony_status load_model(const options *o, prony_model **model, const char *path,
 {
     prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
     m.copy = o->copy_model;
+    m.data_folder = o->data_folder;
     interrupt_at_once(true);
     prony_status status = prony_model_load(model, path, &m, error);
     interrupt_at_once(false);
@@ -190,14 +110,19 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
     s.no_profile = !profile;
     if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
     say_affinity(o, *session);
-    return bind_files(o, model, *session);
+    return bind_inputs(o, model, *session);
 }
 
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile)
 {
     prony_error error = {0};
     if (load_model(o, model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
-    return make_session(o, *model, session, profile);
+    if (!is_part(o)) return make_session(o, *model, session, profile);
+    prony_model *part = NULL;
+    int code = open_part(o, *model, &part, session, profile);
+    prony_model_release(*model);
+    *model = part;
+    return code;
 }
 
 prony_profile_options profile_options(const options *o)
@@ -207,6 +132,7 @@ prony_profile_options profile_options(const options *o)
     p.runs = o->runs;
     p.max_seconds = o->seconds;
     p.trace_threads = strcmp(o->command, "profile") == 0;
+    p.count_hardware = o->counters;
     p.measure_cost = strcmp(o->command, "profile") == 0;
     if (want_progress(o)) {
         p.progress = show_progress;
@@ -271,6 +197,23 @@ void clear_progress(void)
 }
 
 /* ---- reports and outputs ---- */
+
+void put_assumed(const prony_report *report, int column)
+{
+    size_t count;
+    const prony_assumed_dim *rows = prony_report_assumed_dims(report, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool say = *rows[i].reason && strcmp(rows[i].reason, "batch") != 0;
+        const char *by = say ? " by " : "", *reason = say ? rows[i].reason : "", *before = i ? "" : "(assumed: ";
+        int length = snprintf(NULL, 0, "%s%s=%lld%s%s,", before, rows[i].name, (long long)rows[i].value, by, reason);
+        bool next_line = column + 1 + length > terminal_width();
+        fputs(next_line ? "\n  " : " ", stdout);
+        column = (next_line ? 2 : column + 1) + length;
+        fputs(before, stdout);
+        put_text(stdout, rows[i].name);
+        printf("=%lld%s%s%s", (long long)rows[i].value, by, reason, i + 1 < count ? "," : ")");
+    }
+}
 
 static int write_stdout(void *user, const char *data, size_t size)
 {

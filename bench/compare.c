@@ -2,7 +2,7 @@
 #include "bench/json_file.h"
 #include "bench/judge.h"
 
-static int write_comparison(const options *o, const prony_comparison *comparison)
+static int write_comparison(const options *o, const prony_comparison *comparison, const target *first, const target *second)
 {
     prony_error error = {0};
     json_file json;
@@ -10,6 +10,7 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
     prony_status status = PRONY_OK;
+    say_assumed(o, (const target *const[]){first, second}, 2);
     if (!o->quiet && !stdout_taken(o))
         status = prony_comparison_write(comparison, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
     if (status == PRONY_OK && json.stream)
@@ -30,7 +31,7 @@ static int compare(const options *o, const target *first, const target *second)
     c.second_name = o->arguments[1];
     if (prony_compare(&comparison, first->report, second->report, &c, &error) != PRONY_OK)
         return report_error(o, &error);
-    int code = write_comparison(o, comparison);
+    int code = write_comparison(o, comparison, first, second);
     if (code == EXIT_DONE && prony_comparison_regressions(comparison)) code = EXIT_VERDICT;
     prony_comparison_release(comparison);
     return code;

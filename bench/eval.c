@@ -1,4 +1,5 @@
 /* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. */
+#include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/judge.h"
 
@@ -49,7 +50,8 @@ int command_eval(const options *o)
     if (!shown.levels) shown.levels = PRONY_LEVEL_MODEL;
     prony_status status = evaluate(o, &report, &model, &session, &data, &error);
     clear_progress();
-    int code = measured(o, status, report, &error);
+    int code = status == PRONY_NEEDS_DIMENSION ? report_session_error(o, model, &error)
+                                               : measured(o, status, report, &error);
     if (code == EXIT_DONE) code = write_report(&shown, report);
     code = check_after_report(o, report, code);
     prony_report_release(report);

@@ -1,6 +1,6 @@
 /* prony inspect MODEL: what the file says, and what it would cost; nothing runs. A .json file is a report that was saved: it
  * is shown again, in any form. */
-#include "bench/command.h"
+#include "bench/inputs.h"
 #include "bench/interrupt.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ int command_inspect(const options *o)
     interrupt_at_once(true);
     if (status == PRONY_OK) status = prony_inspect(&report, model, &s, &error);
     interrupt_at_once(false);
-    int code = status == PRONY_OK ? write_report(o, report) : report_error(o, &error);
+    int code = status == PRONY_OK ? write_report(o, report) : report_session_error(o, model, &error);
     prony_report_release(report);
     prony_model_release(model);
     return code;

@@ -66,6 +66,19 @@ int targets_measure(const options *o, target *const *targets, size_t count)
     return code;
 }
 
+void say_assumed(const options *o, const target *const *targets, size_t count)
+{
+    if (o->quiet || stdout_taken(o)) return;
+    for (size_t i = 0; i < count; i++) {
+        size_t dims = 0;
+        prony_report_assumed_dims(targets[i]->report, &dims);
+        if (!dims) continue;
+        put_text(stdout, o->arguments[i]);
+        put_assumed(targets[i]->report, (int)strlen(o->arguments[i]));
+        putchar('\n');
+    }
+}
+
 void target_close(target *t)
 {
     prony_report_release(t->report);

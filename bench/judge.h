@@ -19,6 +19,8 @@ int target_open(const options *o, size_t index, target *out);
 int refuse_run_options(const options *o, size_t count);
 /* Measures the targets that need it, side by side. */
 int targets_measure(const options *o, target *const *targets, size_t count);
+/* A line per target whose report rests on assumed dimensions, before anything else. */
+void say_assumed(const options *o, const target *const *targets, size_t count);
 void target_close(target *t);
 
 /* Checks --threshold, if there is any, and says what missed on stderr; the table goes to `table` (may be NULL), JSON to

@@ -48,7 +48,7 @@ static int take_inputs(load *l)
     l->input_count = prony_model_input_count(l->model);
     l->inputs = calloc(l->input_count + 1, sizeof *l->inputs);
     if (!l->inputs) return fail(l->o, "out of memory");
-    for (size_t i = 0; i < l->input_count; i++) l->inputs[i] = prony_session_input(l->session, i);
+    for (size_t i = 0; i < l->input_count; i++) l->inputs[i] = prony_session_input_value(l->session, i);
     const prony_value *first = l->input_count ? l->inputs[0] : NULL;
     l->samples_per_request = first && first->kind == PRONY_TENSOR && first->shape.rank > 0 && l->o->batch > 0 ? first->shape.dim[0] : 1;
     return EXIT_DONE;

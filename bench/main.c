@@ -15,7 +15,8 @@ static int dispatch(const options *o)
                  {"bench", command_bench},     {"eval", command_eval},     {"verify", command_verify}, {"ops", command_ops},
                  {"compare", command_compare}, {"check", command_check},
                  {"recommend", command_recommend},
-                 {"machine", command_machine}, {"metrics", command_metrics},
+                 {"machine", command_machine}, {"extract", command_extract},
+                 {"manual", command_manual},   {"completion", command_completion}, {"metrics", command_metrics},
                  {"scale", command_scale},     {"worker", command_worker}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);

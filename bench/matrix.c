@@ -4,6 +4,7 @@
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "bench/matrix.h"
+#include "bench/part.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -220,7 +221,9 @@ static void print_table(const options *o, const matrix *m)
 {
     bool precision = o->precision_count > 1, workers = o->inter_ops.count > 0, few = false;
     put_text(stdout, o->arguments[0]);
-    printf(", %zu configurations measured in turns\n", m->count);
+    int column = (int)strlen(o->arguments[0]) + printf(", %zu configurations measured in turns", m->count);
+    put_assumed(m->reports[0], column);
+    putchar('\n');
     if (m->background_threads) printf("beside %d busy threads of another process\n", m->background_threads);
     putchar('\n');
     printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median", "its 95 % interval", "p90",
@@ -312,9 +315,10 @@ static int show(const options *o, const matrix *m)
 
 int command_bench_matrix(const options *o, int background_threads)
 {
-    prony_error error = {0};
     prony_model *model = NULL;
+    prony_error error = {0};
     matrix m = {.background_threads = background_threads};
+    if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
     int code = make_rows(o, &m);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
         code = report_error(o, &error);

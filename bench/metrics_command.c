@@ -2,7 +2,7 @@
 #include "bench/json_file.h"
 #include "bench/judge.h"
 
-static int write_metrics(const options *o, const prony_report *report, const prony_metrics *metrics)
+static int write_metrics(const options *o, const target *measured, const prony_metrics *metrics)
 {
     prony_error error = {0};
     json_file json;
@@ -10,6 +10,8 @@ static int write_metrics(const options *o, const prony_report *report, const pro
     prony_status status = PRONY_OK;
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
+    const prony_report *report = measured->report;
+    say_assumed(o, &measured, 1);
     if (!o->quiet && !stdout_taken(o))
         status = prony_metrics_write(metrics, report, o->metrics, o->detailed, PRONY_FORMAT_TEXT, &w, write_to_stream,
                                      stdout, &error);
@@ -30,7 +32,7 @@ int command_metrics(const options *o)
     if (code == EXIT_DONE) code = targets_measure(o, all, 1);
     if (code == EXIT_DONE) code = apply_count(o, measured.report);
     if (code == EXIT_DONE && prony_metrics_create(&metrics, &error) != PRONY_OK) code = report_error(o, &error);
-    if (code == EXIT_DONE) code = write_metrics(o, measured.report, metrics);
+    if (code == EXIT_DONE) code = write_metrics(o, &measured, metrics);
     prony_metrics_release(metrics);
     target_close(&measured);
     return code;

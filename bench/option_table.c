@@ -1,6 +1,7 @@
 /* The tables of the command line: options, subcommands with the options that each takes, and help made of both. */
 #include "bench/option_table.h"
 
+#include <limits.h>
 #include <string.h>
 
 const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'},
@@ -53,6 +54,11 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"preprocess", required_argument, NULL, OPT_PREPROCESS},
                                       {"topk", required_argument, NULL, OPT_TOPK},
                                       {"labels", required_argument, NULL, OPT_LABELS},
+                                      {"data-folder", required_argument, NULL, OPT_DATA_FOLDER},
+                                      {"from", required_argument, NULL, OPT_FROM},
+                                      {"to", required_argument, NULL, OPT_TO},
+                                      {"output", required_argument, NULL, 'o'},
+                                      {"counters", no_argument, NULL, OPT_COUNTERS},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
                                       {"streams", required_argument, NULL, OPT_STREAMS},
@@ -77,7 +83,7 @@ static const int shape_options[] = {
     OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
 static const int run_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
-    OPT_NO_HELP, 0};
+    OPT_NO_HELP, OPT_FROM, OPT_TO, 0};
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
@@ -85,12 +91,13 @@ static const int eval_options[] = {
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
-    OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
+    OPT_TO, OPT_COUNTERS, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
-    OPT_SCENARIO,
-    OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE, OPT_PERCENTILE,
-    OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
+    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, 0};
+static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_METRICS,
     OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, 0};
@@ -110,7 +117,9 @@ static const int scale_options[] = {
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
-#define HIDDEN_COMMAND "worker"
+static const int no_options[] = {0};
+
+#define HIDDEN_COMMAND "worker" /* stands last */
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
@@ -118,15 +127,18 @@ static const command_row commands[] = {
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
     {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1, "xybiSrtwp", scale_options},
-    {"compare", "A B", "two reports or two models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
+    {"compare", "A B", "two reports or models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
     {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
      recommend_options},
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
     {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
+    {"extract", "MODEL", "a part as a model: --from TENSOR --to TENSOR -o OUT.onnx", 1, 1, "bo", extract_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
+    {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, "", no_options},
+    {"manual", "[COMMAND]", "the manual page, for man", 0, 1, "", no_options},
     {HIDDEN_COMMAND, "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
@@ -143,10 +155,13 @@ static const struct {
     {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\n"},
     {OPT_AFFINITY, "      --affinity LIST    core list such as 0-3,8: a core for each thread\n"},
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
-    {OPT_DIM, "      --dim NAME=N       a free dimension\n"},
+    {OPT_DIM, "      --dim NAME=N       a free dimension, by symbol or as INPUT.AXIS; '*' for\n"
+              "                         every one that nothing else says anything of\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
-    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; otherwise inputs\n"
-          "                         are generated\n"},
+    {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
+          "                         [1,2,3], zeros, ones, uniform:-1:1; otherwise\n"
+          "                         inputs are generated\n"},
+    {OPT_DATA_FOLDER, "      --data-folder DIR  where external data lies (default: beside the model)\n"},
     {OPT_PREPROCESS, "      --preprocess LIST  of images: resize=N|HxW|fit|none, crop=N|HxW,\n"
                      "                         normalize=0..1|-1..1|0..255|imagenet, mean=R:G:B,\n"
                      "                         std=R:G:B, channels=rgb|bgr, layout=nchw|nhwc,\n"
@@ -156,7 +171,8 @@ static const struct {
     {'S', "  -S, --seed N           of generated inputs (default 0)\n"},
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
-    {'t', "  -t, --seconds S        time limit (default 5, with -r none; machine: 2)\n"},
+    {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
+          "                         none; machine: 2)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
@@ -205,6 +221,12 @@ static const struct {
     {OPT_RATE, "      --rate R           server: R arrivals a second, no search\n"},
     {OPT_PERCENTILE, "      --percentile P     of the bound (default 99; single: 90)\n"},
     {OPT_WITH_LOAD, "      --with-load        beside a busy thread pinned to each core\n"},
+    {OPT_FROM, "      --from TENSOR      the part behind this tensor (repeatable); what lies\n"
+               "                         there is recorded from a run of the model\n"},
+    {OPT_TO, "      --to TENSOR        the part that this tensor needs (repeatable)\n"},
+    {'o', "  -o, --output F         the model that is written\n"},
+    {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
+                   "                         where the kernel gives them\n"},
     {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
                    "                         in place; for doubts about the memory plan\n"},
     {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
@@ -213,19 +235,45 @@ static const struct {
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
-        "      --no-progress\n"
-        "  -h, --help             --version\n"}};
+        "      --no-progress      no line that counts runs\n"
+        "  -h, --help\n"
+        "      --version          with commit, instruction set and libraries\n"}};
+
+const command_row *command_at(size_t index)
+{
+    return index + 2 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+}
+
+const char *option_help_at(size_t index, int *option)
+{
+    if (index >= sizeof option_help / sizeof *option_help) return NULL;
+    *option = option_help[index].option;
+    return option_help[index].text;
+}
+
+/* `names` are separated by spaces. */
+static bool is_named(const command_row *command, const char *names)
+{
+    size_t length = strlen(command->name);
+    for (const char *name = names; *name; name += strspn(name, " ")) {
+        size_t size = strcspn(name, " ");
+        if (size == length && strncmp(name, command->name, size) == 0) return true;
+        name += size;
+    }
+    return false;
+}
 
 bool command_takes(const command_row *command, int option)
 {
     if (option == 'q' || option == 'h' || option == OPT_NO_COLOR || option == OPT_NO_PROGRESS || option == OPT_VERSION)
         return true;
-    bool no_model = strcmp(command->name, "ops") == 0 || strcmp(command->name, "machine") == 0;
-    if (option == OPT_TIME_LIMIT) return strcmp(command->name, "ops") != 0;
-    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && strcmp(command->name, "inspect") != 0;
+    bool no_model = is_named(command, "ops machine completion manual");
+    if (option == OPT_TIME_LIMIT) return !no_model || is_named(command, "machine");
+    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract");
     if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
-    if (option == OPT_MEMORY_LIMIT) return strchr(command->letters, 'y') != NULL; /* who loads models */
+    if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
+    if (option == OPT_MEMORY_LIMIT) return !no_model;
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;
@@ -238,9 +286,10 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony %s%s%s [options]\n%s.\n\n", command->name, *command->arguments ? " " : "",
                 command->arguments, command->summary);
     } else {
-        fprintf(to, "usage: prony COMMAND [arguments] [options]\n\n");
+        fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
+                    "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
-            if (strcmp(c->name, HIDDEN_COMMAND) != 0) fprintf(to, "  %-9s %-10s %s\n", c->name, c->arguments, c->summary);
+            if (strcmp(c->name, HIDDEN_COMMAND) != 0) fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)
@@ -256,4 +305,87 @@ const command_row *find_command(const char *name)
     for (const command_row *c = commands; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
+}
+
+/* ---- names that people try ---- */
+
+static const struct {
+    const char *other, *own;
+} other_names[] = {{"threads", "intra-op"},          {"num-threads", "intra-op"},    {"nthreads", "intra-op"},
+             {"num_threads", "intra-op"},      {"intra-op-threads", "intra-op"}, {"intra_op_num_threads", "intra-op"},
+             {"inter-op-threads", "inter-op"}, {"inter_op_num_threads", "inter-op"},
+             {"iterations", "runs"},           {"iters", "runs"},              {"num-iterations", "runs"},
+             {"num-runs", "runs"},             {"num_runs", "runs"},           {"repetitions", "runs"},
+             {"warmup-runs", "warmup"},        {"warm-up", "warmup"},          {"warmup-iterations", "warmup"},
+             {"warmup_runs", "warmup"},        {"duration", "seconds"},        {"time", "seconds"},
+             {"batch-size", "batch"},          {"batch_size", "batch"},        {"batchsize", "batch"},
+             {"input-shape", "shape"},         {"input-shapes", "shape"},      {"shapes", "shape"},
+             {"dims", "dim"},                  {"symbolic-dim", "dim"},        {"free-dim", "dim"},
+             {"inputs", "input"},              {"dtype", "precision"},         {"random-seed", "seed"},
+             {"cpus", "affinity"},             {"cores", "affinity"},          {"taskset", "affinity"},
+             {"sort-by", "sort"},              {"limit", "top"},               {"no-fusion", "no-rewrites"},
+             {"no-optimization", "no-rewrites"}, {"external-data", "data-folder"}, {"silent", "quiet"}};
+
+const char *option_by_other_name(const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strlen(other_names[i].other) == length && strncmp(other_names[i].other, word, length) == 0) return other_names[i].own;
+    return NULL;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours between two words; both are cut to what fits. */
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    int d[LONGEST + 1][LONGEST + 1], n = (int)strlen(a), m = (int)strlen(b);
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (int i = 0; i <= n; i++) d[i][0] = i;
+    for (int j = 0; j <= m; j++) d[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        for (int j = 1; j <= m; j++) {
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    }
+    return d[n][m];
+}
+
+/* Takes `name` over if it is nearer to `word` than what was found before; a third of its letters may be wrong. */
+static void consider(const char *word, const char *name, const char **found, int *least)
+{
+    int wrong = distance(word, name), allowed = (int)strlen(name) > 3 ? ((int)strlen(name) + 2) / 3 : 1;
+    if (wrong > allowed || wrong >= *least) return;
+    *found = name;
+    *least = wrong;
+}
+
+const char *nearest_command(const char *word)
+{
+    const char *found = NULL;
+    int least = INT_MAX;
+    for (size_t i = 0; command_at(i); i++) consider(word, command_at(i)->name, &found, &least);
+    return found;
+}
+
+static int find_option(const char *name)
+{
+    for (const struct option *o = long_options; o->name; o++)
+        if (strcmp(o->name, name) == 0) return o->val;
+    return OPT_UNBUILT;
+}
+
+const char *nearest_option(const command_row *command, const char *word)
+{
+    const char *found = NULL;
+    int least = INT_MAX;
+    for (const struct option *o = long_options; o->name; o++)
+        if (o->val != OPT_UNBUILT && (!command || command_takes(command, o->val))) consider(word, o->name, &found, &least);
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (!command || command_takes(command, find_option(other_names[i].own)))
+            consider(word, other_names[i].other, &found, &least);
+    return found;
 }

@@ -64,6 +64,10 @@ enum {
     OPT_MAX_LOOP_TRIPS,
     OPT_COPY_MODEL,
     OPT_VERSION,
+    OPT_DATA_FOLDER,
+    OPT_FROM,
+    OPT_TO,
+    OPT_COUNTERS,
     OPT_UNBUILT
 };
 
@@ -77,8 +81,17 @@ typedef struct command_row {
 
 extern const struct option long_options[];
 
+/* The tables row by row, NULL behind the last one; without what `scale` starts its processes by. `option` 0: of every
+ * command. */
+const command_row *command_at(size_t index);
+const char *option_help_at(size_t index, int *option);
 /* NULL: there is none of that name. */
 const command_row *find_command(const char *name);
+/* What other tools call an option: "threads" for "intra-op". `word` has `length` bytes, without dashes. NULL: no such name. */
+const char *option_by_other_name(const char *word, size_t length);
+/* The name nearest to a mistyped one: of a command, or of a long option that `command` takes. NULL: none is near. */
+const char *nearest_command(const char *word);
+const char *nearest_option(const command_row *command, const char *word);
 bool command_takes(const command_row *command, int option);
 /* Of one subcommand, or of all (NULL). */
 void print_help(FILE *to, const command_row *command);
@@ -87,6 +100,8 @@ void print_help(FILE *to, const command_row *command);
 int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
 int option_take(options *o, int option, char *argument);
+/* "2", "60s", "500ms", "10m", "1h"; above 0. */
+bool parse_duration(const char *text, double *seconds);
 /* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
  * after a message. */
 int set_memory_limit(const options *o);

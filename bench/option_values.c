@@ -21,14 +21,36 @@ int usage(const options *o, const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* "5000" or "5k": a suffix k, M or G multiplies. */
 static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out)
 {
     char *end;
     errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (errno || end == text || *end || v < min || v > max) return false;
+    long long v = strtoll(text, &end, 10), factor = 1;
+    if (errno || end == text) return false;
+    if (*end && !end[1]) factor = *end == 'k' || *end == 'K' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 0;
+    else if (*end) factor = 0;
+    if (!factor || __builtin_mul_overflow(v, factor, &v) || v < min || v > max) return false;
     *out = v;
     return true;
+}
+
+bool parse_duration(const char *text, double *seconds)
+{
+    static const struct {
+        const char *suffix;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"sec", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || !(v > 0) || !isfinite(v)) return false;
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].suffix) != 0) continue;
+        *seconds = v * units[i].seconds;
+        return true;
+    }
+    return false;
 }
 
 static bool parse_threads(const char *text, int *out)
@@ -242,6 +264,15 @@ static int add_chart(options *o, char *argument)
     return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
 }
 
+static int add_tensor(options *o, const char ***list, size_t *count, const char *name)
+{
+    const char **grown = realloc(*list, (*count + 1) * sizeof *grown);
+    if (!grown) return no_memory(o);
+    *list = grown;
+    grown[(*count)++] = name;
+    return 0;
+}
+
 static int add_threshold(options *o, const char *argument)
 {
     prony_error error = {0};
@@ -296,17 +327,9 @@ static int parse_noise(options *o, const char *argument)
     return 0;
 }
 
-/* "90", "90s", "10m", "1.5h". */
-static int parse_duration(const options *o, const char *name, const char *argument, double *out)
+static int take_duration(const options *o, const char *name, const char *argument, double *out)
 {
-    char *end;
-    double seconds = strtod(argument, &end);
-    double unit = strcmp(end, "h") == 0 ? 3600 : strcmp(end, "m") == 0 || strcmp(end, "min") == 0 ? 60 : 1;
-    bool known = !*end || unit > 1 || strcmp(end, "s") == 0;
-    if (end == argument || !known || !(seconds > 0) || !isfinite(seconds * unit))
-        return usage(o, "--%s '%s': a time such as 90s, 10m or 1h", name, argument);
-    *out = seconds * unit;
-    return 0;
+    return parse_duration(argument, out) ? 0 : usage(o, "--%s '%s': a time such as 90s, 10m or 1h", name, argument);
 }
 
 static int parse_preprocess(options *o, const char *argument)
@@ -425,7 +448,6 @@ int set_memory_limit(const options *o)
 int option_take(options *o, int option, char *argument)
 {
     int64_t v;
-    char *end;
     switch (option) {
     case 'x':
         if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->intra_ops, &o->intra_op);
@@ -447,10 +469,7 @@ int option_take(options *o, int option, char *argument)
         return parse_int(argument, 0, 100000000, &o->warmup) ? 0
                                                              : usage(o, "-w '%s': a number from 0 to 1e8", argument);
     case 't':
-        o->seconds = strtod(argument, &end);
-        return *end || end == argument || !(o->seconds > 0) || !isfinite(o->seconds)
-                   ? usage(o, "-t '%s': seconds above 0", argument)
-                   : 0;
+        return parse_duration(argument, &o->seconds) ? 0 : usage(o, "-t '%s': seconds above 0, or 500ms, 10m", argument);
     case OPT_MEMORY_LIMIT:
         o->memory_limit = argument;
         return check_memory_limit(o, "--memory-limit", argument);
@@ -518,9 +537,9 @@ int option_take(options *o, int option, char *argument)
                    ? 0
                    : usage(o, "--processes '%s': a number from 1 to 1000", argument);
     case OPT_BUDGET:
-        return parse_duration(o, "budget", argument, &o->budget);
+        return take_duration(o, "budget", argument, &o->budget);
     case OPT_TIMEOUT:
-        return parse_duration(o, "timeout", argument, &o->timeout);
+        return take_duration(o, "timeout", argument, &o->timeout);
     case OPT_REPEAT:
         o->repeat = argument;
         return 0;
@@ -581,6 +600,19 @@ int option_take(options *o, int option, char *argument)
         return parse_percentile(o, argument);
     case OPT_WITH_LOAD:
         o->with_load = true;
+        return 0;
+    case OPT_FROM:
+        return add_tensor(o, &o->from, &o->from_count, argument);
+    case OPT_TO:
+        return add_tensor(o, &o->to, &o->to_count, argument);
+    case 'o':
+        o->output = argument;
+        return 0;
+    case OPT_COUNTERS:
+        o->counters = true;
+        return 0;
+    case OPT_DATA_FOLDER:
+        o->data_folder = argument;
         return 0;
     case OPT_NO_REUSE:
         o->no_reuse = true;

@@ -3,6 +3,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static void print_version(FILE *to)
+{
+    const prony_build *b = prony_build_info();
+    fprintf(to, "prony %s\n", prony_version());
+    fprintf(to, "commit     %s\n", *b->git_commit ? b->git_commit : "unknown");
+    fprintf(to, "kernels    %s\n", b->isa);
+    fprintf(to, "libraries  %s\n", *b->libraries ? b->libraries : "none");
+    fprintf(to, "compiler   %s\n", b->compiler);
+}
 
 /* Two documents on stdout would be none. */
 static int check_stdout(const options *o)
@@ -19,7 +30,53 @@ static int choose_command(options *o, const char *name, const command_row **out)
         o->command = (*out)->name;
         return 0;
     }
+    const char *near = nearest_command(name);
+    if (near) return usage(o, "there is no command '%s'; did you mean '%s'?", name, near);
     return usage(o, "there is no command '%s'", name);
+}
+
+/* `prony MODEL` profiles it: what is no command, and is a file or has a model's name. */
+static bool is_model_name(const char *word)
+{
+    static const char *const endings[] = {".onnx", ".ort", ".pb", ".pt", ".pth", ".tflite", ".safetensors", NULL};
+    size_t length = strlen(word);
+    if (find_command(word)) return false;
+    for (const char *const *e = endings; *e; e++)
+        if (length > strlen(*e) && strcmp(word + length - strlen(*e), *e) == 0) return true;
+    return access(word, F_OK) == 0;
+}
+
+/* `prony help`, `prony help COMMAND`, `prony version`. */
+static bool is_question(options *o, int argc, char **argv, int *status)
+{
+    const command_row *about = NULL;
+    bool help = strcmp(argv[1], "help") == 0;
+    if (!help && strcmp(argv[1], "version") != 0) return false;
+    *status = EXIT_DONE;
+    if (help && argc > 2) *status = choose_command(o, argv[2], &about);
+    if (*status) return true;
+    if (help) print_help(stdout, about);
+    else print_version(stdout);
+    return true;
+}
+
+/* Replaces what other tools call an option by its own name. */
+static bool take_other_names(options *o, int argc, char **argv)
+{
+    o->words = calloc((size_t)argc + 1, sizeof *o->words);
+    for (int i = 1; o->words && i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) != 0) continue;
+        const char *word = argv[i] + 2;
+        size_t length = strcspn(word, "=");
+        const char *own = option_by_other_name(word, length);
+        if (!own) continue;
+        size_t size = strlen(own) + strlen(word) + 3;
+        char *copy = malloc(size);
+        if (!copy) return false;
+        snprintf(copy, size, "--%s%s", own, word + length);
+        argv[i] = o->words[o->word_count++] = copy;
+    }
+    return o->words != NULL;
 }
 
 /* The option as it was meant, for messages: getopt has moved on past its value by then. */
@@ -38,7 +95,13 @@ static int bad_option(const options *o, int kind, const char *word)
     bool is_long = strncmp(word, "--", 2) == 0;
     if (kind == ':') return is_long ? usage(o, "%s needs a value", word) : usage(o, "-%c needs a value", optopt);
     if (is_long && optopt) return usage(o, "'%s': this option takes no value", word);
-    if (is_long) return usage(o, "there is no option '%s', or it is short for several", word);
+    if (is_long) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+        const char *near = nearest_option(o->command ? find_command(o->command) : NULL, name);
+        if (near) return usage(o, "there is no option '%s'; did you mean '--%s'?", word, near);
+        return usage(o, "there is no option '%s', or it is short for several", word);
+    }
     return usage(o, "there is no option '-%c'", optopt);
 }
 
@@ -50,13 +113,13 @@ static int parse_options(options *o, const command_row *command, int argc, char 
     opterr = 0;
     for (;;) {
         int index = -1, at = optind ? optind : 1;
-        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:qh", long_options, &index);
+        int option = getopt_long(argc, argv, ":x:y:b:i:S:r:t:w:p:o:qh", long_options, &index);
         if (option == -1) break;
         /* A short option inside of a word leaves optind on that word. */
         if (option == ':' || option == '?') return bad_option(o, option, argv[optind > at ? optind - 1 : at]);
         if (option == OPT_UNBUILT) return usage(o, "--%s is not built in this version", long_options[index].name);
         if (option == 'h') return print_help(stdout, command), EXIT_DONE;
-        if (option == OPT_VERSION) return printf("prony %s\n", prony_version()), EXIT_DONE;
+        if (option == OPT_VERSION) return print_version(stdout), EXIT_DONE;
         if (!command) return usage(o, "a command is needed first");
         if (!command_takes(command, option))
             return usage(o, "'%s' has no use for %s", command->name, option_name(option, index, text));
@@ -77,14 +140,19 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     *stop = true;
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     if (!o->arguments) return fail(o, "out of memory");
-    if (argc >= 2 && argv[1][0] != '-') {
-        int status = choose_command(o, argv[1], &command);
-        if (status) return status;
+    int status = 0;
+    if (!take_other_names(o, argc, argv)) return fail(o, "out of memory");
+    if (argc >= 2 && argv[1][0] != '-' && is_question(o, argc, argv, &status)) return status;
+    if (argc >= 2 && argv[1][0] != '-' && is_model_name(argv[1])) {
+        status = choose_command(o, "profile", &command);
+    } else if (argc >= 2 && argv[1][0] != '-') {
+        status = choose_command(o, argv[1], &command);
         argv[1] = argv[0];
         argc--;
         argv++;
     }
-    int status = parse_options(o, command, argc, argv, &done);
+    if (status) return status;
+    status = parse_options(o, command, argc, argv, &done);
     if (done) return status;
     if (!command) return print_help(stderr, NULL), EXIT_USAGE;
     while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
@@ -100,11 +168,15 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
 
 void options_free(options *o)
 {
+    for (size_t i = 0; i < o->word_count; i++) free(o->words[i]);
+    free(o->words);
     free(o->arguments);
     free(o->dims);
     free(o->shapes);
     free(o->precisions);
     free(o->inputs);
+    free(o->from);
+    free(o->to);
     free(o->forms);
     free(o->thresholds);
 }

@@ -1,5 +1,6 @@
 /* Preprocessing and postprocessing of run and profile. A phases owns its rows and names; the report has the times,
  * since images are decoded and classes ranked around every run that is measured. */
+#include "bench/inputs.h"
 #include "bench/phases.h"
 
 #include <stdlib.h>
@@ -10,38 +11,6 @@ const prony_image_options *image_options(const options *o)
     return o->preprocess ? &o->image : NULL;
 }
 
-/* The port with the dimensions that the command line gives. */
-static prony_port given_port(const options *o, const prony_port *port)
-{
-    prony_port given = *port;
-    for (size_t i = 0; i < o->shape_count; i++) {
-        if (strcmp(o->shapes[i].name, port->name) != 0) continue;
-        given.shape = o->shapes[i].shape;
-        return given;
-    }
-    for (int d = 0; d < given.shape.rank; d++) {
-        if (given.shape.dim[d] >= 0) continue;
-        if (d == 0 && o->batch > 0) given.shape.dim[d] = o->batch;
-        for (size_t k = 0; k < o->dim_count && port->dim_names[d]; k++)
-            if (strcmp(o->dims[k].name, port->dim_names[d]) == 0) given.shape.dim[d] = o->dims[k].value;
-    }
-    return given;
-}
-
-prony_status load_image(const options *o, const prony_port *port, const char *file, prony_value **out,
-                        prony_error *error)
-{
-    prony_port given = given_port(o, port);
-    return prony_image_load(out, file, &given, image_options(o), error);
-}
-
-static const prony_port *port_of(const prony_model *model, const char *name)
-{
-    for (size_t i = 0; i < prony_model_input_count(model); i++)
-        if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_model_input(model, i);
-    return NULL;
-}
-
 static prony_status bind_images(void *user, prony_session *session, prony_error *error)
 {
     const phases *p = user;
@@ -50,7 +19,7 @@ static prony_status bind_images(void *user, prony_session *session, prony_error 
         const named_file *in = &p->o->inputs[i];
         prony_value *value = NULL;
         if (!prony_image_is_file(in->file)) continue;
-        status = load_image(p->o, port_of(p->model, in->name), in->file, &value, error);
+        status = load_image(p->o, session, in->name, in->file, &value, error);
         if (status == PRONY_OK) status = prony_session_set_input(session, in->name, value, error);
         prony_value_release(value);
     }

@@ -4,10 +4,6 @@
 
 #include "bench/command.h"
 
-/* The tensor that an input wants of an image file, by --preprocess, --shape, --dim and --batch. */
-prony_status load_image(const options *o, const prony_port *port, const char *file, prony_value **out,
-                        prony_error *error);
-
 /* Zero-initialise. */
 typedef struct phases {
     const options *o;

@@ -17,7 +17,10 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     prony_profile_options p = profile_options(o);
     phases around = {0};
     int code = phases_begin(&around, o, model, &p);
-    if (code == EXIT_DONE) code = measured(o, prony_session_profile(report, session, &p, &error), *report, &error);
+    if (code == EXIT_DONE) {
+        prony_status status = prony_session_profile(report, session, &p, &error); /* first: *report is read below */
+        code = measured(o, status, *report, &error);
+    }
     clear_progress();
     if (code == EXIT_DONE && o->topk && !o->quiet && !stdout_taken(o)) {
         phases_print(&around);

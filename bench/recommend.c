@@ -73,7 +73,7 @@ static int measure(const options *o, study *s)
     return code == EXIT_DONE ? targets_measure(&limited, all, s->count + 1) : code;
 }
 
-static int write_advice(const options *o, const prony_report *report, const prony_advice *rows, size_t count)
+static int write_advice(const options *o, const target *base, const prony_advice *rows, size_t count)
 {
     prony_error error = {0};
     json_file json;
@@ -82,7 +82,9 @@ static int write_advice(const options *o, const prony_report *report, const pron
     prony_disturbance load;
     int code = json_open(&json, o);
     if (code != EXIT_DONE) return code;
-    if (!o->quiet && !stdout_taken(o) && prony_report_disturbance(&load, report) && *load.text) printf("%s\n", load.text);
+    say_assumed(o, &base, 1);
+    if (!o->quiet && !stdout_taken(o) && prony_report_disturbance(&load, base->report) && *load.text)
+        printf("%s\n", load.text);
     if (!o->quiet && !stdout_taken(o))
         status =
             prony_advice_write(rows, count, o->arguments[0], PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
@@ -101,7 +103,7 @@ static int advise(const options *o, const study *s)
     for (size_t i = 0; i < s->count; i++) variants[i] = s->other[i].report;
     if (prony_recommend(&rows, &count, s->base.report, variants, s->count, &error) != PRONY_OK)
         return report_error(o, &error);
-    int code = write_advice(o, s->base.report, rows, count);
+    int code = write_advice(o, &s->base, rows, count);
     prony_rows_release(rows);
     return code;
 }

@@ -1,5 +1,6 @@
 /* prony scale MODEL: plans a study or takes one up, measures block by block, and shows what follows. The file of --json
  * is written anew after every block, so that whatever ends the study leaves what it has measured. */
+#include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/scale.h"
 #include "bench/judge.h"
@@ -43,7 +44,7 @@ static const char *shape_text(const prony_shape *shape, char text[256])
 /* What else the command line says, for the processes. */
 static bool gather(const options *o, arguments *a)
 {
-    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 8;
+    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 10;
     *a = (arguments){.list = calloc(most, sizeof *a->list), .made = calloc(most, sizeof *a->made)};
     bool ok = a->list && a->made;
     for (size_t i = 0; ok && i < o->dim_count; i++) {
@@ -63,6 +64,10 @@ static bool gather(const options *o, arguments *a)
     if (ok && o->preprocess_list) {
         a->list[a->count++] = "--preprocess";
         a->list[a->count++] = o->preprocess_list;
+    }
+    if (ok && o->data_folder) {
+        a->list[a->count++] = "--data-folder";
+        a->list[a->count++] = o->data_folder;
     }
     if (ok && o->no_rewrites) a->list[a->count++] = "--no-rewrites";
     return ok;
@@ -86,6 +91,7 @@ static int plan(const options *o, prony_model *model, prony_study **study)
     options one = *o;
     one.intra_op = one.inter_op = 1;
     prony_session_options session = session_options(&one);
+    if (o->input_count) session.free_dims = PRONY_FREE_ONE; /* the processes know by their files */
     prony_study_options p = PRONY_STUDY_OPTIONS_INIT;
     p.intra_op = o->intra_ops.values;
     p.intra_op_count = o->intra_ops.count;
@@ -107,7 +113,7 @@ static int plan(const options *o, prony_model *model, prony_study **study)
     p.session = &session;
     prony_status status = prony_study_create(study, model, &p, &error);
     free_arguments(&a);
-    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_session_error(o, model, &error);
 }
 
 static bool to_file(const options *o)
@@ -270,7 +276,7 @@ int command_scale(const options *o)
     int code = EXIT_DONE;
     if (o->resume && o->repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
     if (o->resume || o->repeat) code = refuse_plan_options(o);
-    if (code == EXIT_DONE && prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK)
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE && o->repeat && prony_study_load(&earlier, o->repeat, model, &error) != PRONY_OK)
         code = report_error(o, &error);

@@ -1,6 +1,7 @@
 /* prony worker: one process of a study. Measures the latency in a session without stamps, then where the time goes in
  * one with them, and writes both to stdout for the study that started it. Not for people: no help names it.
  */
+#include "bench/interrupt.h"
 #include "bench/judge.h"
 
 #include <signal.h>
@@ -23,7 +24,7 @@ static int measure(const options *o, prony_model *model, bool traced, prony_repo
     int code = make_session(o, model, &session, traced);
     if (code == EXIT_DONE && prony_session_profile(report, session, &p, &error) != PRONY_OK)
         code = report_error(o, &error);
-    prony_session_release(session);
+    session_release(session);
     return code;
 }
 
@@ -36,7 +37,7 @@ int command_worker(const options *o)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read what it measures */
 #endif
     int code = EXIT_DONE;
-    if (prony_model_load(&model, o->arguments[0], NULL, &error) != PRONY_OK) code = report_error(o, &error);
+    if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = measure(o, model, false, &latency);
     if (code == EXIT_DONE) code = measure(o, model, true, &operators);
     if (code == EXIT_DONE && prony_study_sample_write(latency, operators, write_to_stream, stdout, &error) != PRONY_OK)

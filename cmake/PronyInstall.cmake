@@ -3,10 +3,28 @@
 set(prn_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/prony)
 install(FILES ${PROJECT_SOURCE_DIR}/include/prony.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 file(GLOB prn_schemas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/schemas/*.schema.json)
 install(FILES ${prn_schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/prony/schemas)
 if(TARGET prony_command)
   install(TARGETS prony_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+file(GLOB prn_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.c)
+install(FILES ${prn_pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(GLOB prn_pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/images/*)
+install(FILES ${prn_pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR}/images)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# Manual pages and completion scripts, which the command writes from its own tables. What it is built for may not run here.
+if(TARGET prony_command AND NOT CMAKE_CROSSCOMPILING)
+  set(prn_manual ${PROJECT_BINARY_DIR}/manual)
+  add_custom_command(TARGET prony_command POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DPRONY=$<TARGET_FILE:prony_command> -DOUT=${prn_manual}
+            -P ${PROJECT_SOURCE_DIR}/cmake/manual.cmake VERBATIM)
+  install(DIRECTORY ${prn_manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${prn_manual}/prony.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME prony)
+  install(FILES ${prn_manual}/_prony DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${prn_manual}/prony.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 if(NOT prn_shared_unwanted)

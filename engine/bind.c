@@ -205,6 +205,7 @@ static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node
     for (uint32_t k = 0; k < node->output_count; k++)
         if (node->output_values[k]) *node->output_values[k] = (prony_value){.shape = prn_shape_unknown()};
     node->dynamic = true;
+    ++*b->program->misfit_total;
     if (b->error) *b->error = (prony_error){0};
     return PRONY_OK;
 }
@@ -375,6 +376,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->conditional = options->conditional;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
     program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
+    program->misfit_total = parent ? parent->misfit_total : &program->misfits;
     program->unfolded_total = parent ? parent->unfolded_total : &program->unfolded_bytes;
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;

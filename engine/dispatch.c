@@ -214,9 +214,11 @@ static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *e
         uint64_t all = 0, own = prn_heap_calls();
         if (trace->shares) watch_team(trace, s);
         (void)prn_all_heap_calls(&all);
+        if (trace->watch) trace->watch(trace->watch_user, s, false);
         int64_t start = prn_now_ns();
         prony_status status = run_step(plan, s, error);
         int64_t end = prn_now_ns();
+        if (trace->watch) trace->watch(trace->watch_user, s, true);
         if (trace->count < trace->capacity)
             trace->events[trace->count++] = (prn_event){start, end, s, 0, library_calls(all, own)};
         else

@@ -13,6 +13,7 @@
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
+    void *owned; /* bytes that the file lies in, if they are the model's; else NULL */
     prony_registry *registry; /* may be NULL */
     prn_shared *shared;
     const prn_function **functions; /* of the file, by domain, name and overload */

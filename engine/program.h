@@ -123,6 +123,8 @@ struct prn_program {
     uint64_t *folded_total; /* that of the outermost program */
     uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
     uint64_t *bound_total; /* that of the outermost program */
+    uint64_t misfits;      /* nodes of branches that do not fit their inputs; of the outermost program */
+    uint64_t *misfit_total; /* that of the outermost program */
     uint64_t unfolded_bytes;  /* what these nodes took; of the outermost program */
     uint64_t *unfolded_total; /* that of the outermost program */
     size_t counted_bytes;     /* of the pool, so far */

@@ -49,7 +49,8 @@ extern "C" {
     X(PRONY_BUSY, "session is already running")                                                                        \
     X(PRONY_LIMIT, "limit exceeded")                                                                                   \
     X(PRONY_INTERNAL, "internal error")                                                                                \
-    X(PRONY_CANCELLED, "cancelled")
+    X(PRONY_CANCELLED, "cancelled")                                                                                    \
+    X(PRONY_NEEDS_DIMENSION, "a free dimension needs a value")
 
 typedef enum prony_status {
 #define PRONY_STATUS_ENUM(name, text) name,
@@ -72,6 +73,16 @@ PRONY_API int64_t prony_now_ns(void);
 
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
 PRONY_API const char *prony_version(void);
+
+/* What is running. Borrowed; the strings are never NULL. */
+typedef struct prony_build {
+    const char *version;
+    const char *git_commit; /* "" if it was not built from a repository */
+    const char *compiler, *compiler_flags;
+    const char *isa;        /* that kernels use here: "avx512", "avx2", "baseline" */
+    const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21" */
+} prony_build;
+PRONY_API const prony_build *prony_build_info(void);
 
 /* For a program that interposes malloc and its relatives: `count` returns the calls so far, of all threads. Reports then
  * tell the heap calls that libraries make during a run from Prony's own. NULL switches it off. */
@@ -172,6 +183,15 @@ PRONY_API PRONY_MUST_USE prony_status prony_value_load_array(prony_value **out, 
 /* Wraps the bytes of a raw little-endian file as a tensor of the given type and shape; the size must match. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_raw(prony_value **out, const char *path, prony_dtype dtype,
                                                            const prony_shape *shape, prony_error *error);
+/* A tensor written as text, for an input of this type and shape: a number or true or false, which fills it; [1, 2, 3] or
+ * nested lists, of the input's own number of elements or, where dimensions are free (-1), of a rank up to the input's, with
+ * leading dimensions of 1 as in broadcasting; zeros; ones; uniform:LOW:HIGH, drawn from `seed` (of integers: both ends
+ * included). A number that the type cannot hold is PRONY_INVALID_ARGUMENT; a free dimension that the text leaves open is
+ * PRONY_NEEDS_DIMENSION. The caller owns *out. */
+PRONY_API PRONY_MUST_USE prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype,
+                                                        const prony_shape *shape, uint64_t seed, prony_error *error);
+/* Whether a text is one that prony_value_parse may read. */
+PRONY_API bool prony_value_is_literal(const char *text);
 /* Writes a tensor as .npy (format 1.0), to a temporary name first, then renamed. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_save_npy(const prony_value *value, const char *path,
                                                            prony_error *error);
@@ -309,8 +329,9 @@ typedef struct prony_model_options {
     prony_registry *registry; /* NULL: built-in operators only */
     bool copy; /* read the files (external data too) into memory instead of mapping them */
     uint64_t memory_limit_bytes; /* heap of the model and all its sessions together; 0: no bound but the process's */
+    const char *data_folder; /* where external data lies; NULL: in the folder of the model */
 } prony_model_options;
-#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0}
+#define PRONY_MODEL_OPTIONS_INIT {sizeof(prony_model_options), 0, false, 0, 0}
 
 /* Maps and checks the file; weights are borrowed from the map. A file that somebody makes shorter while it is mapped ends
  * the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace model files by
@@ -339,6 +360,29 @@ PRONY_API size_t prony_model_input_count(const prony_model *model);
 PRONY_API size_t prony_model_output_count(const prony_model *model);
 PRONY_API const prony_port *prony_model_input(const prony_model *model, size_t index);
 PRONY_API const prony_port *prony_model_output(const prony_model *model, size_t index);
+
+/* A part of a model: the nodes that the tensors `to` need, down to the tensors `from`. */
+typedef struct prony_part {
+    size_t struct_size;
+    const char *const *from; /* become inputs, besides the model's own that are still needed; none: those alone */
+    size_t from_count;
+    const char *const *to;   /* become outputs; none: the model's */
+    size_t to_count;
+    /* Types and shapes of the tensors `from`, in their order, as a run had them; NULL: what the file declares, else what
+     * follows from the input shapes that `options` give (NULL: defaults). */
+    const prony_value *const *values;
+    const struct prony_session_options *options;
+} prony_part;
+#define PRONY_PART_INIT {sizeof(prony_part), 0, 0, 0, 0, 0, 0}
+
+/* The part as a model of its own. Names that the graph has not (those inside of subgraphs and functions among them),
+ * constants, a `to` that no node makes, a `from` that nothing of the part reads and sequences as `from` are
+ * PRONY_INVALID_ARGUMENT; weights of 2 GiB or more, and external data of a subgraph, PRONY_UNSUPPORTED. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part,
+                                                       prony_error *error);
+/* As an ONNX file, complete in itself: to a temporary name, then renamed. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path,
+                                                            prony_error *error);
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
@@ -407,8 +451,10 @@ PRONY_API PRONY_MUST_USE prony_status prony_image_load_memory(prony_value **out,
 
 typedef struct prony_session prony_session;
 
+/* The name is a free dimension's symbol; "INPUT.AXIS" (axes from 0), with which those without a symbol are named; or "*", for
+ * every free dimension that nothing else says anything of. */
 typedef struct prony_dim {
-    const char *name; /* symbol of a free dimension */
+    const char *name;
     int64_t value;
 } prony_dim;
 
@@ -431,6 +477,12 @@ PRONY_API int prony_pool_threads(const prony_pool *pool);
 
 /* For inter_op_threads: as many workers as the plan gains from, which may be one. */
 #define PRONY_INTER_OP_AUTO (-1)
+/* What becomes of a free dimension that neither options nor bound inputs fix. */
+typedef enum prony_free_dims {
+    PRONY_FREE_ONE, /* 1 */
+    PRONY_FREE_ASK  /* 1 where it is a batch: an input's first dimension unless its name says otherwise, or any that is called
+                       so; what the model tells (metadata, shapes it declares of other tensors); else PRONY_NEEDS_DIMENSION */
+} prony_free_dims;
 
 typedef struct prony_session_options {
     size_t struct_size;
@@ -454,9 +506,24 @@ typedef struct prony_session_options {
     bool no_help;             /* workers that have nothing to do leave the operators of others alone */
     prony_pool *pool;         /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for above
                                  and free; the session keeps them, the pool may be released before */
+    prony_free_dims free_dims;
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0}
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE}
+
+/* A free dimension of the model's inputs; one with a symbol stands here once. */
+typedef struct prony_free_dim {
+    const char *name;   /* as prony_dim takes it */
+    const char *input;  /* the first that has it */
+    int axis;
+    int64_t value;      /* what it becomes; -1: nothing tells */
+    const char *reason; /* "given", "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing tells, or it is simply 1 */
+    int64_t example;    /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was found */
+} prony_free_dim;
+/* What free dimensions the model has, and what `options` (NULL: PRONY_FREE_ASK) make of them. Where nothing tells, shapes are
+ * inferred for some usual sizes to find an example. Released by prony_rows_release. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
+                                                            const prony_session_options *options, prony_error *error);
 
 /* Checks that every operator can run (all that cannot are listed in one message) and the options; plans nothing yet. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,
@@ -487,11 +554,18 @@ PRONY_API void prony_session_unpin(prony_session *session);
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
 /* What is bound to input `index`; NULL: nothing. Borrowed until the input is set again. */
-PRONY_API const prony_value *prony_session_input(const prony_session *session, size_t index);
+PRONY_API const prony_value *prony_session_input_value(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and
- * bools uniform in {0, 1}. Free dimensions that nothing fixed take 1. */
+ * bools uniform in {0, 1}. Free dimensions that nothing fixed become what the options' `free_dims` says. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_generate_inputs(prony_session *session, uint64_t seed,
                                                                     prony_error *error);
+/* The input as the model declares it and the session's options and bound inputs fix it: dim -1 is still free. The names are
+ * borrowed from the model. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_input(const prony_session *session, const char *name, prony_port *out,
+                                                          prony_error *error);
+/* The shape that prony_session_generate_inputs would give it now. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_input_shape(prony_session *session, const char *name,
+                                                                prony_shape *out, prony_error *error);
 /* Binds shapes, rewrites and plans for the current inputs, so that the first run need not. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
@@ -680,6 +754,8 @@ typedef struct prony_operator_row {
     prony_parallel parallel;          /* if threads were traced */
     const int64_t *thread_busy_ns;    /* [thread_busy_count] means per run, by number; NULL: not known */
     size_t thread_busy_count;
+    bool counted;                /* the three below are set: hardware counters, mean per run, of all threads, user space only */
+    uint64_t cycles, instructions, cache_misses;
 } prony_operator_row;
 
 typedef struct prony_totals {
@@ -763,8 +839,8 @@ typedef struct prony_memory_report {
 
 typedef struct prony_report prony_report;
 
-/* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions (those
- * that nothing fixes take 1). Operators that cannot run are listed in the report and make the affected shapes unknown. */
+/* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions
+ * and says what becomes of the others (NULL: they take 1). Operators that cannot run are listed in the report and make the affected shapes unknown. */
 PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_model *model,
                                                     const prony_session_options *options, prony_error *error);
 
@@ -787,8 +863,10 @@ typedef struct prony_profile_options {
                            PRONY_FORMAT_TRACE; in up to 50 more runs after those that count, in a tenth of the time */
     bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
                            time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
+    bool count_hardware; /* processor cycles, instructions and cache misses per operator, where the kernel gives them: two
+                            system calls more per thread and operator, which the report states */
 } prony_profile_options;
-#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false}
+#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false, false}
 
 /* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
  * finished by then; the caller releases it as any. */
@@ -1036,6 +1114,15 @@ typedef struct prony_core_row {
  * NULL: not measured, or too short a measurement for the kernel's clock. */
 PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
                                                    size_t *points);
+/* A free dimension of the inputs that nobody fixed, and what it became. */
+typedef struct prony_assumed_dim {
+    const char *name;   /* as prony_dim takes it */
+    int64_t value;
+    const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
+} prony_assumed_dim;
+PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
+/* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
+PRONY_API const char *prony_report_counters_missing(const prony_report *report);
 /* NULL if the report measured nothing. */
 PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
 /* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */

@@ -1,6 +1,7 @@
 /* External tensor data: which file, which bytes of it, and that it is one the model may name. A location is a relative
  * path that goes only down, and after every symbolic link is resolved the file must still lie in the model's own
  * folder. Each file is mapped once; the maps belong to the model. */
+#include "loaders/file_kind.h"
 #include "loaders/reader.h"
 
 #include <errno.h>
@@ -67,23 +68,27 @@ static bool location_is_inside(const char *location)
 }
 
 /* The real path of `location` in the folder of the model at `model_path`, checked to lie there. */
-static prony_status resolve(const char *model_path, const char *location, char real[PATH_MAX], prony_error *error)
+static prony_status resolve(const prn_reader *reader, const char *location, char real[PATH_MAX])
 {
+    prony_error *error = reader->error;
     if (!location_is_inside(location)) {
         return prn_fail(error, PRONY_INVALID_MODEL,
                         "external data: location " PRN_NAME " is outside the model's folder", location);
     }
     char joined[PATH_MAX], folder[PATH_MAX];
-    const char *slash = strrchr(model_path, '/');
-    int prefix = slash ? (int)(slash - model_path) + 1 : 0;
-    int written = snprintf(joined, sizeof joined, "%.*s.", prefix, model_path);
+    const char *slash = strrchr(reader->path, '/');
+    int prefix = slash ? (int)(slash - reader->path) + 1 : 0;
+    int written = reader->data_folder ? snprintf(joined, sizeof joined, "%s", reader->data_folder)
+                                      : snprintf(joined, sizeof joined, "%.*s.", prefix, reader->path);
     if (written >= (int)sizeof joined || !realpath(joined, folder)) {
-        return prn_fail(error, PRONY_IO_ERROR, "external data: the model's folder cannot be resolved");
+        return prn_fail(error, PRONY_IO_ERROR, "external data: its folder " PRN_NAME " cannot be resolved", joined);
     }
     written = snprintf(joined, sizeof joined, "%s/%s", folder, location);
     if (written >= (int)sizeof joined || !realpath(joined, real)) {
-        return prn_fail(error, PRONY_IO_ERROR, "external data: " PRN_NAME ": %s", location,
-                        written >= (int)sizeof joined ? "path too long" : strerror(errno));
+        return prn_fail(error, PRONY_IO_ERROR,
+                        "external data: " PRN_NAME ": %s; looked for in '%.300s': put it there, or name its folder "
+                        "(--data-folder DIR)",
+                        location, written >= (int)sizeof joined ? "path too long" : strerror(errno), folder);
     }
     size_t length = strlen(folder);
     if (length == 1) length = 0; /* the root folder is "/" already */
@@ -101,7 +106,7 @@ static prony_status find_map(prn_reader *reader, const char *location, const prn
         }
     }
     char real[PATH_MAX];
-    PRN_TRY(resolve(reader->path, location, real, reader->error));
+    PRN_TRY(resolve(reader, location, real));
     prn_external *external = PRN_NEW(reader, 1, prn_external);
     if (!external) return prn_no_memory(reader->error);
     PRN_TRY((reader->copy ? prn_map_read : prn_map_open)(&external->map, real, reader->error));
@@ -139,6 +144,9 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
     if (strncmp(location, "./", 2) == 0) location += 2;
     const prn_map *map;
     PRN_TRY(find_map(reader, location, &map));
+    if (prn_file_is_lfs_pointer(map->data, map->size))
+        return prn_fail(error, PRONY_INVALID_MODEL,
+                        "external data: " PRN_NAME " is a Git LFS pointer; fetch it: git lfs install, then git lfs pull", location);
     if (where.offset > map->size || bytes > map->size - where.offset) {
         return prn_fail(error, PRONY_INVALID_MODEL,
                         "external data: " PRN_NAME " has %zu bytes; %llu at offset %llu are needed", location,

@@ -96,8 +96,10 @@ typedef struct prn_model_file {
 /* Opset version imported for `domain`, or 0. */
 int64_t prn_model_opset(const prn_model_file *file, const char *domain);
 
-/* `copy`: nothing is mapped, so the files may change afterwards. */
-PRN_MUST_USE prony_status prn_model_open(prn_model_file **out, const char *path, bool copy, prony_error *error);
+/* External data lies in `data_folder`; NULL: where the model does. `copy`: nothing is mapped, so the files may change
+ * afterwards. */
+PRN_MUST_USE prony_status prn_model_open(prn_model_file **out, const char *path, const char *data_folder, bool copy,
+                                         prony_error *error);
 /* PRONY_IO_ERROR, naming the file, if a mapped file is no longer as it was. */
 PRN_MUST_USE prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error);
 PRN_MUST_USE prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size,

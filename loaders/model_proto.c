@@ -1,5 +1,7 @@
 /* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
  * it releases everything that was made so far. */
+#include "base/folder.h"
+#include "loaders/file_kind.h"
 #include "loaders/reader.h"
 
 #include <string.h>
@@ -241,10 +243,13 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
 
 /* Takes the file over: it is handed out or closed. */
 static prony_status file_read(prn_model_file **out, prn_model_file *file, const char *name, const void *data,
-                              size_t size, bool has_path, prony_error *error)
+                              size_t size, const prn_reader *where, prony_error *error)
 {
-    prn_reader reader = {.pool = &file->pool, .external = &file->external, .copy = file->copied, .error = error};
-    if (has_path) reader.path = name;
+    prn_reader reader = *where;
+    reader.pool = &file->pool;
+    reader.external = &file->external;
+    reader.copy = file->copied;
+    reader.error = error;
     file->data = data;
     file->file_bytes = size;
     file->producer = file->producer_version = "";
@@ -255,14 +260,41 @@ static prony_status file_read(prn_model_file **out, prn_model_file *file, const 
         *out = file;
     } else {
         prn_error_prefix(error, "%.400s", name);
+        if (status == PRONY_INVALID_MODEL || status == PRONY_UNSUPPORTED) prn_file_kind_explain(error, name, data, size);
+        if (error) status = error->status;
         prn_model_close(file);
     }
     return status;
 }
 
-prony_status prn_model_open(prn_model_file **out, const char *path, bool copy, prony_error *error)
+/* A folder is given where its model is meant: names what is in it. */
+static prony_status refuse_folder(const char *path, prony_error *error)
+{
+    prn_pool pool = {0};
+    prn_folder folder = {0};
+    const char *found = NULL;
+    prony_status status = prn_folder_read(&folder, &pool, path, error);
+    for (size_t i = 0; status == PRONY_OK && i < folder.count && !found; i++) {
+        const char *name = folder.entries[i].name, *end = strrchr(name, '.');
+        if (!folder.entries[i].folder && end && strcmp(end, ".onnx") == 0) found = name;
+    }
+    size_t length = strlen(path);
+    const char *slash = length && path[length - 1] == '/' ? "" : "/";
+    if (found)
+        status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder; the model in it is %.400s%s%.200s", path, path, slash,
+                          found);
+    else if (status == PRONY_OK)
+        status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder, and no .onnx file lies in it; give the model's file",
+                          path);
+    prn_pool_release(&pool);
+    return status;
+}
+
+prony_status prn_model_open(prn_model_file **out, const char *path, const char *data_folder, bool copy,
+                            prony_error *error)
 {
     *out = NULL;
+    if (prn_is_folder(path)) return refuse_folder(path, error);
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
     file->copied = copy;
@@ -271,7 +303,8 @@ prony_status prn_model_open(prn_model_file **out, const char *path, bool copy, p
         prn_model_close(file);
         return status;
     }
-    return file_read(out, file, path, file->map.data, file->map.size, true, error);
+    prn_reader reader = {.path = path, .data_folder = data_folder};
+    return file_read(out, file, path, file->map.data, file->map.size, &reader, error);
 }
 
 prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size, prony_error *error)
@@ -279,7 +312,7 @@ prony_status prn_model_parse(prn_model_file **out, const char *name, const void 
     *out = NULL;
     prn_model_file *file = prn_calloc(1, sizeof *file);
     if (!file) return prn_no_memory(error);
-    return file_read(out, file, name, data, size, false, error);
+    return file_read(out, file, name, data, size, &(prn_reader){0}, error);
 }
 
 prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error)

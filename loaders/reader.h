@@ -26,6 +26,7 @@ typedef struct prn_external {
 typedef struct prn_reader {
     prn_pool *pool;
     const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
+    const char *data_folder; /* where external data lies instead; NULL: there */
     prn_external **external; /* where maps are kept; with path */
     bool copy;               /* external data is read instead of mapped */
     uint64_t sparse_bytes;   /* taken so far */

@@ -4,6 +4,7 @@
 #include "profiler/number_text.h"
 
 #include <ctype.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,39 +86,11 @@ static const prefix si[] = {{"", 1},    {"k", 1e3},  {"K", 1e3},  {"M", 1e6},
                             {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {NULL, 0}};
 static const prefix sizes[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},
                                {"GB", 1e9},     {"TB", 1e12},    {"KiB", 0x1p10}, {"MiB", 0x1p20},
-                               {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
+                               {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"K", 0x1p10},  {"k", 0x1p10},
+                               {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},   {NULL, 0}};
 static const prefix times[] = {{"ns", 1},   {"us", 1e3}, {"\xc2\xb5s", 1e3}, {"\xce\xbcs", 1e3},
-                               {"ms", 1e6}, {"s", 1e9},  {"min", 6e10},      {NULL, 0}};
+                               {"ms", 1e6}, {"s", 1e9},  {"min", 6e10},      {"m", 6e10}, {"h", 3.6e12}, {NULL, 0}};
 static const prefix percent[] = {{"%", 0.01}, {NULL, 0}};
-
-/* Digits, at most one point, an exponent; strtod would follow the locale and take hexadecimal and "inf". */
-static const char *read_number(const char *text, double *out)
-{
-    double value = 0, scale = 1;
-    bool negative = *text == '-', digits = false, point = false;
-    if (*text == '-' || *text == '+') text++;
-    for (; isdigit((unsigned char)*text) || (*text == '.' && !point); text++) {
-        if (*text == '.') {
-            point = true;
-            continue;
-        }
-        digits = true;
-        value = value * 10 + (*text - '0');
-        if (point) scale *= 10;
-    }
-    if (!digits) return NULL;
-    value /= scale;
-    if ((*text == 'e' || *text == 'E') &&
-        (isdigit((unsigned char)text[1]) || ((text[1] == '-' || text[1] == '+') && isdigit((unsigned char)text[2])))) {
-        bool down = text[1] == '-';
-        int exponent = 0;
-        for (text += isdigit((unsigned char)text[1]) ? 1 : 2; isdigit((unsigned char)*text); text++)
-            if (exponent < 400) exponent = exponent * 10 + (*text - '0');
-        value *= pow(10, down ? -exponent : exponent);
-    }
-    *out = negative ? -value : value;
-    return isfinite(value) ? text : NULL;
-}
 
 /* The factor of "unit", which is a prefix of `table` with `suffix` behind; 0: another unit. */
 static double factor_of(const prefix *table, const char *suffix, const char *unit)
@@ -152,8 +125,8 @@ static double unit_factor(const prony_metric *metric, const char *unit)
         return factor_of(times, "", unit);
     case PRONY_SCALE_PERCENT:
         return factor_of(percent, "", unit);
-    case PRONY_SCALE_SI:
-        return factor_of(si, metric->unit, unit);
+    case PRONY_SCALE_SI: /* the prefix alone says as much: 1G of MACs */
+        return *unit && !unit[1] && factor_of(si, "", unit) > 0 ? factor_of(si, "", unit) : factor_of(si, metric->unit, unit);
     default:
         if (strcmp(unit, "%") == 0 && !*metric->unit) return 0.01;
         return strcmp(unit, metric->unit) == 0 ? 1 : 0;
@@ -165,7 +138,7 @@ prony_status prony_metric_parse(const prony_metric *metric, const char *text, do
     double value;
     if (!metric || !text || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metric_parse: an argument is NULL");
-    const char *unit = read_number(text, &value);
+    const char *unit = prn_number_read(text, &value);
     if (!unit) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: \"%.60s\" is no number", metric->key, text);
     while (*unit == ' ') unit++;
     double factor = unit_factor(metric, unit);

@@ -1,6 +1,7 @@
 /* Numbers for people; see the header. Owns nothing. */
 #include "profiler/number_text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -103,4 +104,32 @@ char *prn_number_exact(prn_number_text text, double value)
     }
     prn_number_plain_point(text);
     return text;
+}
+
+const char *prn_number_read(const char *text, double *out)
+{
+    double value = 0, scale = 1;
+    bool negative = *text == '-', digits = false, point = false;
+    if (*text == '-' || *text == '+') text++;
+    for (; isdigit((unsigned char)*text) || (*text == '.' && !point); text++) {
+        if (*text == '.') {
+            point = true;
+            continue;
+        }
+        digits = true;
+        value = value * 10 + (*text - '0');
+        if (point) scale *= 10;
+    }
+    if (!digits) return NULL;
+    value /= scale;
+    if ((*text == 'e' || *text == 'E') &&
+        (isdigit((unsigned char)text[1]) || ((text[1] == '-' || text[1] == '+') && isdigit((unsigned char)text[2])))) {
+        bool down = text[1] == '-';
+        int exponent = 0;
+        for (text += isdigit((unsigned char)text[1]) ? 1 : 2; isdigit((unsigned char)*text); text++)
+            if (exponent < 400) exponent = exponent * 10 + (*text - '0');
+        value *= pow(10, down ? -exponent : exponent);
+    }
+    *out = negative ? -value : value;
+    return isfinite(value) ? text : NULL;
 }

@@ -27,6 +27,8 @@ typedef struct prn_report_config {
     int64_t batch;        /* first dimension of the first input; -1: it has none */
     const prony_dim *dims;
     size_t dim_count;
+    const prony_assumed_dim *assumed;
+    size_t assumed_count;
     const char *precision;
     int64_t warmup_runs, runs; /* -1: not measured */
     uint64_t seed;
@@ -141,6 +143,9 @@ struct prony_report {
     double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
     prn_report_cost cost;                         /* measured */
     uint64_t dropped_events;
+    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have none */
+    uint64_t counter_runs;
+    int64_t counter_read_ns; /* what two readings around an operator take */
 
     bool has_memory;
     prony_memory_report memory;

@@ -75,6 +75,15 @@ static void write_config(prn_json *j, const prn_report_config *c)
     prn_json_open(j, "dims", '{', true);
     for (size_t i = 0; i < c->dim_count; i++) prn_json_int(j, c->dims[i].name, c->dims[i].value);
     prn_json_close(j, '}');
+    prn_json_open(j, "assumed_dims", '[', false);
+    for (size_t i = 0; i < c->assumed_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "name", c->assumed[i].name);
+        prn_json_int(j, "value", c->assumed[i].value);
+        prn_json_string(j, "reason", known(c->assumed[i].reason) ? c->assumed[i].reason : NULL);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
     prn_json_known_string(j, "precision", c->precision);
     int_if_known(j, "warmup_runs", c->warmup_runs);
     int_if_known(j, "runs", c->runs);
@@ -507,6 +516,14 @@ static void write_trust(prn_json *j, const prony_report *r)
         prn_json_double(j, "share", r->overhead_share);
         prn_json_uint(j, "dropped_events", r->dropped_events);
         if (r->cost.pairs) write_cost(j, &r->cost);
+        prn_json_close(j, '}');
+    }
+    if (r->counters_missing) {
+        bool missing = *r->counters_missing;
+        prn_json_open(j, "counters", '{', false);
+        prn_json_string(j, "missing", missing ? r->counters_missing : NULL);
+        if (!missing) prn_json_uint(j, "runs", r->counter_runs);
+        if (!missing) prn_json_int(j, "reading_ns", r->counter_read_ns);
         prn_json_close(j, '}');
     }
     prn_json_open(j, "unsupported_operators", '[', false);

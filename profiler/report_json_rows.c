@@ -205,6 +205,13 @@ static void write_operator(prn_json *j, const prony_report *r, const prony_opera
         prn_json_null(j, "offset_bytes");
     prn_json_uint(j, "output_bytes", o->output_bytes);
     prn_json_uint(j, "scratch_bytes", o->scratch_bytes);
+    if (o->counted) {
+        prn_json_open(j, "counters", '{', true);
+        prn_json_uint(j, "cycles", o->cycles);
+        prn_json_uint(j, "instructions", o->instructions);
+        prn_json_uint(j, "cache_misses", o->cache_misses);
+        prn_json_close(j, '}');
+    }
     if (o->traced) {
         prn_json_open(j, "trace", '{', true);
         prn_json_int(j, "worker", o->worker);

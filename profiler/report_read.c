@@ -155,6 +155,23 @@ static void read_dims(prn_json_reader *j, const prn_json_value *config, prn_repo
     c->dims = dims;
 }
 
+static void read_assumed(prn_json_reader *j, const prn_json_value *config, prn_report_config *c)
+{
+    size_t count = 0;
+    const prn_json_value *list = prn_json_get_array(j, config, "assumed_dims", false, &count);
+    prony_assumed_dim *rows = list ? prn_json_room(j, count, sizeof *rows) : NULL;
+    if (!rows) return;
+    prn_read_enter(j, "config.assumed_dims");
+    for (const prn_json_value *e = prn_json_first(list); e && j->status == PRONY_OK; e = prn_json_next(e)) {
+        prony_assumed_dim *row = &rows[c->assumed_count];
+        row->reason = "";
+        bool named = prn_json_get_string(j, e, "name", true, &row->name);
+        prn_json_get_string(j, e, "reason", false, &row->reason);
+        if (named && prn_json_get_i64(j, e, "value", true, &row->value)) c->assumed_count++;
+    }
+    c->assumed = rows;
+}
+
 static void read_config(prn_json_reader *j, const prn_json_value *root, prn_report_config *c)
 {
     const prn_json_value *config = prn_json_get_object(j, root, "config", true);
@@ -176,6 +193,7 @@ static void read_config(prn_json_reader *j, const prn_json_value *root, prn_repo
     prn_json_get_bool(j, config, "reuse", false, &c->reuse); /* older reports have none */
     prn_json_get_int(j, config, "background_threads", false, &c->background_threads);
     read_dims(j, config, c);
+    read_assumed(j, config, c);
     prn_read_enter(j, "");
 }
 

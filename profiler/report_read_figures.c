@@ -348,6 +348,15 @@ static void read_trust(prn_json_reader *j, const prn_json_value *root, prony_rep
         read_cost(j, overhead, &r->cost);
     }
     prn_read_enter(j, "");
+    const prn_json_value *counters = prn_json_get_object(j, root, "counters", false);
+    prn_read_enter(j, "counters");
+    if (counters) {
+        r->counters_missing = "";
+        prn_json_get_string(j, counters, "missing", false, &r->counters_missing);
+        prn_json_get_u64(j, counters, "runs", false, &r->counter_runs);
+        prn_json_get_i64(j, counters, "reading_ns", false, &r->counter_read_ns);
+    }
+    prn_read_enter(j, "");
     prn_read_strings(j, root, "unsupported_operators", &r->unsupported, &r->unsupported_count);
     read_evaluation(j, root, r);
     prn_json_get_string(j, root, "output_sha256", false, &r->output_sha256);

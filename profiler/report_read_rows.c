@@ -198,6 +198,13 @@ static void read_operator(prn_report_reader *reader, const prn_json_value *objec
     prn_json_get_u64(j, object, "offset_bytes", false, &o->offset_bytes);
     prn_json_get_u64(j, object, "output_bytes", true, &o->output_bytes);
     prn_json_get_u64(j, object, "scratch_bytes", true, &o->scratch_bytes);
+    const prn_json_value *counters = prn_json_get_object(j, object, "counters", false);
+    if (counters) {
+        o->counted = true;
+        prn_json_get_u64(j, counters, "cycles", true, &o->cycles);
+        prn_json_get_u64(j, counters, "instructions", true, &o->instructions);
+        prn_json_get_u64(j, counters, "cache_misses", true, &o->cache_misses);
+    }
     const prn_json_value *trace = prn_json_get_object(j, object, "trace", false);
     if (!trace) return;
     o->traced = true;

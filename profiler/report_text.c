@@ -171,19 +171,31 @@ static void describe_machine(phrase *p, const prn_report_system *s)
     if (s->libraries && *s->libraries) phrase_add(p, "%.200s", s->libraries);
 }
 
-/* "float32[N=1, 3, 224, 224]" */
-static void port_text(const prony_port *port, char *out, size_t size)
+/* "float32[N=1, 3, 224, 224]", broken between dimensions where the line is full: a dimension's name is what options take, so
+ * it is never cut. */
+static void put_type(prn_text *text, const prony_port *port)
 {
-    size_t used = (size_t)snprintf(out, size, "%s", prony_dtype_name(port->dtype));
-    if (port->shape.rank < 0) return;
-    for (int d = 0; d < port->shape.rank && d < PRONY_MAX_RANK && used < size; d++) {
+    int indent = text->column;
+    prn_text_put(text, PRN_STYLE_DIM, prony_dtype_name(port->dtype));
+    for (int d = 0; d < port->shape.rank && d < PRONY_MAX_RANK; d++) {
         const char *symbol = port->dim_names[d];
-        char extent[32] = "?";
+        char extent[40] = "?";
         if (port->shape.dim[d] >= 0) snprintf(extent, sizeof extent, "%" PRId64, port->shape.dim[d]);
-        used += (size_t)snprintf(out + used, size - used, "%s%.30s%s%s", d ? ", " : "[", symbol ? symbol : "",
-                                 symbol ? "=" : "", extent);
+        strcat(extent, d + 1 == port->shape.rank ? "]" : ",");
+        int width = (symbol ? prn_text_width(symbol) + 1 : 0) + (int)strlen(extent);
+        if (d == 0) {
+            prn_text_put(text, PRN_STYLE_DIM, "[");
+        } else if (text->column + 1 + width > text->width) {
+            prn_text_line(text);
+            prn_text_to(text, indent);
+        } else {
+            prn_text_put(text, PRN_STYLE_DIM, " ");
+        }
+        if (symbol) prn_text_put(text, PRN_STYLE_DIM, symbol);
+        if (symbol) prn_text_put(text, PRN_STYLE_DIM, "=");
+        prn_text_put(text, PRN_STYLE_DIM, extent);
     }
-    if (used < size) snprintf(out + used, size - used, "%s", port->shape.rank ? "]" : "[]");
+    if (port->shape.rank == 0) prn_text_put(text, PRN_STYLE_DIM, "[]");
 }
 
 static int widest_name(const prony_port *ports, size_t count, int widest)
@@ -198,12 +210,10 @@ static int widest_name(const prony_port *ports, size_t count, int widest)
 static void put_ports(prn_text *text, const char *title, const prony_port *ports, size_t count, int name_columns)
 {
     for (size_t i = 0; i < count && i < MAX_PORTS; i++) {
-        char name[64], type[768], shown[512];
+        char name[64];
         prn_text_shorten(name, sizeof name, ports[i].name ? ports[i].name : "", name_columns);
         prn_text_putf(text, PRN_STYLE_PLAIN, "  %-7s %-*s  ", title, name_columns, name);
-        port_text(&ports[i], type, sizeof type);
-        prn_text_shorten(shown, sizeof shown, type, text->width - text->column);
-        prn_text_put(text, PRN_STYLE_DIM, shown);
+        put_type(text, &ports[i]);
         prn_text_line(text);
     }
     if (count > MAX_PORTS) {
@@ -227,13 +237,35 @@ static void put_evaluation(prn_text *text, const prony_report *r)
     prn_text_line(text);
 }
 
+/* "resnet.onnx  assumed: batch=1, height=640 (metadata imgsz)": the figures hold for these extents alone. */
+static void put_name(prn_text *text, const prony_report *r)
+{
+    const prn_report_config *c = &r->config;
+    prn_text_put(text, PRN_STYLE_BOLD, r->model.name && *r->model.name ? r->model.name : "model");
+    for (size_t i = 0; i < c->assumed_count; i++) {
+        char one[300];
+        const prony_assumed_dim *a = &c->assumed[i];
+        bool say = *a->reason && strcmp(a->reason, "batch") != 0;
+        snprintf(one, sizeof one, "%.200s=%" PRId64 "%s%s%s%s", a->name, a->value, say ? " (" : "", say ? a->reason : "",
+                 say ? ")" : "", i + 1 < c->assumed_count ? "," : "");
+        if (i == 0) prn_text_put(text, PRN_STYLE_WARN, "  assumed:");
+        if (text->column + 1 + prn_text_width(one) > text->width) {
+            prn_text_line(text);
+            prn_text_to(text, 2);
+        } else {
+            prn_text_put(text, PRN_STYLE_PLAIN, " ");
+        }
+        prn_text_put(text, PRN_STYLE_WARN, one);
+    }
+    prn_text_line(text);
+}
+
 static void put_heading(prn_text *text, const prony_report *r)
 {
     phrase model = {0}, run = {0}, machine = {0};
     prn_text_busy(text, r);
     put_evaluation(text, r);
-    prn_text_put(text, PRN_STYLE_BOLD, r->model.name && *r->model.name ? r->model.name : "model");
-    prn_text_line(text);
+    put_name(text, r);
     describe_model(&model, &r->model);
     describe_run(&run, r);
     if (r->measured) describe_machine(&machine, &r->system);
@@ -484,7 +516,8 @@ static prony_status put_first_level(prn_text *text, const prony_report *r, const
         PRN_TRY(prn_text_holdups(text, r, error));
     }
     PRN_TRY(prn_text_types(text, r, e->top, error));
-    return e->all ? prn_text_roof(text, r, error) : PRONY_OK;
+    if (e->all) PRN_TRY(prn_text_roof(text, r, error));
+    return prn_text_counters(text, r, e->top, error);
 }
 
 static prony_status put_levels(prn_text *text, const prn_selection *selection, const extent *e, prony_error *error)

@@ -30,6 +30,8 @@ PRN_MUST_USE prony_status prn_text_holdups(prn_text *text, const prony_report *r
 /* The module tree down to `depth` levels below the root; 0: all of it. */
 PRN_MUST_USE prony_status prn_text_modules(prn_text *text, const prony_report *report, int64_t depth, size_t top,
                                            prony_error *error);
+/* Hardware counters, where they were asked for. */
+PRN_MUST_USE prony_status prn_text_counters(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 PRN_MUST_USE prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top,
                                           prony_error *error);
 PRN_MUST_USE prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top,

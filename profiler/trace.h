@@ -5,6 +5,7 @@
 
 #include "base/team.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct prn_event {
@@ -22,6 +23,8 @@ typedef struct prn_trace {
     prn_team_share *shares; /* [share_steps][members]: each thread's part of each operator; NULL: not asked for */
     size_t share_steps;
     int members;
+    void (*watch)(void *user, uint32_t step, bool end); /* called before and after each operator, outside of its stamps; NULL: nobody */
+    void *watch_user;
 } prn_trace;
 
 #endif

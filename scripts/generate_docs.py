@@ -70,6 +70,17 @@ logical operations on bools.
   last run; before a run the costlier branch and one trip stand in. Such layers are marked `dynamic`.
 - FLOPs are a number, FLOP/s a rate.
 
+## Why counts differ from those of other tools
+
+- **They count the PyTorch module, Prony the exported file.** Exports fold BatchNorm into the convolution before it (unless
+  told not to: `training=TrainingMode.PRESERVE`), so its arithmetic, which fvcore counts on the module, is in no file, and the
+  convolution has a bias that the module's had not. Functions that the exporter writes as several nodes, or leaves out in
+  inference (Dropout), differ likewise.
+- **Another unit.** fvcore and thop count a MAC as one, Prony's FLOPs as two; and each leaves out some of what is no product.
+  `--count fvcore` gives what fvcore's rules say of the nodes that are in the file.
+- **Another batch or image size.** Every count is at the shapes of the report's inputs.
+- **A constant part.** Layers that depend on constants alone are evaluated once; their counts stay with the layers, and they take no time.
+
 ## Formulas
 
 n: output elements; r: rows that are normalised or attended to; d (or D): length of such a row; K: kernel volume, or the

@@ -11,8 +11,12 @@ prefix=$work/prefix
 model=$root/models/digits.onnx
 
 for file in include/prony.h "$libdir/libprony.so" "$libdir/libprony.a" "$libdir/pkgconfig/prony.pc" bin/prony share/prony/schemas/report.schema.json \
-            share/prony/schemas/matrix.schema.json; do
+            share/prony/schemas/matrix.schema.json share/doc/prony/report.md share/doc/prony/copyright \
+            share/bash-completion/completions/prony share/zsh/site-functions/_prony share/fish/vendor_completions.d/prony.fish; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
+done
+for page in prony prony-profile prony-extract; do
+    compgen -G "$prefix/share/man/man1/$page.1*" >/dev/null || { echo "not installed: $page(1)"; exit 1; }
 done
 soname=$(readelf -d "$prefix/$libdir/libprony.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 [[ $soname =~ ^libprony\.so\.[0-9]+$ ]] || { echo "soname '$soname' has no version"; exit 1; }

@@ -42,6 +42,12 @@ def int64s(name, dims, values):
     return tensor(name, INT64, dims, struct.pack("<%dq" % len(values), *values))
 
 
+def external(name, dtype, dims, location):
+    """A tensor whose bytes are those of another file."""
+    entry = chunk(13, chunk(1, "location") + chunk(2, location))
+    return b"".join(integer(1, d) for d in dims) + integer(2, dtype) + chunk(8, name) + entry + integer(14, 1)
+
+
 def attribute(name, value):
     """int, float, str, list of ints, ("graph", bytes) or ("tensor", bytes)."""
     out = chunk(1, name)
@@ -68,17 +74,18 @@ def node(op, inputs, outputs, name="", domain="", **attributes):
 
 
 def value(name, dtype, dims):
-    """`dims`: numbers and symbols; None: no shape is declared."""
+    """`dims`: numbers, symbols and None for a free one without; None: no shape is declared."""
     shape = b""
     if dims is not None:
-        parts = (chunk(1, integer(1, d) if isinstance(d, int) else chunk(2, d)) for d in dims)
+        parts = (chunk(1, b"" if d is None else integer(1, d) if isinstance(d, int) else chunk(2, d)) for d in dims)
         shape = chunk(2, b"".join(parts))
     return chunk(1, name) + chunk(2, chunk(1, integer(1, dtype) + shape))
 
 
-def graph(nodes, inputs=(), outputs=(), initializers=(), name="g"):
+def graph(nodes, inputs=(), outputs=(), initializers=(), name="g", value_infos=()):
     return (b"".join(chunk(1, n) for n in nodes) + chunk(2, name) + b"".join(chunk(5, i) for i in initializers) +
-            b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs))
+            b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs) +
+            b"".join(chunk(13, i) for i in value_infos))
 
 
 def model(graph_bytes, opset=13, domains=()):

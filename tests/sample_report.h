@@ -57,6 +57,8 @@ static void *sample_alloc(prony_report *r, size_t count, size_t size)
     return block;
 }
 
+static const prony_assumed_dim sample_assumed[] = {{"N", 1, "batch"}, {"image.2", 1, ""}};
+
 static void sample_fill_layers(prony_report *r)
 {
     r->layer_count = SAMPLE_LAYERS;
@@ -218,6 +220,13 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->around = (prn_report_around){210000, 34000, r->latency};
     r->has_roof = true;
     r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5"};
+    r->counters_missing = "";
+    r->counter_runs = 10;
+    r->counter_read_ns = 900;
+    r->operators[0].counted = true;
+    r->operators[0].cycles = 5400000;
+    r->operators[0].instructions = 14000000;
+    r->operators[0].cache_misses = 21000;
     r->operators[0].traced = true;
     r->operators[0].trace_end_ns = 1800000;
     static const prony_thread_share team[] = {{0, 1000, 1700000, 1690000, 5}, {1, 2000, 1750000, 1700000, 7}};
@@ -253,7 +262,9 @@ static void sample_report(prony_report *r, bool measured)
                   .outputs = &out,
                   .input_count = 1,
                   .output_count = 1},
-        .config = {.intra_op_threads = 2,
+        .config = {.assumed = sample_assumed,
+                   .assumed_count = 2,
+                   .intra_op_threads = 2,
                    .inter_op_threads = 1,
                    .affinity = "",
                    .batch = 1,

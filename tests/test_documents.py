@@ -139,7 +139,8 @@ class Metrics(DocumentTest):
 
     def test_some_metrics_of_a_model(self):
         text = self.succeed("metrics", self.lenet, *QUICK, "--metrics", "parameters,latency_p999,latency")
-        self.assertEqual([line.split()[0] for line in text.splitlines()], ["parameters", "latency", "latency_p999"])
+        self.assertEqual([line.split()[0] for line in text.splitlines()[1:]], ["parameters", "latency", "latency_p999"])
+        self.assertIn("assumed: batch=1", text.splitlines()[0])
         document = self.document("metrics", DONE, "metrics", self.lenet, *QUICK, "--metrics", "latency,macs")
         self.assertEqual({row["key"] for row in document["metrics"]}, {"latency", "macs"})
         self.assertGreater(next(row["value"] for row in document["metrics"] if row["key"] == "latency"), 0)

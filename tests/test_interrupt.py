@@ -78,6 +78,13 @@ class Interrupts(command_case.CommandTest):
             self.assertIn("stopped: cancelled", out)
         self.assertEqual([n for n in os.listdir(self.folder) if n.endswith(".tmp")], [])
 
+    def test_profiles_and_parts_write_what_was_measured(self):
+        for part in ([], ["--from", "/1/Tanh_output_0"]):
+            status, out, error = run("profile", self.lenet, "-r", 100000000, "-t", 5, "-w", 1, "--time-limit", "3s", *part)
+            self.assertEqual(status, FAILED, error)
+            self.assertIn("the time limit of 3s is up; what follows is of the runs until then", error)
+            self.assertIn("stopped: cancelled", out)
+
     def test_ctrl_c_before_anything_is_measured_leaves_no_file(self):
         path = self.path("none.json")
         for command in ("run", "profile", "bench", "metrics"):

@@ -17,7 +17,7 @@ static prn_model_file *must_open(const char *path)
 {
     prn_model_file *file = NULL;
     prony_error error = {0};
-    if (prn_model_open(&file, path, false, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_model_open(&file, path, NULL, false, &error) != PRONY_OK) fail_msg("%s", error.message);
     return file;
 }
 

@@ -127,8 +127,8 @@ static void test_wire_damage(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         must_refuse_bytes(rows[i].bytes, rows[i].size, BAD, rows[i].text);
     }
-    must_refuse_bytes("", 0, BAD, "no IR version");
-    must_refuse_bytes("not a model at all", 18, BAD, "byte 0");
+    must_refuse_bytes("", 0, BAD, "is empty");
+    must_refuse_bytes("not a model at all", 18, BAD, "text");
 }
 
 /* Every known field of the messages with each wrong wire type. */

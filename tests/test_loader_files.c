@@ -52,7 +52,7 @@ static void refuse_external(const char *location, const char *offset, const char
     mb_free(m);
     prn_model_file *file = NULL;
     prony_error error = {0};
-    prony_status got = prn_model_open(&file, folder_path("model.onnx"), false, &error);
+    prony_status got = prn_model_open(&file, folder_path("model.onnx"), NULL, false, &error);
     if (got != status || !strstr(error.message, text)) {
         fail_msg("%s: wanted '%s', got %s: %s", location, text, prony_status_text(got), error.message);
     }
@@ -104,12 +104,12 @@ static void test_files(void **state)
     prn_model_file *file = NULL;
     prony_error error = {0};
     folder_make();
-    assert_int_equal(prn_model_open(&file, folder_path("absent.onnx"), false, &error), PRONY_IO_ERROR);
+    assert_int_equal(prn_model_open(&file, folder_path("absent.onnx"), NULL, false, &error), PRONY_IO_ERROR);
     assert_non_null(strstr(error.message, "absent.onnx"));
     folder_write("empty.onnx", "", 0);
-    assert_int_equal(prn_model_open(&file, folder_path("empty.onnx"), false, &error), BAD);
+    assert_int_equal(prn_model_open(&file, folder_path("empty.onnx"), NULL, false, &error), BAD);
     assert_non_null(strstr(error.message, "empty.onnx"));
-    assert_int_equal(prn_model_open(&file, "/tmp", false, NULL), PRONY_IO_ERROR);
+    assert_int_equal(prn_model_open(&file, "/tmp", NULL, false, NULL), PRONY_IO_ERROR);
     assert_null(file);
     prn_model_close(NULL);
     folder_remove();
@@ -123,7 +123,7 @@ static void fail_every_allocation(const char *path)
         prn_model_file *file = NULL;
         prony_error error = {0};
         prn_alloc_fail_at(n);
-        prony_status status = prn_model_open(&file, path, false, &error);
+        prony_status status = prn_model_open(&file, path, NULL, false, &error);
         bool failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         if (!failed) {

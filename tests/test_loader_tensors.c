@@ -313,7 +313,7 @@ static void check_external(const char *path)
 {
     prn_model_file *file = NULL;
     prony_error error = {0};
-    if (prn_model_open(&file, path, false, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prn_model_open(&file, path, NULL, false, &error) != PRONY_OK) fail_msg("%s", error.message);
     const prn_initializer *w = file->graph.initializers;
     assert_int_equal(file->graph.initializer_count, 4);
     assert_memory_equal(w[0].value.data, "01234567", 8);

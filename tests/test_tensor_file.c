@@ -257,7 +257,7 @@ static void test_every_real_value(void **state)
         char path[512];
         prn_model_file *file = NULL;
         snprintf(path, sizeof path, "%s/model.onnx", found.gl_pathv[i]);
-        assert_int_equal(prn_model_open(&file, path, false, NULL), PRONY_OK);
+        assert_int_equal(prn_model_open(&file, path, NULL, false, NULL), PRONY_OK);
         values += check_data_set(found.gl_pathv[i], "input", file->graph.inputs, file->graph.input_count);
         values += check_data_set(found.gl_pathv[i], "output", file->graph.outputs, file->graph.output_count);
         prn_model_close(file);

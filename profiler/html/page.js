@@ -159,6 +159,9 @@ function heading() {
     s.cpu_model,
     c.intra_op_threads && plural(c.intra_op_threads, 'thread'),
     known(c.batch) && 'batch ' + c.batch,
+    c.assumed_dims &&
+      c.assumed_dims.length > 0 &&
+      'assumed: ' + c.assumed_dims.map((d) => d.name + '=' + d.value + (d.reason && d.reason !== 'batch' ? ' (' + d.reason + ')' : '')).join(', '),
     c.precision,
     latency && plural(latency.runs, 'run'),
     'opset ' + report.model.opset,

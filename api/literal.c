@@ -1,0 +1,289 @@
+/* prony_value_parse: tensors written as text. Numbers are read independently of the locale; a list's numbers are kept
+ * in one growing array until the shape is known. */
+#include "api/session.h"
+#include "base/shape.h"
+#include "loaders/owned_value.h"
+#include "loaders/tensor_file.h"
+#include "ops/number.h"
+#include "profiler/number_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* A number as written: exact where it is whole. */
+typedef struct number {
+    double real;
+    int64_t whole;
+    bool is_whole;
+} number;
+
+typedef struct list {
+    number *items;
+    size_t count, capacity;
+    prony_shape shape;
+    int leaf; /* depth of the numbers, from 1; 0: none was seen */
+    bool no_memory;
+} list;
+
+static const char *skip(const char *text)
+{
+    while (isspace((unsigned char)*text)) text++;
+    return text;
+}
+
+static bool starts(const char **text, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(*text, word, n) != 0 || isalnum((unsigned char)(*text)[n])) return false;
+    *text += n;
+    return true;
+}
+
+static const char *read_one(const char *text, number *out)
+{
+    text = skip(text);
+    if (starts(&text, "true") || starts(&text, "false")) {
+        bool is = text[-2] == 'u';
+        *out = (number){is, is, true};
+        return text;
+    }
+    const char *rest = prn_number_read(text, &out->real);
+    char *end;
+    errno = 0;
+    out->whole = strtoll(text, &end, 10);
+    out->is_whole = rest && end == rest && errno == 0;
+    return rest;
+}
+
+/* ---- lists ---- */
+
+/* One list with what is nested in it; every list of a depth has the length of the first one there. */
+static const char *read_list(const char *text, list *out, int depth)
+{
+    int64_t count = 0;
+    text = skip(text + 1);
+    if (depth == PRONY_MAX_RANK || (out->leaf && depth >= out->leaf)) return NULL;
+    bool first = out->shape.rank <= depth;
+    if (first) out->shape.rank = depth + 1;
+    while (*text && *text != ']') {
+        if (*text == '[') {
+            text = read_list(text, out, depth + 1);
+        } else {
+            out->leaf = depth + 1;
+            out->no_memory = !PRN_GROW(out->items, out->capacity, out->count + 1);
+            if (out->shape.rank != depth + 1 || out->no_memory) return NULL;
+            text = read_one(text, &out->items[out->count++]);
+        }
+        if (!text) return NULL;
+        count++;
+        text = skip(text);
+        if (*text == ',')
+            text = skip(text + 1);
+        else if (*text != ']')
+            return NULL;
+    }
+    if (*text != ']' || (!first && out->shape.dim[depth] != count)) return NULL;
+    out->shape.dim[depth] = count;
+    return text + 1;
+}
+
+/* ---- storing ---- */
+
+static bool fits_integer(const number *n, double low, double high)
+{
+    return n->is_whole ? (double)n->whole >= low && (double)n->whole <= high
+                       : n->real == (double)(int64_t)n->real && n->real >= low && n->real <= high;
+}
+
+static bool store_integer(uint8_t *to, prony_dtype dtype, const number *n)
+{
+    static const struct {
+        prony_dtype dtype;
+        double low, high;
+    } ranges[] = {{PRONY_BOOL, 0, 1},
+                  {PRONY_INT8, -128, 127},
+                  {PRONY_UINT8, 0, 255},
+                  {PRONY_INT16, -32768, 32767},
+                  {PRONY_UINT16, 0, 65535},
+                  {PRONY_INT32, INT32_MIN, INT32_MAX},
+                  {PRONY_UINT32, 0, UINT32_MAX},
+                  {PRONY_INT64, -0x1p63, 0x1p62},
+                  {PRONY_UINT64, 0, 0x1p62}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (ranges[i].dtype != dtype) continue;
+        bool wide = dtype == PRONY_INT64 && n->is_whole;
+        if (!wide && !fits_integer(n, ranges[i].low, ranges[i].high)) return false;
+        int64_t v = n->is_whole ? n->whole : (int64_t)n->real;
+        memcpy(to, &v, prony_dtype_bytes(dtype, 1)); /* little-endian */
+        return true;
+    }
+    return false;
+}
+
+static bool store(uint8_t *to, prony_dtype dtype, const number *n)
+{
+    switch (dtype) {
+    case PRONY_FLOAT32:
+        memcpy(to, &(float){(float)n->real}, 4);
+        return true;
+    case PRONY_FLOAT64:
+        memcpy(to, &n->real, 8);
+        return true;
+    case PRONY_FLOAT16:
+        memcpy(to, &(uint16_t){prn_f32_to_f16(prn_f64_to_f32_odd(n->real))}, 2);
+        return true;
+    case PRONY_BFLOAT16:
+        memcpy(to, &(uint16_t){prn_f32_to_bf16(prn_f64_to_f32_odd(n->real))}, 2);
+        return true;
+    default:
+        return store_integer(to, dtype, n);
+    }
+}
+
+static bool can_store(prony_dtype dtype)
+{
+    uint8_t scratch[16];
+    return store(scratch, dtype, &(number){0, 0, true});
+}
+
+/* ---- shapes ---- */
+
+/* Own extents where the input leaves them free, ones in front, as in broadcasting; or any shape of as many elements. */
+static bool fit_list(prony_shape *out, const prony_shape *want, const list *l)
+{
+    if (want->rank < 0) {
+        *out = l->shape;
+        return true;
+    }
+    *out = *want;
+    if (prn_shape_known(want)) return prony_shape_numel(want) == (int64_t)l->count;
+    int ahead = want->rank - l->shape.rank;
+    for (int d = 0; d < want->rank; d++) {
+        int64_t extent = d < ahead ? 1 : l->shape.dim[d - ahead];
+        if (want->dim[d] >= 0 && want->dim[d] != extent) return false;
+        out->dim[d] = extent;
+    }
+    return ahead >= 0;
+}
+
+static prony_status need_shape(const prony_shape *shape, const char *text, prony_error *error)
+{
+    char shown[PRN_SHAPE_TEXT_BYTES];
+    if (prn_shape_known(shape)) return PRONY_OK;
+    return prn_fail(error, PRONY_NEEDS_DIMENSION, "'%.60s' fills an input whose shape %s is not all known", text,
+                    shape->rank < 0 ? "(not declared)" : prn_shape_text(shape, shown));
+}
+
+/* ---- the forms ---- */
+
+static prony_status refuse(const char *text, prony_dtype dtype, prony_error *error)
+{
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "'%.80s' is no value of %s: a number, [1, 2, 3], zeros, ones or uniform:LOW:HIGH is", text,
+                    prony_dtype_name(dtype));
+}
+
+static prony_status parse_list(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
+{
+    list l = {0};
+    const char *rest = read_list(text, &l, 0);
+    prony_status status = PRONY_OK;
+    prony_shape own;
+    char want[PRN_SHAPE_TEXT_BYTES], got[PRN_SHAPE_TEXT_BYTES];
+    if (l.no_memory)
+        status = prn_no_memory(error);
+    else if (!rest || *skip(rest))
+        status = refuse(text, out->dtype, error);
+    else if (!fit_list(&own, shape, &l))
+        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted",
+                          prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
+    if (status == PRONY_OK) status = prn_owned_tensor(out, out->dtype, &own, 0, error);
+    size_t width = prony_dtype_bytes(out->dtype, 1);
+    for (size_t i = 0; status == PRONY_OK && i < l.count; i++)
+        if (!store((uint8_t *)out->data + i * width, out->dtype, &l.items[i]))
+            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "element %zu of the list is no %s", i,
+                              prony_dtype_name(out->dtype));
+    prn_free(l.items);
+    return status;
+}
+
+static prony_status fill(prony_value *out, const number *n, const char *text, const prony_shape *shape,
+                         prony_error *error)
+{
+    PRN_TRY(need_shape(shape, text, error));
+    PRN_TRY(prn_owned_tensor(out, out->dtype, shape, 0, error));
+    int64_t count = prony_shape_numel(shape);
+    size_t width = prony_dtype_bytes(out->dtype, 1);
+    for (int64_t i = 0; i < count; i++)
+        if (!store((uint8_t *)out->data + (size_t)i * width, out->dtype, n)) return refuse(text, out->dtype, error);
+    return PRONY_OK;
+}
+
+static prony_status parse_uniform(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed,
+                                  prony_error *error)
+{
+    number low, high;
+    const char *at = read_one(text + strlen("uniform:"), &low);
+    if (at && *at == ':')
+        at = read_one(at + 1, &high);
+    else
+        at = NULL;
+    if (!at || *at || !(low.real <= high.real)) return refuse(text, out->dtype, error);
+    PRN_TRY(fill(out, &low, text, shape, error));
+    bool whole = !prn_dtype_is_float(out->dtype);
+    if (whole && (!low.is_whole || !high.is_whole)) return refuse(text, out->dtype, error);
+    size_t width = prony_dtype_bytes(out->dtype, 1);
+    for (int64_t i = 0, count = prony_shape_numel(shape); i < count; i++) {
+        double part = prn_random_fraction(&seed);
+        number n = {low.real + (high.real - low.real) * part, 0, whole};
+        if (whole) n.whole = low.whole + (int64_t)(part * ((double)(high.whole - low.whole) + 1));
+        if (!store((uint8_t *)out->data + (size_t)i * width, out->dtype, &n)) return refuse(text, out->dtype, error);
+    }
+    return PRONY_OK;
+}
+
+static prony_status parse(prony_value *out, const char *text, const prony_shape *shape, uint64_t seed,
+                          prony_error *error)
+{
+    number n = {0, 0, true};
+    const char *rest = "";
+    text = skip(text);
+    if (!can_store(out->dtype))
+        return prn_fail(error, PRONY_UNSUPPORTED, "values of type %s are not read from text; give a file",
+                        prony_dtype_name(out->dtype));
+    if (*text == '[') return parse_list(out, text, shape, error);
+    if (strncmp(text, "uniform:", 8) == 0) return parse_uniform(out, text, shape, seed, error);
+    if (strcmp(text, "ones") == 0)
+        n = (number){1, 1, true};
+    else if (strcmp(text, "zeros") != 0)
+        rest = read_one(text, &n);
+    if (!rest || *skip(rest)) return refuse(text, out->dtype, error);
+    return fill(out, &n, text, shape, error);
+}
+
+prony_status prony_value_parse(prony_value **out, const char *text, prony_dtype dtype, const prony_shape *shape,
+                               uint64_t seed, prony_error *error)
+{
+    if (!out || !text || !shape)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_value_parse: an argument is NULL");
+    prony_value *value = prn_calloc(1, sizeof *value);
+    if (!value) return prn_no_memory(error);
+    value->dtype = dtype;
+    prony_status status = parse(value, text, shape, seed, error);
+    if (status == PRONY_OK)
+        *out = value;
+    else
+        prn_value_free(value);
+    return status;
+}
+
+bool prony_value_is_literal(const char *text)
+{
+    number n;
+    text = skip(text);
+    if (*text == '[' || strcmp(text, "zeros") == 0 || strcmp(text, "ones") == 0 || strncmp(text, "uniform:", 8) == 0)
+        return true;
+    const char *rest = read_one(text, &n);
+    return rest && !*skip(rest);
+}

@@ -1,0 +1,107 @@
+/* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
+ * made when the first one is asked for. */
+#include "api/free_dims.h"
+#include "base/file.h"
+#include "engine/program.h"
+#include "loaders/graph_part.h"
+
+#include <string.h>
+
+typedef struct typing {
+    prony_model *model;
+    const prony_session_options *options;
+    prn_program *program;
+} typing;
+
+static prony_status bind_types(typing *t, prony_error *error)
+{
+    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    const prony_session_options *options = t->options ? t->options : &defaults;
+    const prn_graph *graph = &t->model->file->graph;
+    prn_input_shapes shapes;
+    PRN_TRY(prn_ports_check_options(t->model->file, options, error));
+    PRN_TRY(prn_input_shapes_init(&shapes, t->model, error));
+    prony_value *inputs = prn_calloc(graph->input_count + 1, sizeof *inputs);
+    prony_status status = inputs ? prn_input_shapes_settle(&shapes, t->model, options, error) : prn_no_memory(error);
+    if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, t->model, error);
+    for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++)
+        inputs[i] =
+            (prony_value){.kind = graph->inputs[i].kind, .dtype = graph->inputs[i].dtype, .shape = shapes.shapes[i]};
+    prn_bind_options bind = {.inputs = inputs, .input_count = graph->input_count, .static_only = true};
+    if (status == PRONY_OK) status = prn_program_bind(&t->program, t->model, graph, NULL, NULL, &bind, error);
+    prn_free(inputs);
+    prn_input_shapes_free(&shapes);
+    return status;
+}
+
+static prony_status type_of(void *user, const char *name, prony_value *out, prony_error *error)
+{
+    typing *t = user;
+    if (!t->program) PRN_TRY(bind_types(t, error));
+    for (size_t v = 0; v < t->program->value_count; v++) {
+        if (strcmp(t->program->values[v]->name, name) != 0) continue;
+        const prony_value *info = &t->program->values[v]->info;
+        *out = (prony_value){.kind = info->kind, .dtype = info->dtype, .shape = info->shape};
+        return PRONY_OK;
+    }
+    return PRONY_OK;
+}
+
+static prony_status write_part(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
+                               prony_error *error)
+{
+    if (part->struct_size < sizeof *part)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "part: struct_size is not set");
+    typing t = {.model = model, .options = part->options};
+    prn_part p = {.from = part->from,
+                  .to = part->to,
+                  .from_count = part->from_count,
+                  .to_count = part->to_count,
+                  .values = part->values,
+                  .type_of = type_of,
+                  .user = &t};
+    prn_budget *former = prn_budget_enter(model->budget);
+    prony_status status = prn_part_write(data, size, model->file, &p, error);
+    if (status == PRONY_LIMIT && error && !strstr(error->message, model->file->name))
+        prn_error_prefix(error, "%s", model->file->name);
+    prn_program_release(t.program);
+    prn_budget_enter(former);
+    return status;
+}
+
+prony_status prony_model_part(prony_model **out, prony_model *model, const prony_part *part, prony_error *error)
+{
+    if (!out || !model || !part)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_part: an argument is NULL");
+    uint8_t *data = NULL;
+    size_t size = 0;
+    prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
+    options.registry = model->registry;
+    PRN_TRY(write_part(&data, &size, model, part, error));
+    char *name = prn_alloc(strlen(model->file->name) + sizeof " (part)");
+    if (name) strcat(strcpy(name, model->file->name), " (part)");
+    prony_status status = name ? prony_model_load_memory(out, name, data, size, &options, error) : prn_no_memory(error);
+    prn_free(name);
+    if (status == PRONY_OK)
+        (*out)->owned = data;
+    else
+        prn_free(data);
+    return status;
+}
+
+prony_status prony_model_save_part(prony_model *model, const prony_part *part, const char *path, prony_error *error)
+{
+    if (!model || !part || !path)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_save_part: an argument is NULL");
+    uint8_t *data = NULL;
+    size_t size = 0;
+    prn_file_writer *writer = NULL;
+    PRN_TRY(write_part(&data, &size, model, part, error));
+    prony_status status = prn_file_create(&writer, path, error);
+    if (status == PRONY_OK) {
+        (void)prn_file_write(writer, (const char *)data, size); /* a failure shows at the commit */
+        status = prn_file_commit(writer, error);
+    }
+    prn_free(data);
+    return status;
+}
