@@ -93,7 +93,8 @@ static uint64_t context_switches(void)
 void prn_machine_state_read(prony_machine_state *out)
 {
     prn_core_times cores[MOST_CORES];
-    size_t count = prn_core_times_read(cores, MOST_CORES, NULL);
+    prn_cpu_mask mask;
+    size_t count = prn_cpu_mask_get(&mask) ? prn_core_times_read(cores, MOST_CORES, &mask) : 0;
     long hertz = sysconf(_SC_CLK_TCK);
     uint64_t tick = hertz > 0 ? UINT64_C(1000000000) / (uint64_t)hertz : 10000000;
     *out = (prony_machine_state){.time_ns = prn_now_ns()};
