@@ -27,7 +27,7 @@ static void test_sums_grow(void **state)
     assert_string_equal(why, "");
     prn_counters_read(counters, before);
     volatile unsigned sum = 0;
-    for (unsigned i = 0; i < 3000000; i++) sum += i;
+    for (unsigned i = 0; i < 3000000; i++) sum = sum + i;
     prn_counters_read(counters, after);
     assert_true(after[0] > before[0]);
     assert_true(after[1] >= before[1]);

@@ -99,7 +99,7 @@ static void learn(shared *s)
     prony_error error = {0};
     for (int i = 0; i < SEEDS; i++) {
         prony_session *session = NULL;
-        const prony_value *output;
+        const prony_value *output = NULL;
         if (open_seed(&session, s->model, (uint64_t)i, &error) != PRONY_OK || prony_session_run(session, &error) != PRONY_OK ||
             prony_session_output(session, 0, &output, &error) != PRONY_OK)
             fail_msg("%s", error.message);
