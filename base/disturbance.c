@@ -43,18 +43,19 @@ static int64_t waited_ns(void)
 
 void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask)
 {
-    static _Thread_local prn_core_times cores[MOST_CPUS];
+    prn_core_times *cores = prn_calloc(MOST_CPUS, sizeof *cores); /* too large for a small thread */
     struct rusage own;
     struct timespec cpu;
     *out = (prn_load_state){.time_ns = prn_now_ns(), .waited_ns = waited_ns()};
     if (getrusage(RUSAGE_SELF, &own) == 0) out->involuntary_switches = own.ru_nivcsw;
     prn_cpu_mask own_mask;
     if (!mask && prn_cpu_mask_get(&own_mask)) mask = &own_mask;
-    size_t count = mask ? prn_core_times_read(cores, MOST_CPUS, mask) : 0;
+    size_t count = mask && cores ? prn_core_times_read(cores, MOST_CPUS, mask) : 0;
     for (size_t c = 0; c < count; c++) {
         out->busy_ticks += cores[c].busy;
         out->stolen_ticks += cores[c].stolen;
     }
+    prn_free(cores);
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) != 0) return;
     out->own_cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
     out->cpus = (int)count;
