@@ -54,8 +54,8 @@ check-bare:
 # Outputs against ONNX Runtime and counts against published tables, over exported models; large downloads.
 check-models: build
 	@scripts/install_packages.sh build models
-	/usr/bin/python3 tests/check_tables.py --prony $(BUILD)/prony --work $(BUILD)/models
-	/usr/bin/python3 tests/check_models.py --prony $(BUILD)/prony --work $(BUILD)/models
+	/usr/bin/python3 tests/peers/check_tables.py --prony $(BUILD)/prony --work $(BUILD)/models
+	/usr/bin/python3 tests/peers/check_models.py --prony $(BUILD)/prony --work $(BUILD)/models
 
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)

@@ -1,8 +1,8 @@
 /* One call per question, single figures: a report is made, asked and released. */
 #include "api/functional.h"
 
-#include "profiler/metrics.h"
-#include "profiler/row_block.h"
+#include "profiler/counts/metrics.h"
+#include "profiler/report/row_block.h"
 
 #include <inttypes.h>
 #include <stdio.h>

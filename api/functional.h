@@ -2,7 +2,7 @@
 #ifndef PRN_API_FUNCTIONAL_H
 #define PRN_API_FUNCTIONAL_H
 
-#include "profiler/report.h"
+#include "profiler/report/report.h"
 
 /* A session with generated inputs, profiled; `stamps` false: the whole run alone. The caller releases *out. */
 PRN_MUST_USE prony_status prn_functional_profile(prony_report **out, prony_model *model,

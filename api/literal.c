@@ -1,11 +1,11 @@
 /* prony_value_parse: tensors written as text. Numbers are read independently of the locale; a list's numbers are kept
  * in one growing array until the shape is known. */
-#include "api/session.h"
 #include "base/shape.h"
-#include "loaders/owned_value.h"
-#include "loaders/tensor_file.h"
-#include "ops/number.h"
-#include "profiler/number_text.h"
+#include "engine/session/session.h"
+#include "loaders/onnx/owned_value.h"
+#include "loaders/tensors/tensor_file.h"
+#include "ops/loops/number.h"
+#include "profiler/forms/number_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* prony_model_*: a loaded file, its registry and the data its plans share. */
 #include "base/clock.h"
-#include "engine/engine_model.h"
+#include "engine/bind/engine_model.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
-#include "api/free_dims.h"
 #include "base/file.h"
-#include "engine/program.h"
-#include "loaders/graph_part.h"
+#include "engine/bind/program.h"
+#include "engine/session/free_dims.h"
+#include "loaders/onnx/graph_part.h"
 
 #include <string.h>
 

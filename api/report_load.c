@@ -1,7 +1,7 @@
 /* prony_report_load: a JSON report as an object again, with everything that works on a live one but a model behind it.
  */
 #include "base/file.h"
-#include "profiler/report_read.h"
+#include "profiler/report/report_read.h"
 
 prony_status prony_report_load_memory(prony_report **out, const char *name, const char *data, size_t size,
                                       prony_error *error)

@@ -1,11 +1,11 @@
 /* Studies between models, files and the machine: what profiler/study/ knows nothing of. */
-#include "api/machine_peaks.h"
 #include "base/clock.h"
 #include "base/core_times.h"
 #include "base/file.h"
 #include "base/machine_state.h"
 #include "base/sha256.h"
-#include "engine/engine_model.h"
+#include "engine/bind/engine_model.h"
+#include "profiler/measure/machine_peaks.h"
 #include "profiler/study/study.h"
 
 #include <math.h>

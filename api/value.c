@@ -1,6 +1,6 @@
 /* prony_value_*: tensors in files of their own. */
-#include "loaders/npz.h"
-#include "loaders/tensor_file.h"
+#include "loaders/tensors/npz.h"
+#include "loaders/tensors/tensor_file.h"
 
 prony_status prony_value_load(prony_value **out, const char *path, prony_error *error)
 {

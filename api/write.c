@@ -1,8 +1,8 @@
 /* prony_report_*: reading rows, writing forms, releasing. */
 #include "base/file.h"
 #include "base/sha256.h"
-#include "engine/engine_model.h"
-#include "profiler/report.h"
+#include "engine/bind/engine_model.h"
+#include "profiler/report/report.h"
 
 #include <string.h>
 

@@ -22,7 +22,7 @@ typedef enum prn_attr_type { /* numbers of ONNX AttributeProto.AttributeType */
     PRN_ATTR_TYPE_PROTOS = 14
 } prn_attr_type;
 
-struct prn_graph; /* loaders/model.h */
+struct prn_graph; /* loaders/onnx/model.h */
 
 typedef struct prn_attr {
     const char *name;

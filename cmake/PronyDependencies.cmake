@@ -45,7 +45,7 @@ if(PRONY_ONEDNN)
 endif()
 
 # Debian keeps OpenBLAS's builds apart in folders, and lets its alternatives system choose one for the bare name. The
-# OpenMP build is taken by path, so that another choice changes nothing. It is not linked: ops/blas.c loads it when it is
+# OpenMP build is taken by path, so that another choice changes nothing. It is not linked: ops/vendor/blas.c loads it when it is
 # needed, and says why.
 if(PRONY_OPENBLAS)
   find_path(PRONY_OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-openmp

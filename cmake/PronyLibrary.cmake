@@ -7,10 +7,10 @@ foreach(folder IN LISTS prn_folders)
   list(APPEND prn_sources ${found})
 endforeach()
 set(prn_simd_sources ${prn_sources})
-list(FILTER prn_simd_sources INCLUDE REGEX "/(base|ops)/[^/]*_simd\\.c$")
-list(FILTER prn_sources EXCLUDE REGEX "/(base|ops)/[^/]*_simd\\.c$")
+list(FILTER prn_simd_sources INCLUDE REGEX "/(base|ops)/.*_simd\\.c$")
+list(FILTER prn_sources EXCLUDE REGEX "/(base|ops)/.*_simd\\.c$")
 set(prn_op_sources ${prn_sources})
-list(FILTER prn_op_sources INCLUDE REGEX "/ops/[^/]*\\.c$")
+list(FILTER prn_op_sources INCLUDE REGEX "/ops/.*\\.c$")
 
 # Which compiler, which flags, which commit: reports say so. The commit is looked up at every build.
 set(prn_generated ${PROJECT_BINARY_DIR}/generated)
@@ -44,10 +44,10 @@ if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
 endif()
 
 # What an HTML report is made of.
-set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/html_assets.S)
-file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/html/*)
+set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/forms/html_assets.S)
+file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/forms/html/*)
 set_source_files_properties(${prn_html_assembly} PROPERTIES
-  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
+  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/forms/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
 if(PRN_CHART_LIBRARY)
   set_source_files_properties(${prn_html_assembly} PROPERTIES
     COMPILE_DEFINITIONS "PRN_CHART_LIBRARY=\"${PRN_CHART_LIBRARY}\"")

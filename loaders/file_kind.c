@@ -2,7 +2,7 @@
  * else. */
 #define _GNU_SOURCE /* memmem */
 #include "loaders/file_kind.h"
-#include "loaders/wire.h"
+#include "loaders/onnx/wire.h"
 
 #include <ctype.h>
 #include <stdio.h>

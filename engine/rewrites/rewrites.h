@@ -9,7 +9,7 @@
 #ifndef PRN_ENGINE_REWRITES_REWRITES_H
 #define PRN_ENGINE_REWRITES_REWRITES_H
 
-#include "engine/program.h"
+#include "engine/bind/program.h"
 
 typedef struct prn_rewriter {
     prn_program *program;

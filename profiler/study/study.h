@@ -8,9 +8,9 @@
 #ifndef PRN_PROFILER_STUDY_H
 #define PRN_PROFILER_STUDY_H
 
-#include "profiler/json_write.h"
-#include "profiler/report.h"
-#include "profiler/statistics/statistics.h"
+#include "profiler/judge/statistics/statistics.h"
+#include "profiler/report/json_write.h"
+#include "profiler/report/report.h"
 
 #define PRN_STUDY_SCHEMA "prony.study/1"
 #define PRN_STUDY_MOST_CONFIGURATIONS 256

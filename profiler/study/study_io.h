@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_STUDY_IO_H
 #define PRN_PROFILER_STUDY_IO_H
 
-#include "profiler/json_read.h"
+#include "profiler/report/json_read.h"
 #include "profiler/study/study.h"
 
 void prn_study_json_times(prn_json *json, const char *key, const int64_t *times, size_t count);

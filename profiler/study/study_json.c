@@ -1,6 +1,6 @@
 /* The study as JSON, "prony.study/1", and its samples as CSV. Reads the study only. */
-#include "profiler/form_out.h"
-#include "profiler/report_json.h"
+#include "profiler/forms/form_out.h"
+#include "profiler/forms/report_json.h"
 #include "profiler/study/study_io.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* A study read back from its JSON. Only what was measured and planned is read: what follows from it is computed anew.
  * Nothing in the file is trusted: indices and numbers are checked before they are used.
  */
-#include "profiler/report_read.h"
+#include "profiler/report/report_read.h"
 #include "profiler/study/study_io.h"
 
 #include <math.h>

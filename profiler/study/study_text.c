@@ -1,8 +1,8 @@
 /* A study on the terminal: the verdict on its data first, then what was measured, what follows, and where the time is
  * lost. Reads the study only. */
-#include "profiler/number_text.h"
+#include "profiler/forms/number_text.h"
+#include "profiler/forms/text_cell.h"
 #include "profiler/study/study.h"
-#include "profiler/text_cell.h"
 
 #include <math.h>
 #include <stdio.h>

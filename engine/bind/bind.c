@@ -1,0 +1,401 @@
+/* Bind: one forward walk over a graph at fixed input shapes. Names become value ids, shapes are inferred, whatever depends
+ * on constants alone is evaluated, an If with a constant condition is replaced by its branch and a call of a function by
+ * its body, and at the end every live node is counted. A failed bind releases the whole program; nothing partial escapes. */
+#include "base/stack.h"
+#include "base/stop.h"
+#include "engine/bind/binder.h"
+#include "engine/run/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static prony_status define(prn_binder *b, prn_names *scope, const char *name, uint32_t *out)
+{
+    uint32_t id = prn_program_add_value(b->program, name);
+    if (id == PRN_NO_VALUE || !prn_names_put(scope, name, id)) return prn_no_memory(b->error);
+    *out = id;
+    return PRONY_OK;
+}
+
+static prony_status bind_initializers(prn_binder *b, prn_names *scope, const prn_graph *graph)
+{
+    for (size_t i = 0; i < graph->initializer_count; i++) {
+        uint32_t id = PRN_NO_VALUE;
+        PRN_TRY(define(b, scope, graph->initializers[i].name, &id));
+        prony_status status = prn_bind_constant(b, id, &graph->initializers[i].value);
+        if (status == PRONY_OK) continue;
+        prn_error_prefix(b->error, "initializer '%s'", graph->initializers[i].name);
+        return status;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
+{
+    prony_status status = prn_stop_check(b->error);
+    if (status != PRONY_OK) prn_error_name_node(b->error, node);
+    return status;
+}
+
+/* ---- one node ---- */
+
+static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
+{
+    prn_program *p = b->program;
+    uint32_t *in = prn_pool_alloc(&p->pool, source->input_count + 1, sizeof *in);
+    uint32_t *out = prn_pool_alloc(&p->pool, source->output_count + 1, sizeof *out);
+    if (!in || !out) return prn_no_memory(b->error);
+    for (size_t i = 0; i < source->input_count; i++) {
+        in[i] = PRN_NO_VALUE;
+        if (*source->inputs[i] && !prn_names_get(scope, source->inputs[i], &in[i]))
+            return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): input '%s' is produced nowhere",
+                            node->info.name, node->info.op_type, source->inputs[i]);
+    }
+    for (size_t k = 0; k < source->output_count; k++) {
+        out[k] = PRN_NO_VALUE;
+        if (*source->outputs[k]) PRN_TRY(define(b, scope, source->outputs[k], &out[k]));
+    }
+    size_t count = source->input_count;
+    while (count > 0 && in[count - 1] == PRN_NO_VALUE) count--; /* a function's body may name what its call omits */
+    if (!prn_node_set_inputs(p, node, in, (uint32_t)count) ||
+        !prn_node_set_outputs(p, node, out, (uint32_t)source->output_count))
+        return prn_no_memory(b->error);
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
+{
+    prn_program *p = b->program;
+    uint32_t *index = prn_pool_alloc(&p->pool, 1, sizeof *index);
+    if (!index || !PRN_GROW(p->layers, p->layer_capacity, p->layer_count + 1)) return prn_no_memory(b->error);
+    p->layers[p->layer_count] = (prn_layer){.info = node->info,
+                                            .inputs = node->inputs,
+                                            .outputs = node->outputs,
+                                            .input_count = node->input_count,
+                                            .output_count = node->output_count};
+    *index = (uint32_t)p->layer_count++;
+    node->layers = index;
+    node->layer_count = 1;
+    /* The layer keeps the original wiring whatever rewrites do to the node. */
+    if (!prn_node_set_inputs(p, node, node->inputs, node->input_count)) return prn_no_memory(b->error);
+    return PRONY_OK;
+}
+
+static prony_status check_count(const prony_context *context, const char *what, size_t count, int min, int max)
+{
+    char allowed[32];
+    if ((int)count >= min && (max < 0 || (int)count <= max)) return PRONY_OK;
+    if (max < 0)
+        snprintf(allowed, sizeof allowed, "at least %d", min);
+    else
+        snprintf(allowed, sizeof allowed, min == max ? "%d" : "%d to %d", min, max);
+    return prony_fail(context, PRONY_INVALID_MODEL, "has %zu %ss, but takes %s", count, what, allowed);
+}
+
+static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, const prn_op *op)
+{
+    PRN_TRY(check_count(context, "input", context->input_count, op->min_inputs, op->max_inputs));
+    PRN_TRY(check_count(context, "output", context->output_count, op->min_outputs, op->max_outputs));
+    /* A list of any length has no holes, unless the operator takes even none and looks for itself. */
+    int required = op->max_inputs < 0 && op->min_inputs > 0 ? (int)context->input_count : op->min_inputs;
+    for (int i = 0; i < required; i++)
+        if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %d is required", i);
+    for (int k = 0; k < op->min_outputs; k++)
+        if (!context->outputs[k]) return prony_fail(context, PRONY_INVALID_MODEL, "output %d is required", k);
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *node)
+{
+    prn_program *p = b->program;
+    node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
+    const prn_op *op = node->binding.op;
+    if (op && strcmp(op->domain, "prony") == 0) node->binding.op = NULL; /* internal rows are not for files */
+    if (!node->binding.op) return PRONY_OK;
+    node->params = prn_pool_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
+    if (!node->params) return prn_no_memory(b->error);
+    PRN_TRY(prn_params_parse(op, &node->info, node->params, b->error));
+    prony_context context = prn_node_context(p, node, b->error);
+    PRN_TRY(check_counts(&context, op));
+    return op->check ? op->check(&context) : PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status bind_children(prn_binder *b, prn_names *scope, prn_node_def *node)
+{
+    prn_program *p = b->program;
+    uint32_t count = 0;
+    for (size_t a = 0; a < node->info.attributes->count; a++) count += node->info.attributes->items[a].graph != NULL;
+    if (count == 0) return PRONY_OK;
+    node->children = prn_pool_alloc(&p->pool, count, sizeof *node->children);
+    if (!node->children) return prn_no_memory(b->error);
+    for (size_t a = 0; a < node->info.attributes->count; a++) {
+        const prn_graph *graph = node->info.attributes->items[a].graph;
+        if (!graph) continue;
+        prn_child *child = &node->children[node->child_count];
+        child->graph = graph;
+        child->name = node->info.attributes->items[a].name;
+        child->captured = prn_pool_alloc(&p->pool, graph->captured_count + 1, sizeof *child->captured);
+        if (!child->captured) return prn_no_memory(b->error);
+        for (size_t k = 0; k < graph->captured_count; k++) {
+            if (!prn_names_get(scope, graph->captured[k], &child->captured[k]) || child->captured[k] == PRN_NO_VALUE)
+                return prn_fail(b->error, PRONY_INVALID_MODEL,
+                                "node '%s' (%s): its subgraph uses '%s', which is produced nowhere", node->info.name,
+                                node->info.op_type, graph->captured[k]);
+            if (!prn_program_note_use(p, child->captured[k], node, (uint32_t)k, node->child_count))
+                return prn_no_memory(b->error);
+        }
+        child->captured_count = (uint32_t)graph->captured_count;
+        node->child_count++;
+    }
+    return PRONY_OK;
+}
+
+/* Operators that know tensors only are kept from anything else here and, for what is open until then, at run time. */
+static PRN_OWN_FRAME prony_status note_open_inputs(prn_binder *b, prn_node_def *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const prony_value *in = node->input_values[i];
+        if (!in) continue;
+        if (in->kind != PRONY_TENSOR || in->dtype == PRONY_UNDEFINED || !prn_shape_known(&in->shape))
+            node->dynamic = true;
+        prony_context context = prn_node_context(b->program, node, b->error);
+        PRN_TRY(prn_node_check_kind(&context, node, i));
+    }
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32_t k)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(context->outputs[k], text));
+}
+
+static prony_status infer_node(prn_binder *b, prn_node_def *node)
+{
+    if (!node->binding.op) {
+        node->dynamic = true;
+        return PRONY_OK;
+    }
+    PRN_TRY(note_open_inputs(b, node));
+    if (node->dynamic && !(node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
+    prn_site site = {.program = b->program, .node = node};
+    prony_context context = prn_node_context(b->program, node, b->error);
+    context.host_data = &site;
+    context.user = node->binding.infer_user;
+    PRN_TRY(node->binding.infer(&context));
+    for (uint32_t k = 0; k < node->output_count; k++) {
+        prony_value *out = node->output_values[k];
+        if (!out) continue;
+        if (out->kind != PRONY_TENSOR || out->dtype == PRONY_UNDEFINED || !prn_shape_known(&out->shape)) {
+            node->dynamic = true;
+            out->shape = prn_shape_unknown();
+        } else if (prn_value_bytes(out) == SIZE_MAX) {
+            return too_large(&context, k);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* What no run reaches need not fit: a branch written for another rank or rate. The node is left open, and says the same when
+ * its branch is taken after all. */
+static PRN_OWN_FRAME prony_status defer_misfit(prn_binder *b, prn_node_def *node, prony_status status)
+{
+    bool misfit = status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE;
+    if (!misfit || !b->program->conditional || node->child_count > 0) return status;
+    for (uint32_t k = 0; k < node->output_count; k++)
+        if (node->output_values[k]) *node->output_values[k] = (prony_value){.shape = prn_shape_unknown()};
+    node->dynamic = true;
+    ++*b->program->misfit_total;
+    if (b->error) *b->error = (prony_error){0};
+    return PRONY_OK;
+}
+
+/* ---- the walk ---- */
+
+/* Of the function's imports inside of its body, otherwise of the model's. */
+static int64_t opset_of(const prn_binder *b, const char *domain)
+{
+    const prn_function *f = b->frame ? b->frame->function : NULL;
+    for (size_t i = 0; f && i < f->opset_count; i++)
+        if (strcmp(f->opsets[i].domain, domain) == 0) return f->opsets[i].version;
+    return prn_model_opset(b->program->model->file, domain);
+}
+
+static prony_status name_node(prn_binder *b, const prn_model_node *source, const char **out)
+{
+    prn_pool *pool = &b->program->pool;
+    *out = source->name;
+    if (!*source->name) *out = prn_pool_printf(pool, "%s_%u", source->op_type, source->file_index);
+    if (*out && b->frame) *out = prn_pool_printf(pool, "%s/%s", b->frame->name, *out);
+    return *out ? PRONY_OK : prn_no_memory(b->error);
+}
+
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
+{
+    const char *name;
+    return name_node(b, source, &name) == PRONY_OK ? name : source->name;
+}
+
+static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
+{
+    prn_program *p = b->program;
+    prn_node_def *node = prn_program_add_node(p);
+    if (!node) return prn_no_memory(b->error);
+    uint32_t index = (uint32_t)(p->node_count - 1);
+    node->info = (prony_node){.op_type = source->op_type,
+                              .domain = source->domain,
+                              .opset = opset_of(b, source->domain)};
+    node->frame = b->frame;
+    PRN_TRY(name_node(b, source, &node->info.name));
+    PRN_TRY(prn_bind_attributes(b, source, &node->info.attributes));
+    PRN_TRY(resolve_values(b, scope, source, node));
+    for (uint32_t k = 0; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->producer = index;
+    *out = node;
+    return add_layer(b, node);
+}
+
+/* A node that the file has once may be bound many times. What it takes is counted when the next one comes. */
+static PRN_OWN_FRAME prony_status count_unfolded(prn_binder *b)
+{
+    prn_program *p = b->program;
+    size_t more = p->pool.bytes - p->counted_bytes;
+    p->counted_bytes = p->pool.bytes;
+    if (!b->frame && !p->parent) return PRONY_OK;
+    *p->unfolded_total += more + sizeof(prn_layer);
+    if (++*p->bound_total > PRN_BIND_LIMIT_NODES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu nodes",
+                        (unsigned long long)PRN_BIND_LIMIT_NODES);
+    if (*p->unfolded_total > PRN_BIND_LIMIT_BYTES)
+        return prn_fail(b->error, PRONY_LIMIT, "functions and subgraphs unfold to more than %llu MiB",
+                        (unsigned long long)PRN_BIND_LIMIT_BYTES >> 20);
+    return PRONY_OK;
+}
+
+static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prn_program *p = b->program;
+    PRN_TRY(count_unfolded(b));
+    const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
+    if (function) return prn_bind_call(b, scope, source, function);
+    prn_node_def *node = NULL;
+    PRN_TRY(add_node(b, scope, source, &node));
+    bool done = false;
+    PRN_TRY(prn_bind_constant_node(b, node, &done));
+    if (done) return PRONY_OK;
+    PRN_TRY(prn_bind_stopped(b, &node->info));
+    PRN_TRY(bind_operator(b, node));
+    PRN_TRY(prn_bind_if(b, scope, node, &done));
+    if (done) return PRONY_OK;
+    PRN_TRY(bind_children(b, scope, node));
+    prony_status status = infer_node(b, node);
+    if (status == PRONY_OK) status = prn_bind_fold(b, node);
+    return defer_misfit(b, node, status);
+}
+
+static PRN_OWN_FRAME prony_status blame(prn_binder *b, prony_status status, const prn_model_node *source)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%.100s_%u", source->op_type, source->file_index);
+    prony_node info = {.name = *source->name ? source->name : name, .op_type = source->op_type, .domain = source->domain};
+    return prn_error_blame(b->error, status, &info);
+}
+
+prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source)
+{
+    prony_status status = bind_node(b, scope, source);
+    if (status == PRONY_OK) return PRONY_OK;
+    return blame(b, status, source);
+}
+
+prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
+{
+    PRN_TRY(bind_initializers(b, scope, graph));
+    for (size_t n = 0; n < graph->node_count; n++) PRN_TRY(prn_bind_node(b, scope, &graph->nodes[n]));
+    return PRONY_OK;
+}
+
+/* ---- inputs and outputs ---- */
+
+static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph *graph, const prn_program *parent,
+                                const uint32_t *captured, const prn_bind_options *options)
+{
+    prn_program *p = b->program;
+    size_t captured_count = parent ? graph->captured_count : 0;
+    p->inputs = prn_pool_alloc(&p->pool, graph->input_count + captured_count + 1, sizeof *p->inputs);
+    if (!p->inputs) return prn_no_memory(b->error);
+    if (options->input_count != graph->input_count)
+        return prn_fail(b->error, PRONY_INVALID_ARGUMENT, "graph '%s' takes %zu inputs, %zu were given", graph->name,
+                        graph->input_count, options->input_count);
+    for (size_t i = 0; i < graph->input_count + captured_count; i++) {
+        const char *name = i < graph->input_count ? graph->inputs[i].name : graph->captured[i - graph->input_count];
+        uint32_t id = PRN_NO_VALUE;
+        PRN_TRY(define(b, scope, name, &id));
+        prn_value_def *value = p->values[id];
+        value->input = true;
+        if (i < graph->input_count) {
+            value->info = options->inputs[i];
+            value->info.data = NULL;
+        } else {
+            const prn_value_def *outer = parent->values[captured[i - graph->input_count]];
+            value->info = outer->info;
+            value->constant = outer->constant;
+        }
+        p->inputs[p->input_count++] = id;
+    }
+    return PRONY_OK;
+}
+
+static prony_status bind_outputs(prn_binder *b, prn_names *scope, const prn_graph *graph)
+{
+    prn_program *p = b->program;
+    p->outputs = prn_pool_alloc(&p->pool, graph->output_count + 1, sizeof *p->outputs);
+    if (!p->outputs) return prn_no_memory(b->error);
+    for (size_t k = 0; k < graph->output_count; k++) {
+        uint32_t id;
+        if (!prn_names_get(scope, graph->outputs[k].name, &id))
+            return prn_fail(b->error, PRONY_INVALID_MODEL, "graph output '%s' is produced nowhere",
+                            graph->outputs[k].name);
+        p->values[id]->output = true;
+        if (!prn_program_note_use(p, id, NULL, (uint32_t)k, PRN_NO_CHILD)) return prn_no_memory(b->error);
+        p->outputs[p->output_count++] = id;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
+                              const prn_program *parent, const uint32_t *captured, const prn_bind_options *options,
+                              prony_error *error)
+{
+    prn_program *program = prn_calloc(1, sizeof *program);
+    if (!program) return prn_no_memory(error);
+    program->model = model;
+    program->graph = graph;
+    program->parent = parent;
+    program->static_only = options->static_only;
+    program->conditional = options->conditional;
+    program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
+    program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
+    program->misfit_total = parent ? parent->misfit_total : &program->misfits;
+    program->unfolded_total = parent ? parent->unfolded_total : &program->unfolded_bytes;
+    program->frame = options->frame;
+    program->depth = parent ? parent->depth + 1 : 0;
+    for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
+    prn_binder binder = {program, options->frame, error};
+    prn_names scope = {0};
+    prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
+    if (program->depth > PRN_BIND_LIMIT_DEPTH)
+        status = prn_fail(error, PRONY_LIMIT, "graph '%s': subgraphs and calls are nested more than %d deep", graph->name,
+                          PRN_BIND_LIMIT_DEPTH);
+    if (status == PRONY_OK) status = bind_inputs(&binder, &scope, graph, parent, captured, options);
+    if (status == PRONY_OK) status = prn_bind_nodes(&binder, &scope, graph);
+    if (status == PRONY_OK) status = bind_outputs(&binder, &scope, graph);
+    if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);
+    if (status == PRONY_OK) status = prn_bind_count(&binder);
+    prn_names_free(&scope);
+    if (status == PRONY_OK)
+        *out = program;
+    else
+        prn_program_release(program);
+    return status;
+}

@@ -1,0 +1,156 @@
+/* Constants of a program: initializers, Constant nodes, and whatever depends on them alone, which is evaluated while
+ * binding. What was evaluated is interned by content and held by the program's references. */
+#include "base/budget.h"
+#include "base/stop.h"
+#include "engine/bind/binder.h"
+
+#include <string.h>
+
+/* In a static program only constants up to this size are read: enough for shapes, no weights. */
+#define PRN_STATIC_READ_BYTES 65536
+
+static prony_status add_weight(prn_binder *b, prn_value_def *value)
+{
+    prn_program *p = b->program;
+    int64_t elements = prony_shape_numel(&value->info.shape);
+    if (p->weight_count >= PRN_NO_WEIGHT || !PRN_GROW(p->weights, p->weight_capacity, p->weight_count + 1))
+        return prn_no_memory(b->error);
+    p->weights[p->weight_count] = (prn_weight){.elements = elements > 0 ? (uint64_t)elements : 0,
+                                               .bytes = prn_value_bytes(&value->info),
+                                               .dtype = value->info.dtype,
+                                               .rank = value->info.shape.rank};
+    value->weight = (uint32_t)p->weight_count++;
+    return PRONY_OK;
+}
+
+typedef struct copy_source {
+    const void *data;
+    size_t bytes;
+} copy_source;
+
+static prony_status copy_bytes(void *argument, void *data)
+{
+    const copy_source *source = argument;
+    prn_stop_copy(data, source->data, source->bytes);
+    return PRONY_OK;
+}
+
+/* What an empty constant points at: NULL would say that its data is not there yet. */
+static const _Alignas(64) uint8_t no_elements[64];
+
+prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor)
+{
+    prn_program *p = b->program;
+    prn_value_def *value = p->values[id];
+    size_t width = prony_dtype_bytes(tensor->dtype, 1);
+    size_t bytes = prn_value_bytes(tensor);
+    if (width > 8) width = 8;
+    value->info = *tensor;
+    value->constant = true;
+    bool aligned = width == 0 || (uintptr_t)tensor->data % width == 0;
+    if (p->static_only && bytes > PRN_STATIC_READ_BYTES) {
+        value->info.data = NULL;
+    } else if (bytes == 0) {
+        value->info.data = (void *)(uintptr_t)no_elements;
+    } else if (!aligned) {
+        copy_source source = {tensor->data, bytes};
+        const void *copy;
+        PRN_TRY(prn_shared_get(p->model->shared, &p->refs, tensor->data, "aligned", bytes, copy_bytes, &source, &copy,
+                               b->error));
+        value->info.data = (void *)(uintptr_t)copy;
+    }
+    return add_weight(b, value);
+}
+
+static bool inputs_constant(const prn_binder *b, const prn_node_def *node, bool *data_there)
+{
+    *data_there = true;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == PRN_NO_VALUE) continue;
+        const prn_value_def *value = b->program->values[node->inputs[i]];
+        if (!value->constant) return false;
+        if (!value->info.data && prony_shape_numel(&value->info.shape) != 0) *data_there = false;
+    }
+    return true;
+}
+
+static prony_status evaluate(prn_binder *b, prn_node_def *node)
+{
+    prony_context context = prn_node_context(b->program, node, b->error);
+    prony_value *local = prn_calloc(node->output_count + 1, sizeof *local);
+    prony_value **pointers = prn_calloc(node->output_count + 1, sizeof *pointers);
+    prony_status status = local && pointers ? PRONY_OK : prn_no_memory(b->error);
+    for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
+        if (!node->output_values[k]) continue;
+        local[k] = *node->output_values[k];
+        pointers[k] = &local[k];
+        size_t bytes = prn_value_bytes(&local[k]);
+        local[k].data = prn_alloc_aligned(64, bytes ? bytes : 1);
+        if (!local[k].data) status = prn_no_memory(b->error);
+    }
+    if (status == PRONY_OK) {
+        context.outputs = pointers;
+        status = prn_node_run_once(node, &context, NULL);
+        if (prn_stopped()) status = prn_bind_stopped(b, &node->info);
+    }
+    for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
+        if (!pointers[k]) continue;
+        const void *shared;
+        status = prn_shared_intern(b->program->model->shared, &b->program->refs, local[k].data,
+                                   prn_value_bytes(&local[k]), &shared, b->error);
+        local[k].data = NULL;
+        if (status == PRONY_OK) node->output_values[k]->data = (void *)(uintptr_t)shared;
+    }
+    for (uint32_t k = 0; local && k < node->output_count; k++) prn_free_aligned(local[k].data);
+    prn_free(local);
+    prn_free(pointers);
+    return status;
+}
+
+prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
+{
+    const prn_op *op = node->binding.op;
+    prn_program *p = b->program;
+    if (node->dynamic || !op || (op->flags & PRN_OP_RANDOM) || node->child_count > 0) return PRONY_OK;
+    bool data_there = true;
+    bool shape_only = op->flags & PRN_OP_SHAPE_ONLY;
+    if (!shape_only && !inputs_constant(b, node, &data_there)) return PRONY_OK;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < node->output_count; k++) {
+        const prony_value *out = node->output_values[k];
+        if (!out) continue;
+        if (out->kind != PRONY_TENSOR || out->dtype == PRONY_STRING || out->dtype == PRONY_UNDEFINED) return PRONY_OK;
+        if (!prn_add_u64(&bytes, bytes, prn_value_bytes(out))) return PRONY_OK;
+    }
+    if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
+    if (bytes > prn_budget_room() / 2) return PRONY_OK;
+    if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
+        prony_status status = evaluate(b, node);
+        if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */
+            if (b->error) *b->error = (prony_error){0};
+            return PRONY_OK;
+        }
+        PRN_TRY(status);
+        *p->folded_total += bytes;
+    }
+    for (uint32_t k = 0; k < node->output_count; k++) {
+        if (node->outputs[k] == PRN_NO_VALUE) continue;
+        prn_value_def *value = p->values[node->outputs[k]];
+        value->constant = true;
+        if (!shape_only) value->folded_from = value->producer;
+        value->producer = PRN_NO_NODE;
+    }
+    node->dead = true;
+    return PRONY_OK;
+}
+
+prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *done)
+{
+    const prn_attr *value = prn_attr_find(node->info.attributes, "value");
+    if (strcmp(node->info.op_type, "Constant") != 0 || *node->info.domain || !value || value->type != PRN_ATTR_TENSOR ||
+        node->output_count != 1)
+        return PRONY_OK;
+    *done = true;
+    node->dead = true;
+    return prn_bind_constant(b, node->outputs[0], value->tensor);
+}

@@ -1,0 +1,107 @@
+/* What every node costs, fixed at bind time on the model's own nodes, and who is the first to use a weight. */
+#include "engine/bind/binder.h"
+#include "engine/run/host.h"
+
+#include <string.h>
+
+static bool is_weight(const prn_weight *weight, const prn_op *op)
+{
+    if (weight->rank == 0) return false;
+    switch (weight->dtype) {
+    case PRONY_BOOL:
+    case PRONY_STRING:
+        return false;
+    case PRONY_INT32:
+    case PRONY_INT64:
+    case PRONY_UINT32:
+    case PRONY_UINT64:
+        return op->flags & PRN_OP_INT_WEIGHTS;
+    default:
+        return true;
+    }
+}
+
+/* Claims every weight that `value` was computed from. A value that an operator of the same kind came through before has
+ * nothing left to claim, so that the walks of one program are linear together. `stack` holds value_count ids. */
+static void claim_weights(prn_program *p, uint32_t value, const prn_op *op, uint32_t layer, uint32_t *stack,
+                          uint64_t *parameters)
+{
+    uint8_t kind = op->flags & PRN_OP_INT_WEIGHTS ? 2 : 1;
+    size_t depth = 0;
+    if (p->values[value]->claims & kind) return;
+    p->values[value]->claims |= kind;
+    stack[depth++] = value;
+    while (depth > 0) {
+        const prn_value_def *from = p->values[stack[--depth]];
+        prn_weight *weight = from->weight == PRN_NO_WEIGHT ? NULL : &p->weights[from->weight];
+        if (weight && !weight->claimed && is_weight(weight, op)) {
+            weight->claimed = true;
+            weight->layer = layer;
+            *parameters += weight->elements;
+        }
+        if (from->folded_from == PRN_NO_NODE) continue;
+        const prn_node_def *node = p->nodes[from->folded_from];
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] == PRN_NO_VALUE || p->values[node->inputs[i]]->claims & kind) continue;
+            p->values[node->inputs[i]]->claims |= kind;
+            stack[depth++] = node->inputs[i];
+        }
+    }
+}
+
+/* Mean and variance of a BatchNormalization, which the graph tells from weights by their place alone. */
+static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t layer)
+{
+    if (strcmp(node->info.op_type, "BatchNormalization") != 0) return;
+    for (uint32_t i = 3; i < node->input_count && i < 5; i++) {
+        uint32_t id = node->inputs[i];
+        prn_weight *weight = id == PRN_NO_VALUE || p->values[id]->weight == PRN_NO_WEIGHT
+                                 ? NULL
+                                 : &p->weights[p->values[id]->weight];
+        if (!weight || weight->claimed || weight->buffer) continue;
+        weight->buffer = true;
+        weight->layer = layer;
+    }
+}
+
+static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stack)
+{
+    prn_program *p = b->program;
+    prn_layer *layer = &p->layers[node->layers[0]];
+    layer->dynamic = node->dynamic;
+    const prn_op *op = node->binding.op;
+    if (op) {
+        uint64_t parameters = 0;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != PRN_NO_VALUE && !(i < 32 && (op->non_weight_inputs >> i & 1)))
+                claim_weights(p, node->inputs[i], op, node->layers[0], stack, &parameters);
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++)
+                claim_weights(p, node->children[c].captured[k], op, node->layers[0], stack, &parameters);
+        claim_buffers(p, node, node->layers[0]);
+        if (!node->dynamic || node->child_count > 0) { /* open subgraphs: an estimate until the first run */
+            prn_site site = {.program = p, .node = node};
+            prony_context context = prn_node_context(p, node, b->error);
+            context.host_data = &site;
+            PRN_TRY(prn_node_cost(node, &context, &layer->cost));
+        }
+        layer->cost.parameters += parameters;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_bind_count(prn_binder *b)
+{
+    prn_program *p = b->program;
+    uint32_t *stack = prn_calloc(p->value_count + 1, sizeof *stack);
+    prony_status status = stack ? PRONY_OK : prn_no_memory(b->error);
+    for (size_t n = 0; status == PRONY_OK && n < p->node_count; n++) {
+        prn_node_def *node = p->nodes[n];
+        if (node->dead)
+            p->layers[node->layers[0]].folded = true;
+        else
+            status = count_node(b, node, stack);
+    }
+    prn_free(stack);
+    return status;
+}

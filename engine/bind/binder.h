@@ -1,0 +1,49 @@
+/* What the parts of bind share while one graph is walked. Internal to engine/bind*.c. */
+#ifndef PRN_ENGINE_BIND_BINDER_H
+#define PRN_ENGINE_BIND_BINDER_H
+
+#include "engine/bind/names.h"
+#include "engine/bind/program.h"
+
+typedef struct prn_binder {
+    prn_program *program;
+    const prn_frame *frame; /* of the function whose body is being walked; NULL: the graph itself */
+    prony_error *error;
+} prn_binder;
+
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+PRN_MUST_USE prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node);
+
+/* ---- the walk (bind.c) ---- */
+
+PRN_MUST_USE prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph);
+PRN_MUST_USE prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source);
+
+/* What messages and layers call a node: "call/node" inside of a function. Pool-owned. */
+const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
+
+/* ---- constants (bind_constants.c) ---- */
+
+/* Makes value `id` the constant `tensor`, copied only where the file has it unaligned. */
+PRN_MUST_USE prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor);
+/* A Constant node whose value is a tensor attribute needs no kernel and no copy. */
+PRN_MUST_USE prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *done);
+/* Evaluates the node if it depends on constants alone. */
+PRN_MUST_USE prony_status prn_bind_fold(prn_binder *b, prn_node_def *node);
+
+/* ---- bodies that take a node's place (bind_inline.c) ---- */
+
+/* An If whose condition is known: its branch takes its place, in the same program. */
+PRN_MUST_USE prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bool *done);
+/* A call of a model-local function: the function's nodes take its place. */
+PRN_MUST_USE prony_status prn_bind_call(prn_binder *b, prn_names *scope, const prn_model_node *source,
+                                        const prn_function *function);
+/* The attributes of a node, those that refer to the surrounding function's replaced by what the call says. */
+PRN_MUST_USE prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, const prn_attr_list **out);
+
+/* ---- costs (bind_costs.c) ---- */
+
+/* Counts every live node; the shapes are final. */
+PRN_MUST_USE prony_status prn_bind_count(prn_binder *b);
+
+#endif

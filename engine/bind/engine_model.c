@@ -1,0 +1,172 @@
+/* Reference counting of models, and the check that everything in a model can be served. */
+#include "engine/bind/engine_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void prn_model_retain(prony_model *model)
+{
+    atomic_fetch_add(&model->references, 1);
+}
+
+typedef struct missing {
+    const char *domain, *name;
+    int64_t opset;
+    uint64_t nodes;
+    size_t order; /* in which it was found */
+} missing;
+
+typedef struct missing_list {
+    missing *items;
+    size_t count, capacity;
+} missing_list;
+
+static bool note_missing(missing_list *list, const prn_model_node *node, int64_t opset)
+{
+    if (!PRN_GROW(list->items, list->capacity, list->count + 1)) return false;
+    list->items[list->count] = (missing){node->domain, node->op_type, opset, 1, list->count};
+    list->count++;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const missing *x = a, *y = b;
+    int order = strcmp(x->domain, y->domain);
+    if (!order) order = strcmp(x->name, y->name);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* One entry per operator, of the opset of the first. */
+static void sort_missing(missing_list *list)
+{
+    size_t kept = 0;
+    if (list->count) qsort(list->items, list->count, sizeof *list->items, by_name);
+    for (size_t i = 0; i < list->count; i++) {
+        missing *last = kept ? &list->items[kept - 1] : NULL;
+        if (last && strcmp(last->name, list->items[i].name) == 0 && strcmp(last->domain, list->items[i].domain) == 0)
+            last->nodes++;
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+}
+
+/* ---- functions ---- */
+
+static int compare_names(const prn_function *f, const char *domain, const char *name, const char *overload)
+{
+    int order = strcmp(f->name, name);
+    if (!order) order = strcmp(f->domain, domain);
+    return order ? order : strcmp(f->overload, overload);
+}
+
+static int by_function_name(const void *a, const void *b)
+{
+    const prn_function *x = *(const prn_function *const *)a, *y = *(const prn_function *const *)b;
+    int order = compare_names(x, y->domain, y->name, y->overload);
+    return order ? order : (x > y) - (x < y);
+}
+
+prony_status prn_model_index(prony_model *model, prony_error *error)
+{
+    const prn_model_file *file = model->file;
+    model->functions = prn_calloc(file->function_count + 1, sizeof *model->functions);
+    if (!model->functions) return prn_no_memory(error);
+    for (size_t i = 0; i < file->function_count; i++) model->functions[i] = &file->functions[i];
+    if (file->function_count) qsort(model->functions, file->function_count, sizeof *model->functions, by_function_name);
+    return PRONY_OK;
+}
+
+const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset)
+{
+    size_t low = 0, high = model->file->function_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_names(model->functions[middle], node->domain, node->op_type, node->overload) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const prn_function *f = low < model->file->function_count ? model->functions[low] : NULL;
+    if (!f || compare_names(f, node->domain, node->op_type, node->overload) != 0) return NULL;
+    return prn_registry_is_custom(model->registry, node->domain, node->op_type, opset) ? NULL : f;
+}
+
+/* Functions are looked at once each, as far as they are called. */
+typedef struct scanner {
+    const prony_model *model;
+    missing_list list;
+    bool *called;                /* per function */
+    const prn_function **waiting; /* called, and not looked at yet */
+    size_t waiting_count;
+} scanner;
+
+static int64_t opset_in(const scanner *s, const prn_function *function, const char *domain)
+{
+    for (size_t i = 0; function && i < function->opset_count; i++)
+        if (strcmp(function->opsets[i].domain, domain) == 0) return function->opsets[i].version;
+    return prn_model_opset(s->model->file, domain);
+}
+
+static bool scan(scanner *s, const prn_function *function, const prn_model_node *nodes, size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        const prn_model_node *node = &nodes[n];
+        int64_t opset = opset_in(s, function, node->domain);
+        const prn_function *callee = prn_model_function(s->model, node, opset);
+        if (callee) {
+            bool *called = &s->called[callee - s->model->file->functions];
+            if (!*called) s->waiting[s->waiting_count++] = callee;
+            *called = true;
+            continue;
+        }
+        prn_operator_binding binding = prn_registry_find(s->model->registry, node->domain, node->op_type, opset);
+        bool internal = binding.op && strcmp(binding.op->domain, "prony") == 0;
+        if ((!binding.op || internal) && !note_missing(&s->list, node, opset)) return false;
+        for (size_t a = 0; a < node->attributes.count; a++) {
+            const prn_graph *graph = node->attributes.items[a].graph;
+            if (graph && !scan(s, function, graph->nodes, graph->node_count)) return false;
+        }
+    }
+    return true;
+}
+
+static bool scan_functions(scanner *s)
+{
+    while (s->waiting_count > 0) {
+        const prn_function *f = s->waiting[--s->waiting_count];
+        if (!scan(s, f, f->nodes, f->node_count)) return false;
+    }
+    return true;
+}
+
+prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out, size_t *count,
+                                   prony_error *error)
+{
+    const prn_graph *graph = &model->file->graph;
+    scanner s = {.model = model, .called = prn_calloc(model->file->function_count + 1, sizeof *s.called)};
+    s.waiting = prn_calloc(model->file->function_count + 1, sizeof *s.waiting);
+    const char **names = NULL;
+    bool ok = s.called && s.waiting && scan(&s, NULL, graph->nodes, graph->node_count) && scan_functions(&s);
+    sort_missing(&s.list);
+    missing_list list = s.list;
+    prony_status status = ok ? PRONY_OK : prn_no_memory(error);
+    if (status == PRONY_OK) {
+        names = prn_pool_alloc(pool, list.count + 1, sizeof *names);
+        if (!names) status = prn_no_memory(error);
+    }
+    for (size_t i = 0; status == PRONY_OK && i < list.count; i++) {
+        const missing *m = &list.items[i];
+        names[i] = prn_pool_printf(pool, "%s::%s-%lld (%llu node%s)", *m->domain ? m->domain : "ai.onnx", m->name,
+                                   (long long)m->opset, (unsigned long long)m->nodes, m->nodes == 1 ? "" : "s");
+        if (!names[i]) status = prn_no_memory(error);
+    }
+    *out = names;
+    *count = list.count;
+    prn_free(list.items);
+    prn_free(s.called);
+    prn_free(s.waiting);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* What a loaded model is to the engine: the file, the operators that may serve it, and the data its plans share.
+ * Immutable but for the shared cache (which locks itself); reference-counted by sessions. */
+#ifndef PRN_ENGINE_BIND_ENGINE_MODEL_H
+#define PRN_ENGINE_BIND_ENGINE_MODEL_H
+
+#include "base/budget.h"
+#include "engine/bind/registry.h"
+#include "engine/bind/shared.h"
+#include "loaders/onnx/model.h"
+
+#include <stdatomic.h>
+
+struct prony_model {
+    atomic_uint references;
+    prn_model_file *file;
+    void *owned; /* bytes that the file lies in, if they are the model's; else NULL */
+    prony_registry *registry; /* may be NULL */
+    prn_shared *shared;
+    const prn_function **functions; /* of the file, by domain, name and overload */
+    prn_budget *budget; /* of the model and its sessions */
+    int64_t load_ns;
+};
+
+void prn_model_retain(prony_model *model);
+/* Fills `functions` from the file. */
+PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error);
+
+/* The model's own function that a node calls; NULL: it is an operator. An operator that the user registered goes before a
+ * function, a function before an operator of the table. */
+const prn_function *prn_model_function(const prony_model *model, const prn_model_node *node, int64_t opset);
+
+/* The operators of all graphs that nothing serves, "domain::Op-opset (n nodes)" each, sorted; pool-owned. */
+PRN_MUST_USE prony_status prn_model_unsupported(const prony_model *model, prn_pool *pool, const char *const **out,
+                                                size_t *count, prony_error *error);
+
+#endif

@@ -1,0 +1,455 @@
+/* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
+ * as it was, and the caller gives the whole program up. */
+#include "engine/bind/program.h"
+
+#include "base/stack.h"
+#include "engine/plan/plan.h"
+#include "engine/run/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_INPUTS 16 /* compared with one another */
+#define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
+
+uint32_t prn_program_add_value(prn_program *program, const char *name)
+{
+    if (program->value_count >= PRN_NO_VALUE - 1 ||
+        !PRN_GROW(program->values, program->value_capacity, program->value_count + 1))
+        return PRN_NO_VALUE;
+    prn_value_def *value = prn_pool_alloc(&program->pool, 1, sizeof *value);
+    if (!value) return PRN_NO_VALUE;
+    value->name = name;
+    value->info.shape = prn_shape_unknown();
+    value->producer = PRN_NO_NODE;
+    value->weight = PRN_NO_WEIGHT;
+    value->folded_from = PRN_NO_NODE;
+    program->values[program->value_count] = value;
+    return (uint32_t)program->value_count++;
+}
+
+prn_node_def *prn_program_add_node(prn_program *program)
+{
+    if (program->node_count >= PRN_NO_NODE - 1 ||
+        !PRN_GROW(program->nodes, program->node_capacity, program->node_count + 1))
+        return NULL;
+    prn_node_def *node = prn_pool_alloc(&program->pool, 1, sizeof *node);
+    if (node) program->nodes[program->node_count++] = node;
+    return node;
+}
+
+prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info, void *data,
+                                      uint32_t *out, prony_error *error)
+{
+    const void *shared;
+    PRN_TRY(prn_shared_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
+    uint32_t id = prn_program_add_value(program, name);
+    if (id == PRN_NO_VALUE) return prn_no_memory(error);
+    prn_value_def *value = program->values[id];
+    value->info = *info;
+    value->info.data = (void *)(uintptr_t)shared;
+    value->constant = true;
+    *out = id;
+    return PRONY_OK;
+}
+
+bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count)
+{
+    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
+    const prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    if (!ids || !values) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        bool noted = inputs[i] == PRN_NO_VALUE || (i < node->input_count && node->inputs[i] == inputs[i]);
+        if (!noted && !prn_program_note_use(program, inputs[i], node, i, PRN_NO_CHILD)) return false;
+        ids[i] = inputs[i];
+        values[i] = inputs[i] == PRN_NO_VALUE ? NULL : &program->values[inputs[i]]->info;
+    }
+    node->inputs = ids;
+    node->input_values = values;
+    node->input_count = count;
+    return true;
+}
+
+bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count)
+{
+    uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);
+    prony_value **values = prn_pool_alloc(&program->pool, count + 1, sizeof *values);
+    if (!ids || !values) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = outputs[i];
+        values[i] = outputs[i] == PRN_NO_VALUE ? NULL : &program->values[outputs[i]]->info;
+    }
+    node->outputs = ids;
+    node->output_values = values;
+    node->output_count = count;
+    return true;
+}
+
+prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
+                             int64_t opset, prony_error *error)
+{
+    static const prn_attr_list no_attributes = {NULL, 0};
+    const prn_op *row = prn_op_find(domain, op, opset);
+    if (!row)
+        return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
+    prony_node info = {.name = node->info.name,
+                       .op_type = row->name,
+                       .domain = row->domain,
+                       .opset = opset,
+                       .attributes = &no_attributes,
+                       .within = node->info.within};
+    void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
+    if (!params) return prn_no_memory(error);
+    PRN_TRY(prn_params_parse(row, &info, params, error));
+    node->info = info;
+    node->params = params;
+    node->binding = prn_registry_find(NULL, domain, op, opset);
+    return PRONY_OK;
+}
+
+bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index, uint32_t child)
+{
+    prn_use *use = prn_pool_alloc(&program->pool, 1, sizeof *use);
+    if (!use) return false;
+    *use = (prn_use){program->values[value]->places, node, index, child};
+    program->values[value]->places = use;
+    return true;
+}
+
+/* Where the place keeps what it reads; NULL: gone. */
+static uint32_t *place_of(prn_program *program, const prn_use *use)
+{
+    prn_node_def *node = use->node;
+    if (!node) return &program->outputs[use->index];
+    if (node->dead) return NULL;
+    if (use->child != PRN_NO_CHILD) return &node->children[use->child].captured[use->index];
+    return use->index < node->input_count ? &node->inputs[use->index] : NULL;
+}
+
+/* Only what reads the value is looked at, however large the program. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to)
+{
+    prn_value_def *source = program->values[from], *target = program->values[to];
+    for (prn_use *use = source->places, *next; use; use = next) {
+        next = use->next;
+        uint32_t *place = place_of(program, use);
+        if (!place || *place != from) continue;
+        *place = to;
+        if (!use->node) {
+            source->output = false;
+            target->output = true;
+        } else if (use->child == PRN_NO_CHILD) {
+            use->node->input_values[use->index] = &target->info;
+        }
+        use->next = target->places;
+        target->places = use;
+    }
+    source->places = NULL;
+}
+
+void prn_program_count_uses(const prn_program *program, uint32_t *uses)
+{
+    memset(uses, 0, program->value_count * sizeof *uses);
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != PRN_NO_VALUE) uses[node->inputs[i]]++;
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++) uses[node->children[c].captured[k]]++;
+    }
+    for (size_t k = 0; k < program->output_count; k++) uses[program->outputs[k]]++;
+}
+
+/* The longer list takes the shorter one in, merged from the end and in place where there is room: a long chain that is
+ * absorbed one by one, from either side, stays cheap. Ascending, so that reports list layers in the model's order. */
+bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed)
+{
+    if (absorbed->layer_count > keep->layer_count) {
+        prn_node_def old = *keep;
+        keep->layers = absorbed->layers;
+        keep->layer_count = absorbed->layer_count;
+        keep->layer_capacity = absorbed->layer_capacity;
+        absorbed->layers = old.layers;
+        absorbed->layer_count = old.layer_count;
+        absorbed->layer_capacity = old.layer_capacity;
+    }
+    uint32_t a = keep->layer_count, b = absorbed->layer_count, count = a + b;
+    uint32_t *layers = keep->layers;
+    if (count > keep->layer_capacity) {
+        uint32_t capacity = count < UINT32_MAX / 2 ? 2 * count : count;
+        layers = prn_pool_alloc(&program->pool, capacity, sizeof *layers);
+        if (!layers) return false;
+        memcpy(layers, keep->layers, a * sizeof *layers);
+        keep->layers = layers;
+        keep->layer_capacity = capacity;
+    }
+    for (uint32_t i = count; b > 0; i--) {
+        bool own = a > 0 && layers[a - 1] > absorbed->layers[b - 1];
+        layers[i - 1] = own ? layers[--a] : absorbed->layers[--b];
+    }
+    keep->layer_count = count;
+    absorbed->layer_count = 0;
+    absorbed->dead = true;
+    return true;
+}
+
+bool prn_program_sweep(prn_program *program)
+{
+    bool *live = prn_calloc(program->value_count + 1, sizeof *live);
+    if (!live) return false;
+    for (size_t k = 0; k < program->output_count; k++) live[program->outputs[k]] = true;
+    for (size_t n = program->node_count; n-- > 0;) {
+        prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        bool used = false;
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (node->outputs[k] != PRN_NO_VALUE && live[node->outputs[k]]) used = true;
+        if (!used) {
+            node->dead = true;
+            continue;
+        }
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != PRN_NO_VALUE) live[node->inputs[i]] = true;
+        for (uint32_t c = 0; c < node->child_count; c++)
+            for (uint32_t k = 0; k < node->children[c].captured_count; k++) live[node->children[c].captured[k]] = true;
+    }
+    prn_free(live);
+    return true;
+}
+
+typedef struct addresses {
+    const void **items; /* ascending */
+    size_t count;
+} addresses;
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+    return (x > y) - (x < y);
+}
+
+static bool one_within(void *argument, const void *data, size_t bytes)
+{
+    const addresses *used = argument;
+    size_t low = 0, high = used->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)used->items[middle] < (uintptr_t)data)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < used->count && (uintptr_t)used->items[low] - (uintptr_t)data < (bytes ? bytes : 1);
+}
+
+static bool trim_children(prn_program *program)
+{
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        for (uint32_t c = 0; c < node->child_count && !node->dead; c++)
+            if (node->children[c].program && !prn_program_trim(node->children[c].program)) return false;
+    }
+    return true;
+}
+
+bool prn_program_trim(prn_program *program)
+{
+    if (program->static_only) return true;
+    uint32_t *uses = prn_calloc(program->value_count + 1, sizeof *uses);
+    addresses used = {prn_calloc(program->value_count + 1, sizeof *used.items), 0};
+    bool ok = uses && used.items && trim_children(program);
+    if (ok) {
+        prn_program_count_uses(program, uses);
+        for (size_t v = 0; v < program->value_count; v++) {
+            prn_value_def *value = program->values[v];
+            if (!value->constant || value->input) continue;
+            if (uses[v])
+                used.items[used.count++] = value->info.data;
+            else
+                value->info.data = NULL;
+        }
+        qsort(used.items, used.count, sizeof *used.items, by_address);
+        prn_shared_trim(program->model->shared, &program->refs, one_within, &used);
+    }
+    prn_free(uses);
+    prn_free(used.items);
+    return ok;
+}
+
+void prn_program_release(prn_program *program)
+{
+    if (!program) return;
+    for (size_t n = 0; n < program->node_count; n++)
+        for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
+            prn_program_release(program->nodes[n]->children[c].program);
+    prn_shared_drop(program->model->shared, &program->refs);
+    prn_free(program->values);
+    prn_free(program->nodes);
+    prn_free(program->layers);
+    prn_free(program->weights);
+    prn_pool_release(&program->pool);
+    prn_free(program);
+}
+
+prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error)
+{
+    (void)program;
+    return (prony_context){.node = &node->info,
+                           .params = node->params,
+                           .user = node->binding.run_user,
+                           .input_count = node->input_count,
+                           .output_count = node->output_count,
+                           .inputs = node->input_values,
+                           .outputs = node->output_values,
+                           .threads = 1,
+                           .post_ops = node->post_ops.count ? &node->post_ops : NULL,
+                           .host = &prn_engine_host,
+                           .error = error};
+}
+
+static prony_status add_read(const prony_context *context, size_t i, prony_cost *cost)
+{
+    const prony_value *in = context->inputs[i];
+    if (in->kind != PRONY_TENSOR || !prn_shape_known(&in->shape)) return PRONY_OK;
+    size_t bytes = prn_value_bytes(in);
+    if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
+        return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
+    return PRONY_OK;
+}
+
+/* A value that is read several times counts once: looked for among those before it, in a table where there are many. */
+static prony_status add_reads(const prony_context *context, prony_cost *cost)
+{
+    size_t count = context->input_count, slots = 64;
+    if (count <= FEW_INPUTS) {
+        for (size_t i = 0; i < count; i++) {
+            bool again = !context->inputs[i];
+            for (size_t j = 0; j < i && !again; j++) again = context->inputs[j] == context->inputs[i];
+            if (!again) PRN_TRY(add_read(context, i, cost));
+        }
+        return PRONY_OK;
+    }
+    while (slots < 2 * count) slots *= 2;
+    const prony_value **seen = prn_calloc(slots, sizeof *seen);
+    if (!seen) return prn_no_memory(context->error);
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+        const prony_value *in = context->inputs[i];
+        if (!in) continue;
+        size_t at = (size_t)((uintptr_t)in / 16 * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (slots - 1);
+        while (seen[at] && seen[at] != in) at = (at + 1) & (slots - 1);
+        if (seen[at] == in) continue;
+        seen[at] = in;
+        status = add_read(context, i, cost);
+    }
+    prn_free(seen);
+    return status;
+}
+
+prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost)
+{
+    *cost = (prony_cost){0};
+    PRN_TRY(add_reads(context, cost));
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        if (!out || out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape)) continue;
+        size_t bytes = prn_value_bytes(out);
+        if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_written, cost->bytes_written, bytes))
+            return prony_fail(context, PRONY_LIMIT, "the bytes of output %zu exceed 64 bits", k);
+    }
+    prony_context c = *context;
+    c.user = node->binding.cost_user;
+    return node->binding.cost(&c, cost);
+}
+
+/* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
+static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
+{
+    const size_t in_count = context->input_count, count = in_count + context->output_count;
+    if (!kernel->layouts || !kernel[1].name) return true;
+    if (count > MOST_SETTLED) return false;
+    prn_layout room[MOST_SETTLED];
+    for (size_t i = 0; i < count; i++) room[i] = PRN_PLAIN;
+    kernel->layouts(context, room, room + in_count);
+    for (size_t i = 0; i < count; i++)
+        if (room[i] != PRN_PLAIN) return false;
+    return true;
+}
+
+const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
+{
+    const prony_value *first = NULL;
+    for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
+    for (const prn_kernel *k = node->binding.op->kernels; k->name; k++) {
+        if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
+        if (context->post_ops && !k->post_ops) continue;
+        if (plain_only && k->own_layout) continue;
+        if (k->usable && !k->usable(context)) continue;
+        if (!plain_only || stays_plain(k, context)) return k;
+    }
+    return NULL;
+}
+
+static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
+{
+    prn_prepared prepared = {0};
+    if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
+    prony_status status = PRONY_OK;
+    void *scratch = NULL;
+    if (prepared.scratch_bytes) {
+        scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
+        if (!scratch) {
+            status = prn_no_memory(context->error);
+            prn_error_prefix(context->error, "working space");
+        }
+    }
+    context->state = prepared.state;
+    context->scratch = scratch;
+    context->scratch_bytes = prepared.scratch_bytes;
+    if (status == PRONY_OK) status = kernel->run(context);
+    context->state = NULL;
+    context->scratch = NULL;
+    prn_free_aligned(scratch);
+    if (kernel->release) kernel->release(prepared.state);
+    return status;
+}
+
+static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *first = prn_input(context, 0);
+    return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+}
+
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
+{
+    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (chosen) *chosen = kernel;
+    if (!kernel) return no_kernel(context);
+    prn_packings once = {0};
+    prn_site *outer = context->host_data, site = {0};
+    if (outer) site = *outer;
+    site.once = &once;
+    context->host_data = &site;
+    prony_status status = run_kernel(kernel, context);
+    context->host_data = outer;
+    for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
+    prn_free(once.blocks);
+    return status;
+}
+
+prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i)
+{
+    static const char *const kinds[] = {"a tensor", "a sequence", "an optional"};
+    const prony_value *in = context->inputs[i];
+    if (!in || in->kind == PRONY_TENSOR || (node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted a tensor", i, kinds[in->kind]);
+}
+
+int prn_node_child(const prn_node_def *node, const struct prn_graph *graph)
+{
+    for (uint32_t c = 0; c < node->child_count; c++)
+        if (node->children[c].graph == graph) return (int)c;
+    return -1;
+}

@@ -1,0 +1,215 @@
+/* A program: one graph at bound shapes. Bind makes it, rewrites edit it, the plan reads it.
+ *
+ *   prn_graph + input shapes --bind--> program --rewrites--> program --plan--> steps
+ *
+ * Values and layers are only ever added; nodes are edited or marked dead. A layer is an original node of the model with its
+ * cost, fixed at bind time; each live node lists the layers it stands for, and every layer that costs something stands in
+ * exactly one live node, so that costs are conserved whatever a rewrite does.
+ * Ownership: everything is in the program's pool (addresses of values and nodes are stable), except constants (model file
+ * or shared cache) and child programs. One thread at a time.
+ */
+#ifndef PRN_ENGINE_BIND_PROGRAM_H
+#define PRN_ENGINE_BIND_PROGRAM_H
+
+#include "base/alloc.h"
+#include "engine/bind/engine_model.h"
+#include "ops/op.h"
+
+#define PRN_NO_VALUE UINT32_MAX
+#define PRN_NO_NODE UINT32_MAX
+#define PRN_NO_WEIGHT UINT32_MAX
+
+/* A place that reads a value: input `index` of a node, its capture by child `child`, or output `index` of the graph (node
+ * NULL). Outdated once the place reads something else. */
+typedef struct prn_use {
+    struct prn_use *next;
+    struct prn_node_def *node;
+    uint32_t index, child;
+} prn_use;
+
+#define PRN_NO_CHILD UINT32_MAX
+
+typedef struct prn_value_def {
+    const char *name;
+    prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
+    bool constant;           /* same in every run; info.data is NULL only in a static program */
+    bool input, output;      /* of the graph */
+    uint32_t producer;       /* node; PRN_NO_NODE for inputs and constants */
+    uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
+    uint32_t folded_from;    /* what bind evaluated: the node, whose inputs lead to the weights; otherwise PRN_NO_NODE */
+    uint8_t claims;          /* which claims of weights have passed through it */
+    prn_use *places;         /* every place that reads it, and outdated ones */
+} prn_value_def;
+
+/* An initializer or Constant output: counted as parameters once, by the first layer that uses it as a weight. */
+typedef struct prn_weight {
+    uint64_t elements, bytes;
+    prony_dtype dtype;
+    int32_t rank;
+    bool claimed;
+    bool buffer;    /* running statistics: no parameter, but part of what the model has learnt */
+    uint32_t layer; /* the first that uses it; meaningful if claimed or buffer */
+} prn_weight;
+
+typedef struct prn_program prn_program;
+
+/* A call of a model-local function while its body is walked, and what its inner nodes need of it afterwards. */
+typedef struct prn_frame {
+    const prn_function *function;
+    const prn_attr_list *attributes; /* of the call, with nothing left to refer to */
+    const char *name;                /* of the call: inner nodes are "name/inner" */
+    const struct prn_frame *outer;
+} prn_frame;
+
+/* A subgraph attribute of a node, bound. */
+typedef struct prn_child {
+    const prn_graph *graph;
+    const char *name; /* of the attribute: "then_branch", "body" */
+    prn_program *program;
+    uint32_t *captured; /* values of the parent, in the order of graph->captured */
+    uint32_t captured_count;
+    uint64_t folded_bytes; /* its share of the outermost program's */
+} prn_child;
+
+typedef struct prn_node_def {
+    prony_node info;
+    prn_operator_binding binding;
+    void *params;
+    uint32_t *inputs; /* value ids; PRN_NO_VALUE where omitted */
+    uint32_t *outputs;
+    uint32_t input_count, output_count;
+    const prony_value **input_values; /* &values[id]->info, NULL where omitted: what contexts point at */
+    prony_value **output_values;
+    prn_child *children;
+    uint32_t child_count;
+    const prn_frame *frame; /* whose body it stood in; NULL: no function's */
+    uint32_t *layers; /* what it stands for, ascending */
+    uint32_t layer_count, layer_capacity;
+    prn_post_ops post_ops;
+    bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
+    bool dynamic; /* an input or output shape is known only at run time */
+} prn_node_def;
+
+typedef struct prn_layer {
+    prony_node info;
+    const uint32_t *inputs, *outputs; /* value ids */
+    uint32_t input_count, output_count;
+    prony_cost cost;
+    bool folded; /* evaluated at bind time, or unused */
+    bool dynamic;
+} prn_layer;
+
+struct prn_program {
+    const prony_model *model;
+    const prn_graph *graph;
+    const prn_program *parent;
+    bool static_only; /* inspect: large constants are not read, nothing runs */
+    bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
+    prn_pool pool;
+    prn_shared_refs refs;
+    prn_value_def **values;
+    size_t value_count, value_capacity;
+    prn_node_def **nodes; /* in order of execution */
+    size_t node_count, node_capacity;
+    prn_layer *layers;
+    size_t layer_count, layer_capacity;
+    prn_weight *weights;
+    size_t weight_count, weight_capacity;
+    uint32_t *inputs; /* explicit graph inputs, then captured values */
+    size_t input_count;
+    uint32_t *outputs;
+    size_t output_count;
+    uint64_t folded_bytes;  /* of constants evaluated so far, subgraphs included; of the outermost program */
+    uint64_t *folded_total; /* that of the outermost program */
+    uint64_t bound_nodes;  /* of functions and subgraphs so far, each time they were bound; of the outermost program */
+    uint64_t *bound_total; /* that of the outermost program */
+    uint64_t misfits;      /* nodes of branches that do not fit their inputs; of the outermost program */
+    uint64_t *misfit_total; /* that of the outermost program */
+    uint64_t unfolded_bytes;  /* what these nodes took; of the outermost program */
+    uint64_t *unfolded_total; /* that of the outermost program */
+    size_t counted_bytes;     /* of the pool, so far */
+    const prn_frame *frame; /* of the function its node stood in; NULL: none */
+    uint32_t depth;        /* of programs and function calls around this one */
+};
+
+/* A model file must not be able to claim memory by constants: what evaluating takes beyond this, or beyond half of what the
+ * memory limit leaves, stays run-time work. A subgraph shares the outermost program's. */
+#define PRN_FOLD_LIMIT_BYTES (UINT64_C(1) << 30)
+/* Nor time and memory by functions that call functions, or by Loops in Loops: nodes of functions and subgraphs that one bind
+ * may make. */
+#define PRN_BIND_LIMIT_NODES (UINT64_C(1) << 18)
+/* And their bytes: long names of calls in calls make few nodes large. */
+#define PRN_BIND_LIMIT_BYTES (UINT64_C(512) << 20)
+/* Subgraphs and function calls inside one another. */
+#define PRN_BIND_LIMIT_DEPTH 64
+
+/* `inputs`: type and full shape per explicit graph input (rank -1: known at run time only). */
+typedef struct prn_bind_options {
+    const prony_value *inputs;
+    size_t input_count;
+    bool static_only;
+    bool conditional;          /* a branch, or inside of one */
+    const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
+} prn_bind_options;
+
+/* Infers every shape, evaluates what depends on constants alone, counts every node. For a subgraph, `parent` and `captured`
+ * (parent value ids in the order of graph->captured) are given; otherwise NULL. */
+PRN_MUST_USE prony_status prn_program_bind(prn_program **out, const prony_model *model, const prn_graph *graph,
+                                           const prn_program *parent, const uint32_t *captured,
+                                           const prn_bind_options *options, prony_error *error);
+void prn_program_release(prn_program *program);
+
+/* ---- editing, for bind and rewrites ---- */
+
+/* PRN_NO_VALUE on out of memory. */
+uint32_t prn_program_add_value(prn_program *program, const char *name);
+/* Appends to the order of execution; NULL on out of memory. */
+prn_node_def *prn_program_add_node(prn_program *program);
+/* A new constant of the type and shape in `info`. `data` comes from prn_alloc_aligned(64, …) and is taken over, also on
+ * failure; equal constants are shared. */
+PRN_MUST_USE prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info,
+                                                   void *data, uint32_t *out, prony_error *error);
+/* Sets a node's inputs (ids are copied). false: out of memory, node unchanged. */
+PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count);
+PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count);
+/* Turns a node into another built-in operator, with zeroed parameters at their defaults (fill node->params afterwards);
+ * name, inputs, outputs and layers stay. Error if the table has no such row. */
+PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
+                                          int64_t opset, prony_error *error);
+/* Notes that a place reads a value (nodes' inputs are noted when they are set). false: out of memory. */
+PRN_MUST_USE bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index,
+                                       uint32_t child);
+/* Every use of `from` (inputs of live nodes, captured lists, graph outputs) becomes `to`. */
+void prn_program_replace_uses(prn_program *program, uint32_t from, uint32_t to);
+/* Number of inputs of live nodes, captures and graph outputs that read each value; `uses` has value_count entries. */
+void prn_program_count_uses(const prn_program *program, uint32_t *uses);
+/* `keep` also stands for what `absorbed` stood for; `absorbed` is dead afterwards. false: out of memory, unchanged. */
+PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, prn_node_def *absorbed);
+/* Marks nodes whose outputs nobody reads as dead. A dead node whose layers cost something keeps conservation only if
+ * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
+PRN_MUST_USE bool prn_program_sweep(prn_program *program);
+/* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place of,
+ * and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too. false: out
+ * of memory, nothing is lost. */
+PRN_MUST_USE bool prn_program_trim(prn_program *program);
+
+/* ---- one node outside of a plan ---- */
+
+/* For infer, check, cost, usable, layouts and prepare. Points into node and program. */
+prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error);
+/* Cost with the general byte rule applied first. `context` has the node's full shapes. */
+PRN_MUST_USE prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost);
+
+/* First kernel that takes the types, is usable, and (plain_only) works on plain layouts. NULL: none. */
+const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only);
+/* Prepares, runs and releases a plain kernel once; outputs have data. Heap calls are fine here: bind time and dynamic
+ * steps. `context` arrives as from prn_node_context, with data in place. *chosen (which may be left out) is the kernel. */
+PRN_MUST_USE prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen);
+
+/* Error if input `i` is a sequence or optional and the operator knows tensors only. */
+PRN_MUST_USE prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i);
+
+/* Index of the child that `graph` is, or -1. */
+int prn_node_child(const prn_node_def *node, const struct prn_graph *graph);
+
+#endif

@@ -1,0 +1,22 @@
+/* For tests that look for a use after death: bytes of the arena that no live buffer has hold a pattern (NaN in every
+ * floating-point type, -1 in integers), and a build with the address sanitizer refuses to touch them. */
+#ifndef PRN_ENGINE_PLAN_DEAD_BYTES_H
+#define PRN_ENGINE_PLAN_DEAD_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct prn_plan;
+
+/* Before the first step: nothing of this plan is alive. Values of a subgraph's last run are dead then, too. */
+void prn_dead_begin(const struct prn_plan *plan);
+/* Before a step: the buffers that it is the first to use come to life, with the pattern in them. */
+void prn_dead_wake(const struct prn_plan *plan, uint32_t step);
+/* After a step: the buffers that nobody uses any more are dead. */
+void prn_dead_bury(const struct prn_plan *plan, uint32_t step);
+
+/* Bytes that are nobody's, or somebody's again. */
+void prn_bytes_bury(void *bytes, size_t count);
+void prn_bytes_wake(void *bytes, size_t count);
+
+#endif

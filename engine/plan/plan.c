@@ -1,0 +1,476 @@
+/* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
+ * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+#include "base/stack.h"
+#include "base/stop.h"
+#include "engine/run/schedule.h"
+
+#include <string.h>
+
+typedef struct planner {
+    prn_plan *plan;
+    prony_error *error;
+} planner;
+
+/* PRONY_CANCELLED, said of `node`, once the work is called off. */
+static prony_status stopped(const planner *p, const prony_node *node)
+{
+    prony_status status = prn_stop_check(p->error);
+    if (status != PRONY_OK) prn_error_name_node(p->error, node);
+    return status;
+}
+
+static uint32_t add_value(prn_plan *plan, uint32_t source)
+{
+    if (plan->value_count >= PRN_NO_VALUE - 1 || !PRN_GROW(plan->values, plan->value_capacity, plan->value_count + 1))
+        return PRN_NO_VALUE;
+    prn_plan_value *value = prn_pool_alloc(&plan->pool, 1, sizeof *value);
+    if (!value) return PRN_NO_VALUE;
+    const prn_value_def *def = plan->program->values[source];
+    *value = (prn_plan_value){.value = def->info,
+                              .source = source,
+                              .variant = PRN_NO_VALUE,
+                              .alias = PRN_NO_VALUE,
+                              .view = PRN_NO_VALUE,
+                              .defined = PRN_NO_STEP,
+                              .buffer = PRN_NO_BUFFER};
+    plan->values[plan->value_count] = value;
+    return (uint32_t)plan->value_count++;
+}
+
+static PRN_OWN_FRAME prony_status add_values(planner *p)
+{
+    prn_plan *plan = p->plan;
+    for (uint32_t i = 0; i < plan->program->value_count; i++) {
+        const prn_value_def *def = plan->program->values[i];
+        uint32_t id = add_value(plan, i);
+        if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
+        prn_plan_value *value = plan->values[id];
+        value->constant = def->constant;
+        value->input = def->input && !def->constant;
+        value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
+        value->bytes = value->dynamic ? 0 : prn_layout_bytes(&value->value);
+        if (!value->dynamic && !value->input && value->bytes == SIZE_MAX && def->info.dtype != PRONY_UNDEFINED)
+            return prn_fail(p->error, PRONY_LIMIT, "value '%s' is too large", def->name);
+    }
+    return PRONY_OK;
+}
+
+/* A step whose contexts point at plan values. Ids are copied. */
+static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
+                          const uint32_t *outputs, uint32_t output_count)
+{
+    prn_plan *plan = p->plan;
+    prn_step *step = prn_pool_alloc(&plan->pool, 1, sizeof *step);
+    if (!step) return NULL;
+    step->node = node;
+    step->inputs = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->inputs);
+    step->outputs = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->outputs);
+    step->input_values = prn_pool_alloc(&plan->pool, input_count + 1, sizeof *step->input_values);
+    step->output_values = prn_pool_alloc(&plan->pool, output_count + 1, sizeof *step->output_values);
+    if (!step->inputs || !step->outputs || !step->input_values || !step->output_values) return NULL;
+    for (uint32_t i = 0; i < input_count; i++) {
+        step->inputs[i] = inputs[i];
+        step->input_values[i] = inputs[i] == PRN_NO_VALUE ? NULL : &plan->values[inputs[i]]->value;
+    }
+    for (uint32_t k = 0; k < output_count; k++) {
+        step->outputs[k] = outputs[k];
+        step->output_values[k] = outputs[k] == PRN_NO_VALUE ? NULL : &plan->values[outputs[k]]->value;
+    }
+    step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
+    step->site = (prn_site){.program = plan->program, .node = node, .plan = plan, .step = step};
+    step->context = prn_node_context(plan->program, node, NULL);
+    step->context.inputs = step->input_values;
+    step->context.outputs = step->output_values;
+    step->context.input_count = input_count;
+    step->context.output_count = output_count;
+    step->context.threads = plan->options.threads;
+    step->context.host_data = &step->site;
+    return step;
+}
+
+/* Makes the step the next to run; Reorders may have come in between since it was made. */
+static prony_status append_step(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return prn_no_memory(p->error);
+    for (uint32_t k = 0; k < step->context.output_count; k++)
+        if (step->outputs[k] != PRN_NO_VALUE) plan->values[step->outputs[k]]->defined = (uint32_t)plan->step_count;
+    plan->steps[plan->step_count++] = step;
+    return PRONY_OK;
+}
+
+static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
+{
+    plan->values[value]->alias = plan->values[value]->view = of;
+    plan->values[value]->alias_offset = offset;
+    plan->values[value]->defined = plan->values[of]->defined;
+}
+
+/* Whether another value may be this one's bytes: a constant's always, since they are nobody's buffer. */
+static bool may_share(const prn_plan *plan, uint32_t value)
+{
+    return !plan->options.no_reuse || plan->values[value]->constant;
+}
+
+/* ---- layouts ---- */
+
+static prony_status reorder_node(planner *p, uint32_t source, prn_node_def **out)
+{
+    static const prn_attr_list no_attributes = {NULL, 0};
+    prn_node_def *node = prn_pool_alloc(&p->plan->pool, 1, sizeof *node);
+    if (!node) return prn_no_memory(p->error);
+    node->info = (prony_node){.op_type = "Reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
+    node->info.name = prn_pool_printf(&p->plan->pool, "reorder of %s", p->plan->program->values[source]->name);
+    node->binding = prn_registry_find(NULL, "prony", "Reorder", 1);
+    if (!node->info.name) return prn_no_memory(p->error);
+    if (!node->binding.op) return prn_fail(p->error, PRONY_INTERNAL, "operator prony::Reorder is not built");
+    *out = node;
+    return PRONY_OK;
+}
+
+/* The form of `value` in `layout`, made by a view or a Reorder step if it is not there yet. */
+static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layout, uint32_t *out)
+{
+    prn_plan *plan = p->plan;
+    for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant) {
+        if (plan->values[v]->value.layout != (uint8_t)layout) continue;
+        *out = v;
+        return PRONY_OK;
+    }
+    const prn_plan_value *from = plan->values[value];
+    uint32_t id = add_value(plan, from->source);
+    if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
+    prn_plan_value *to = plan->values[id];
+    to->value.layout = (uint8_t)layout;
+    to->value.data = NULL;
+    to->bytes = prn_layout_bytes(&to->value);
+    to->variant = plan->values[from->source]->variant;
+    plan->values[from->source]->variant = id;
+    *out = id;
+    if (may_share(plan, value) &&
+        prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
+        to->value.data = from->value.data;
+        to->constant = from->constant;
+        make_alias(plan, id, value, 0);
+        return PRONY_OK;
+    }
+    prn_node_def *node = NULL;
+    PRN_TRY(reorder_node(p, from->source, &node));
+    prn_step *step = add_step(p, node, &value, 1, &id, 1);
+    if (!step) return prn_no_memory(p->error);
+    step->kernel = prn_node_kernel(node, &step->context, false);
+    if (!step->kernel)
+        return prn_fail(p->error, PRONY_UNSUPPORTED, "value '%s': no kernel reorders %s into %s",
+                        plan->program->values[from->source]->name, prn_layout_name((prn_layout)from->value.layout),
+                        prn_layout_name(layout));
+    return append_step(p, step);
+}
+
+/* A node's inputs arrive as their producers made them: that layout is the offer. */
+static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    size_t in_count = step->context.input_count, out_count = step->context.output_count;
+    prn_layout *in = prn_calloc(in_count + out_count + 1, sizeof *in);
+    if (!in) return prn_no_memory(p->error);
+    prn_layout *out = in + in_count;
+    prony_status status = PRONY_OK;
+    if (step->kernel && step->kernel->layouts) step->kernel->layouts(&step->context, in, out);
+    for (size_t i = 0; status == PRONY_OK && i < in_count; i++) {
+        if (step->inputs[i] == PRN_NO_VALUE) continue;
+        status = value_in_layout(p, step->inputs[i], in[i], &step->inputs[i]);
+        if (status == PRONY_OK) step->input_values[i] = &plan->values[step->inputs[i]]->value;
+    }
+    for (size_t k = 0; status == PRONY_OK && k < out_count; k++) {
+        if (step->outputs[k] == PRN_NO_VALUE) continue;
+        prn_plan_value *value = plan->values[step->outputs[k]];
+        value->value.layout = (uint8_t)out[k];
+        if (!value->dynamic) value->bytes = prn_layout_bytes(&value->value);
+        if (value->bytes == SIZE_MAX)
+            status = prn_fail(p->error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);
+    }
+    prn_free(in);
+    return status;
+}
+
+/* ---- nodes ---- */
+
+static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    prony_cost *cost = &step->cost;
+    for (uint32_t l = 0; l < step->node->layer_count; l++)
+        if (!prn_cost_add(cost, &plan->program->layers[step->node->layers[l]].cost))
+            return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
+    if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
+    /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
+    prony_cost border;
+    prony_context context = step->context;
+    prn_node_def bare = {.binding = {.cost = prn_cost_none}};
+    context.error = p->error;
+    PRN_TRY(prn_node_cost(&bare, &context, &border));
+    cost->bytes_read = border.bytes_read;
+    cost->bytes_written = border.bytes_written;
+    return PRONY_OK;
+}
+
+/* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
+static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
+{
+    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    if (!step) return prn_no_memory(p->error);
+    step->inputs[0] = from;
+    step->input_values[0] = &p->plan->values[from]->value;
+    step->kernel = prn_node_kernel(node, &step->context, false);
+    if (!step->kernel)
+        return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
+    PRN_TRY(append_step(p, step));
+    return step_cost(p, step);
+}
+
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
+ * training mode) stays a step, so that its kernel looks at that input. */
+static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
+{
+    prn_plan *plan = p->plan;
+    *done = false;
+    if (!(node->binding.op->flags & PRN_OP_VIEW) || node->dynamic || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return PRONY_OK;
+    for (uint32_t k = 1; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
+    uint32_t from = node->inputs[0];
+    prn_plan_value *to = plan->values[node->outputs[0]];
+    if (prn_shape_equal(&plan->values[from]->value.shape, &to->value.shape))
+        to->value.layout = plan->values[from]->value.layout;
+    else
+        PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
+    *done = true;
+    to->bytes = plan->values[from]->bytes;
+    if (!may_share(plan, from)) return copy_view(p, node, from);
+    to->constant = plan->values[from]->constant;
+    to->value.data = plan->values[from]->value.data;
+    make_alias(plan, node->outputs[0], from, 0);
+    return PRONY_OK;
+}
+
+/* Subgraphs read captured values as they stand in the model: plain. */
+static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
+{
+    for (uint32_t c = 0; c < node->child_count; c++) {
+        for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
+            uint32_t plain;
+            PRN_TRY(value_in_layout(p, node->children[c].captured[k], PRN_PLAIN, &plain));
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status plan_children(planner *p, prn_step *step)
+{
+    prn_plan *plan = p->plan;
+    if (step->node->child_count == 0) return PRONY_OK;
+    step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
+    if (!step->children) return prn_no_memory(p->error);
+    prn_plan_options options = plan->options; /* whatever runs the step runs what is in it, one after another */
+    options.workers = 1;
+    options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
+    for (uint32_t c = 0; c < step->node->child_count; c++) {
+        const prn_child *child = &step->node->children[c];
+        if (!child->program) continue;
+        prony_status status = prn_plan_create(&step->children[c], child->program, plan, &options, p->error);
+        if (status == PRONY_OK) continue;
+        prn_error_name_part(p->error, &step->node->info, child->name);
+        return status;
+    }
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(&step->context, PRONY_UNSUPPORTED, "no kernel takes %s",
+                      step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
+}
+
+static prony_status plan_node(planner *p, prn_node_def *node)
+{
+    bool done;
+    if (!node->binding.op)
+        return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
+                        node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
+                        (long long)node->info.opset);
+    PRN_TRY(stopped(p, &node->info));
+    PRN_TRY(plan_view(p, node, &done));
+    if (done) return PRONY_OK;
+    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    if (!step) return prn_no_memory(p->error);
+    step->dynamic = node->dynamic;
+    step->context.error = p->error;
+    if (!step->dynamic) {
+        step->kernel = prn_node_kernel(node, &step->context, false);
+        if (!step->kernel) return no_kernel(step);
+    }
+    PRN_TRY(settle_layouts(p, step));
+    PRN_TRY(settle_captured(p, node));
+    step->context.error = NULL;
+    PRN_TRY(append_step(p, step));
+    PRN_TRY(plan_children(p, step));
+    return step_cost(p, step);
+}
+
+static prony_status plan_node_named(planner *p, prn_node_def *node)
+{
+    prony_status status = plan_node(p, node);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(p->error, status, &node->info);
+}
+
+/* What no run can change: all layers but those of steps that learn their cost when they run. */
+static prony_status add_fixed_cost(planner *p)
+{
+    prn_plan *plan = p->plan;
+    const prn_program *program = plan->program;
+    bool *open = prn_calloc(program->layer_count + 1, sizeof *open);
+    if (!open) return prn_no_memory(p->error);
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (!step->dynamic && !step->children) continue;
+        for (uint32_t l = 0; l < step->node->layer_count; l++) open[step->node->layers[l]] = true;
+    }
+    bool fits = true;
+    for (size_t l = 0; fits && l < program->layer_count; l++)
+        if (!open[l]) fits = prn_cost_add(&plan->fixed_cost, &program->layers[l].cost);
+    plan->fixed_cost.parameters = 0;
+    prn_free(open);
+    return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");
+}
+
+static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
+{
+    prn_plan *plan = p->plan;
+    plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
+    if (!plan->outputs) return prn_no_memory(p->error);
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        PRN_TRY(value_in_layout(p, plan->program->outputs[k], PRN_PLAIN, &plan->outputs[k]));
+    return PRONY_OK;
+}
+
+/* Before anything is prepared for it. */
+static prony_status check_outputs(planner *p, const prn_step *step)
+{
+    uint64_t room = prn_budget_room();
+    for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
+        const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
+        if (!value || value->dynamic || value->bytes <= room) continue;
+        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
+                 (unsigned long long)value->bytes, (unsigned long long)room);
+        prn_error_name_node(p->error, &step->node->info);
+        return PRONY_LIMIT;
+    }
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
+{
+    prn_plan *plan = p->plan;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        PRN_TRY(check_outputs(p, step));
+        PRN_TRY(stopped(p, &step->node->info));
+        if (!step->kernel || !step->kernel->prepare) continue;
+        prn_prepared prepared = {0};
+        step->context.error = p->error;
+        prony_status status = step->kernel->prepare(&step->context, &prepared);
+        step->context.error = NULL;
+        if (status == PRONY_OK) step->state = prepared.state;
+        PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
+        step->context.state = prepared.state;
+        step->context.scratch_bytes = prepared.scratch_bytes;
+        if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
+    }
+    return PRONY_OK;
+}
+
+static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
+{
+    uint32_t owner = plan->buffer_owner[buffer];
+    if (plan->buffer_tag[buffer] == PRN_TAG_ACTIVATION) owner = plan->values[owner]->defined;
+    return owner < plan->step_count ? &plan->steps[owner]->node->info : NULL;
+}
+
+/* What does not fit into the memory allowed is blamed on the node with the largest buffer. */
+static PRN_OWN_FRAME prony_status allot(planner *p)
+{
+    prn_plan *plan = p->plan;
+    prony_status status = prn_plan_buffers(plan, p->error);
+    if (status == PRONY_OK && !plan->outer)
+        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
+    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
+    if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
+    if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
+    if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
+    size_t largest = 0;
+    for (size_t b = 1; b < plan->buffer_count; b++)
+        if (plan->buffers[b].bytes > plan->buffers[largest].bytes) largest = b;
+    const prony_node *node = buffer_node(plan, largest);
+    if (node) {
+        prn_error_prefix(p->error, "%llu bytes alone", (unsigned long long)plan->buffers[largest].bytes);
+        prn_error_name_node(p->error, node);
+    }
+    return status;
+}
+
+static prony_status build(planner *p)
+{
+    prn_plan *plan = p->plan;
+    PRN_TRY(add_values(p));
+    for (size_t n = 0; n < plan->program->node_count; n++)
+        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
+    PRN_TRY(plan_outputs(p));
+    PRN_TRY(add_fixed_cost(p));
+    PRN_TRY(prepare_steps(p));
+    PRN_TRY(allot(p));
+    if (!plan->outer) prn_plan_point(plan, prn_arena_base(plan->arena));
+    return PRONY_OK;
+}
+
+prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer, const prn_plan_options *options,
+                             prony_error *error)
+{
+    prn_plan *plan = prn_calloc(1, sizeof *plan);
+    if (!plan) return prn_no_memory(error);
+    plan->program = program;
+    plan->outer = outer;
+    plan->options = *options;
+    plan->threads = options->threads;
+    planner p = {plan, error};
+    prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
+    if (status == PRONY_OK) status = build(&p);
+    if (status == PRONY_OK)
+        *out = plan;
+    else
+        prn_plan_release(plan);
+    return status;
+}
+
+void prn_plan_release(prn_plan *plan)
+{
+    if (!plan) return;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        if (step->kernel && step->kernel->release) step->kernel->release(step->state);
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++) prn_plan_release(step->children[c]);
+    }
+    prn_schedule_release(plan->schedule);
+    prn_step_graph_release(plan->graph);
+    if (!plan->outer) prn_arena_release(plan->arena);
+    prn_shared_drop(plan->program->model->shared, &plan->refs);
+    prn_free(plan->values);
+    prn_free(plan->steps);
+    prn_free(plan->buffers);
+    prn_free(plan->buffer_owner);
+    prn_free(plan->buffer_tag);
+    prn_pool_release(&plan->pool);
+    prn_free(plan);
+}

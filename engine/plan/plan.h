@@ -1,0 +1,135 @@
+/* The plan: an array of steps over one arena, made once per input shapes and thread budget, run many times.
+ *
+ *   program --kernels, layouts, reorders--> steps --views, joins, in-place, lifetimes--> buffers --memory plan--> offsets
+ *
+ * Every step's context is complete after planning: pointers into `values`, whose data pointers are fixed unless the value is
+ * dynamic. A run therefore touches no name, no lock and no heap.
+ * Ownership: the plan owns its values, steps, states and arena, and holds references to the program's shared data. It
+ * borrows the program. Used by one session, one run at a time.
+ */
+#ifndef PRN_ENGINE_PLAN_PLAN_H
+#define PRN_ENGINE_PLAN_PLAN_H
+
+#include "engine/plan/memory_plan.h"
+#include "engine/plan/step_graph.h"
+#include "engine/run/arena.h"
+#include "engine/run/host.h"
+#include "engine/run/trace.h"
+
+#define PRN_NO_BUFFER UINT32_MAX
+#define PRN_NO_STEP UINT32_MAX
+
+typedef struct prn_plan_value {
+    prony_value value; /* what contexts point at; layout settled */
+    uint32_t source;   /* program value it is, or is a reordered form of */
+    uint32_t variant;  /* next form of the same value in another layout; PRN_NO_VALUE ends */
+    uint32_t alias;    /* value whose bytes it shares; PRN_NO_VALUE: its own */
+    uint64_t alias_offset;
+    uint32_t view; /* value whose elements it has, if no step makes it: what it was a view of before anything was joined */
+    uint64_t bytes;       /* in its layout */
+    uint32_t defined;     /* step; PRN_NO_STEP: before the first */
+    uint32_t last_use;    /* step; step_count for graph outputs */
+    uint32_t buffer;      /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
+    bool constant, input, dynamic;
+} prn_plan_value;
+
+typedef struct prn_step {
+    uint32_t index; /* in plan->steps */
+    prn_node_def *node;
+    const prn_kernel *kernel; /* dynamic steps: NULL, chosen when run */
+    const prn_kernel *chosen; /* dynamic steps: by the last run; NULL before the first */
+    uint32_t *inputs, *outputs; /* plan value ids; PRN_NO_VALUE where omitted */
+    const prony_value **input_values;
+    prony_value **output_values;
+    prony_context context;
+    prn_site site;
+    void *state;
+    uint32_t scratch_buffer;
+    struct prn_plan **children; /* one per node child */
+    uint32_t children_buffer;   /* arena bytes the children share: one runs at a time */
+    uint32_t *dying;            /* dynamic values whose last reader this step is */
+    uint32_t dying_count;
+    bool dynamic;
+    prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
+    prony_cost executed; /* steps with children: by the children, in this run so far; parameters 0 */
+} prn_step;
+
+/* What runs it, or last ran it. NULL: a dynamic step before its first run. */
+static inline const prn_kernel *prn_step_kernel(const prn_step *step)
+{
+    return step->dynamic ? step->chosen : step->kernel;
+}
+
+#define PRN_WORKERS_AUTO (-1)
+
+typedef struct prn_plan_options {
+    int threads;       /* inside of an operator; 0: as many as fit beside the workers */
+    int workers;       /* that run steps side by side; 0 and 1: one; PRN_WORKERS_AUTO: what the plan gains from */
+    int cores;         /* that may be used; for what is left open above */
+    bool no_help;      /* workers that have nothing to do leave other workers' operators alone */
+    prn_step_rates rates; /* zero: a guess */
+    bool record_memory;
+    int64_t max_loop_trips; /* 0: 2^31 */
+    bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
+    bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/plan/dead_bytes.h; runs are then not stamped */
+} prn_plan_options;
+
+typedef struct prn_plan {
+    prn_program *program;
+    prn_plan_options options;
+    prn_pool pool;
+    prn_shared_refs refs;
+    prn_plan_value **values; /* stable addresses; the first program->value_count are the program's, in its order */
+    size_t value_count, value_capacity;
+    prn_step **steps;
+    size_t step_count, step_capacity;
+    uint32_t *outputs; /* plan values of the graph outputs, plain */
+    prn_buffer *buffers;
+    uint32_t *buffer_owner; /* value id; for scratch and children: step index */
+    uint8_t *buffer_tag;    /* prn_arena_tag */
+    size_t buffer_count;
+    prn_memory_plan_figures figures;
+    uint64_t scratch_bytes; /* largest of any step, as asked */
+    prn_arena *arena;       /* of the outermost plan; children borrow it */
+    uint8_t *base;          /* where this plan's buffers start */
+    struct prn_plan *outer;
+    uint32_t *kept; /* dynamic values that outlive the last step: graph outputs */
+    uint32_t kept_count;
+    prn_step_graph *graph;       /* several workers: the order that steps must keep; NULL: one worker, the array's order */
+    struct prn_schedule *schedule; /* several workers: how a run goes; NULL otherwise */
+    int workers;                 /* 1 without a graph */
+    int threads;                 /* inside of an operator, each worker */
+    char workers_note[160];      /* why so many, where that was the plan's to choose or not as asked for; "" otherwise */
+    prony_cost fixed_cost; /* of the layers whose cost no run changes; parameters 0 */
+    /* Of a subgraph: value and step of the outermost plan that its memory is booked to. */
+    uint32_t account, account_step;
+} prn_plan;
+
+/* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
+PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer,
+                                          const prn_plan_options *options, prony_error *error);
+void prn_plan_release(prn_plan *plan);
+
+/* Value that owns the bytes, and the offset in them. */
+uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
+
+/* The plain form of a captured value, which settling made sure exists. */
+uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value);
+
+/* Views, joins, in-place outputs, lifetimes and offsets: fills alias, buffer, buffers and figures. Steps are settled. */
+PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
+/* Points every value with bytes in the arena at them. */
+void prn_plan_point(prn_plan *plan, uint8_t *base);
+
+/* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. Dynamic outputs of the run
+ * before were given up (prn_plan_forget). After a failure the plan holds nothing in the dynamic region. */
+PRN_MUST_USE prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error);
+/* One step, without its stamps. What dies with it is the caller's to give up (prn_plan_give_back). */
+PRN_MUST_USE prony_status prn_plan_step(prn_plan *plan, uint32_t step, prony_error *error);
+void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
+/* Gives the dynamic outputs of the last run back. */
+void prn_plan_forget(prn_plan *plan);
+/* to += what the last run did; parameters stay. false: overflow. */
+PRN_MUST_USE bool prn_plan_executed(const prn_plan *plan, prony_cost *to);
+
+#endif

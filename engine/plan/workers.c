@@ -1,0 +1,249 @@
+/* The number of workers: as asked for, or where that is left to the plan, the one whose run takes the least time by
+ * analytic cost. The time is found by running the schedule on paper: list scheduling, longest path first, where a step
+ * takes its cost over the threads that work at it. */
+#include "engine/plan/workers.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+
+/* Rates of one thread where nobody measured this machine's. */
+#define GUESSED_FLOPS_PER_NS 32.0
+#define GUESSED_BYTES_PER_NS 8.0
+
+#define FORK_NS 3000.0                    /* what sharing a step out costs */
+#define SHARE_NS 15000.0                  /* work below which no further thread takes part in a step */
+#define SHARED_EFFICIENCY 0.93            /* of threads in one step, imbalance and shared caches included */
+#define WORTH 0.95                        /* several workers must take no more than this of one's time */
+#define MOST_MEMORY 1.5                   /* nor more than this of its arena, */
+#define SMALL_MEMORY (UINT64_C(16) << 20) /* unless that is so few bytes more */
+
+/* ---- the schedule on paper ---- */
+
+typedef struct paper {
+    const prn_step_graph *graph;
+    uint32_t *heap, *left; /* ranks of ready steps, the most urgent on top; edges that still hold a step back */
+    uint32_t ready;
+    double *end_ns; /* [workers] of the step that each runs; < 0: none */
+    uint32_t *step;
+    int workers, running;
+} paper;
+
+static void push(paper *p, uint32_t rank)
+{
+    uint32_t at = p->ready++;
+    for (; at > 0 && p->heap[(at - 1) / 2] > rank; at = (at - 1) / 2) p->heap[at] = p->heap[(at - 1) / 2];
+    p->heap[at] = rank;
+}
+
+static uint32_t pop(paper *p)
+{
+    uint32_t top = p->heap[0], last = p->heap[--p->ready], at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < p->ready; at = child) {
+        if (child + 1 < p->ready && p->heap[child + 1] < p->heap[child]) child++;
+        if (p->heap[child] >= last) break;
+        p->heap[at] = p->heap[child];
+    }
+    p->heap[at] = last;
+    return top;
+}
+
+static double time_of(double cost_ns, int threads)
+{
+    int useful = (int)(cost_ns / SHARE_NS < threads ? cost_ns / SHARE_NS : threads);
+    return useful > 1 ? FORK_NS + cost_ns / (useful * SHARED_EFFICIENCY) : cost_ns;
+}
+
+/* Gives ready steps to free workers; the threads of those that get none are the others'. */
+static void start_steps(paper *p, double now, int threads)
+{
+    int busy = p->running + (int)(p->ready < (uint32_t)p->workers ? p->ready : (uint32_t)p->workers);
+    if (busy > p->workers) busy = p->workers;
+    for (int w = 0; w < p->workers && p->ready; w++) {
+        if (p->end_ns[w] >= 0) continue;
+        uint32_t s = p->graph->by_rank[pop(p)];
+        p->step[w] = s;
+        p->end_ns[w] = now + time_of(p->graph->cost_ns[s], p->workers * threads / busy);
+        p->running++;
+    }
+}
+
+static double end_step(paper *p)
+{
+    const prn_step_graph *g = p->graph;
+    int first = -1;
+    for (int w = 0; w < p->workers; w++)
+        if (p->end_ns[w] >= 0 && (first < 0 || p->end_ns[w] < p->end_ns[first])) first = w;
+    double now = p->end_ns[first];
+    uint32_t s = p->step[first];
+    p->end_ns[first] = -1;
+    p->running--;
+    for (uint32_t e = g->next_begin[s]; e < g->next_begin[s + 1]; e++)
+        if (--p->left[g->next[e]] == 0) push(p, g->rank[g->next[e]]);
+    return now;
+}
+
+prony_status prn_workers_time(const prn_step_graph *graph, int workers, int threads, double *ns, prony_error *error)
+{
+    paper p = {.graph = graph,
+               .heap = prn_calloc(graph->step_count + (size_t)1, sizeof *p.heap),
+               .left = prn_calloc(graph->step_count + (size_t)1, sizeof *p.left),
+               .end_ns = prn_calloc((size_t)workers, sizeof *p.end_ns),
+               .step = prn_calloc((size_t)workers, sizeof *p.step),
+               .workers = workers};
+    bool ok = p.heap && p.left && p.end_ns && p.step;
+    *ns = 0;
+    for (int w = 0; ok && w < workers; w++) p.end_ns[w] = -1;
+    for (uint32_t s = 0; ok && s < graph->step_count; s++) {
+        p.left[s] = graph->before_count[s];
+        if (p.left[s] == 0) push(&p, graph->rank[s]);
+    }
+    while (ok && (p.ready || p.running)) {
+        start_steps(&p, *ns, threads);
+        *ns = end_step(&p);
+    }
+    prn_free(p.heap);
+    prn_free(p.left);
+    prn_free(p.end_ns);
+    prn_free(p.step);
+    return ok ? PRONY_OK : prn_no_memory(error);
+}
+
+/* ---- the choice ---- */
+
+static int threads_beside(const prn_plan_options *options, int workers)
+{
+    if (options->threads > 0) return options->threads;
+    return options->cores > workers ? options->cores / workers : 1;
+}
+
+static prony_status choose(prn_plan *plan, prony_error *error)
+{
+    const prn_plan_options *o = &plan->options;
+    const prn_step_graph *g = plan->graph;
+    int most = o->cores / (o->threads > 0 ? o->threads : 1), best = 1;
+    double one_ns = 0, best_ns;
+    PRN_TRY(prn_workers_time(g, 1, threads_beside(o, 1), &one_ns, error));
+    best_ns = one_ns * WORTH;
+    for (int workers = 2; workers <= most && workers <= PRN_MOST_WORKERS; workers++) {
+        double ns;
+        PRN_TRY(prn_workers_time(g, workers, threads_beside(o, workers), &ns, error));
+        if (ns >= best_ns) continue;
+        best_ns = ns;
+        best = workers;
+    }
+    double share = g->total_ns > 0 ? 100 * g->critical_ns / g->total_ns : 100;
+    if (most < 2)
+        snprintf(plan->workers_note, sizeof plan->workers_note,
+                 "1 worker: %d thread%s of %d core%s leave%s room for no other", threads_beside(o, 1),
+                 threads_beside(o, 1) == 1 ? "" : "s", o->cores, o->cores == 1 ? "" : "s",
+                 threads_beside(o, 1) == 1 ? "s" : "");
+    else if (best == 1)
+        snprintf(plan->workers_note, sizeof plan->workers_note,
+                 "1 worker: the critical path is %.0f %% of the work, more workers would gain less than 5 %%", share);
+    else
+        snprintf(
+            plan->workers_note, sizeof plan->workers_note,
+            "%d workers: the critical path is %.0f %% of the work, by analytic cost they take %.0f %% of one's time",
+            best, share, 100 * best_ns / one_ns);
+    plan->workers = best;
+    return PRONY_OK;
+}
+
+static void set_threads(prn_plan *plan, int threads)
+{
+    plan->threads = threads;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        step->context.threads = threads;
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c]) set_threads(step->children[c], threads);
+    }
+}
+
+/* The plan of one worker, whose operators get that many threads. */
+static void take_one_worker(prn_plan *plan, int threads)
+{
+    plan->workers = 1;
+    prn_step_graph_release(plan->graph);
+    plan->graph = NULL;
+    set_threads(plan, threads);
+}
+
+void prn_plan_drop_workers(prn_plan *plan)
+{
+    take_one_worker(plan, threads_beside(&plan->options, 1));
+}
+
+/* Whether every step needs the one before it. In a total order nothing lies between two neighbours, so their edge is a
+ * direct one. */
+static bool is_chain(const prn_step_graph *g)
+{
+    for (uint32_t s = 0; s + 1 < g->step_count; s++) {
+        uint32_t e = g->next_begin[s];
+        while (e < g->next_begin[s + 1] && g->next[e] != s + 1) e++;
+        if (e == g->next_begin[s + 1]) return false;
+    }
+    return true;
+}
+
+/* Nothing can run side by side, so nothing is scheduled: the threads of all workers are the operators', or where
+ * workers do not help each other, one worker's are. */
+static void run_as_chain(prn_plan *plan, int workers)
+{
+    int threads = threads_beside(&plan->options, workers);
+    int most = workers > PRN_MOST_THREADS / threads ? PRN_MOST_THREADS : workers * threads;
+    snprintf(plan->workers_note, sizeof plan->workers_note,
+             "1 worker: every operator needs the one before it, so no two can run side by side%s",
+             plan->options.no_help ? "" : "; the others' threads help inside of operators");
+    take_one_worker(plan, plan->options.no_help ? threads : most);
+}
+
+bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
+{
+    if ((double)bytes <= MOST_MEMORY * (double)one_bytes || bytes <= one_bytes + SMALL_MEMORY) return true;
+    snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %d would need an arena of %.1f times one's",
+             plan->workers, (double)bytes / (double)one_bytes);
+    return false;
+}
+
+static prony_status make_graph(prn_plan *plan, const prn_makers *makers, prony_error *error)
+{
+    prn_step_rates rates = plan->options.rates;
+    if (!(rates.flops_per_ns > 0)) rates.flops_per_ns = GUESSED_FLOPS_PER_NS;
+    if (!(rates.bytes_per_ns > 0)) rates.bytes_per_ns = GUESSED_BYTES_PER_NS;
+    return prn_step_graph_create(&plan->graph, plan, makers, &rates, error);
+}
+
+prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan), prony_error *error)
+{
+    int asked = plan->options.workers;
+    plan->workers = 1;
+    if (plan->outer || asked == 0 || asked == 1) {
+        close_ranks(plan);
+        return PRONY_OK;
+    }
+    prn_makers makers = {0};
+    prony_error edges = {0};
+    prony_status status = prn_makers_find(&makers, plan, &edges);
+    close_ranks(plan);
+    if (status == PRONY_OK) status = make_graph(plan, &makers, &edges);
+    prn_makers_free(&makers);
+    if (status != PRONY_OK && status != PRONY_LIMIT && error) *error = edges;
+    if (status == PRONY_LIMIT) { /* a graph so dense leaves workers nothing to do side by side */
+        snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %.100s", edges.message);
+        status = PRONY_OK;
+    } else if (status == PRONY_OK && asked == PRN_WORKERS_AUTO) {
+        status = choose(plan, error);
+    } else if (status == PRONY_OK && is_chain(plan->graph)) {
+        run_as_chain(plan, asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS);
+        return PRONY_OK;
+    } else if (status == PRONY_OK) {
+        plan->workers = asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS;
+    }
+    if (plan->workers == 1)
+        prn_plan_drop_workers(plan);
+    else
+        set_threads(plan, threads_beside(&plan->options, plan->workers));
+    return status;
+}

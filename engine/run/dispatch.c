@@ -1,0 +1,266 @@
+/* The one call site of every operator: stamp, run, stamp, one event. Static steps touch nothing but their own context;
+ * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
+#include "base/stack.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/stop.h"
+#include "base/team.h"
+#include "engine/plan/dead_bytes.h"
+#include "engine/run/live_value.h"
+#include "engine/run/schedule.h"
+
+#include <string.h>
+
+void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step)
+{
+    prn_live_drop(plan->arena, &plan->values[value]->value, prn_live_step(plan, step));
+}
+
+static void give_back(prn_plan *plan, const prn_step *step)
+{
+    for (uint32_t d = 0; d < step->dying_count; d++) prn_plan_give_back(plan, step->dying[d], step->index);
+}
+
+void prn_plan_forget(prn_plan *plan)
+{
+    for (uint32_t k = 0; k < plan->kept_count; k++) prn_plan_give_back(plan, plan->kept[k], (uint32_t)plan->step_count);
+}
+
+/* What a failed run leaves behind, wherever it stopped. */
+static void drop_all(prn_plan *plan)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++)
+        if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
+}
+
+bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
+{
+    bool ok = prn_cost_add(to, &plan->fixed_cost);
+    for (size_t s = 0; ok && s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (!step->dynamic && !step->children) continue;
+        prony_cost cost = step->cost;
+        cost.parameters = 0;
+        ok = prn_cost_add(to, &cost);
+    }
+    return ok;
+}
+
+/* ---- steps that learn shapes or costs while they run ---- */
+
+/* Outputs whose type and shape the plan relied on must come out as planned; the others start as nothing. */
+static PRN_OWN_FRAME prony_status infer_now(const prn_plan *plan, const prn_step *step, prony_context *context)
+{
+    for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_node_check_kind(context, step->node, i));
+    for (size_t k = 0; k < context->output_count; k++)
+        if (context->outputs[k] && plan->values[step->outputs[k]]->dynamic)
+            *context->outputs[k] = (prony_value){.shape = prn_shape_unknown()};
+    context->user = step->node->binding.infer_user;
+    PRN_TRY(step->node->binding.infer(context));
+    context->user = step->node->binding.run_user;
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || plan->values[step->outputs[k]]->dynamic) continue;
+        const prony_value *planned = &plan->program->values[plan->values[step->outputs[k]]->source]->info;
+        char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
+        if (out->kind == PRONY_TENSOR && out->dtype == planned->dtype && prn_shape_equal(&out->shape, &planned->shape))
+            continue;
+        prn_value_text(out, came);
+        out->kind = PRONY_TENSOR;
+        out->dtype = planned->dtype;
+        out->shape = planned->shape;
+        return prony_fail(context, PRONY_INTERNAL, "output %zu is %s, planned as %s", k, came,
+                          prn_value_text(planned, wanted));
+    }
+    return PRONY_OK;
+}
+
+/* A view of a value in the dynamic region holds the same block, which nobody writes to any more. */
+static bool is_view(const prn_plan *plan, const prn_step *step)
+{
+    unsigned flags = step->node->binding.op->flags;
+    if (!(flags & PRN_OP_VIEW) || (plan->options.no_reuse && !(flags & PRN_OP_OPEN))) return false;
+    for (size_t k = 1; k < step->context.output_count; k++)
+        if (step->context.outputs[k]) return false;
+    return step->context.outputs[0] && plan->values[step->outputs[0]]->dynamic;
+}
+
+static PRN_OWN_FRAME prony_status make_view(const prn_step *step, const prony_context *context)
+{
+    prony_value *out = context->outputs[0];
+    const prony_value type = *out;
+    PRN_TRY(prn_live_keep(&step->site, context->inputs[0], out, step->outputs[0], context->error));
+    if (type.kind == PRONY_TENSOR) out->shape = type.shape;
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status take_outputs(const prn_plan *plan, const prn_step *step, const prony_context *context)
+{
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *out = context->outputs[k];
+        if (!out || !plan->values[step->outputs[k]]->dynamic || out->kind != PRONY_TENSOR ||
+            !prn_shape_known(&out->shape))
+            continue;
+        if (prn_value_bytes(out) == SIZE_MAX) return prony_fail(context, PRONY_LIMIT, "output %zu is too large", k);
+        PRN_TRY(prn_live_take(&step->site, out, step->outputs[k], context->error));
+    }
+    return PRONY_OK;
+}
+
+static PRN_OWN_FRAME prony_status check_made(const prony_context *context)
+{
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        bool made = !out || (out->kind == PRONY_TENSOR ? out->data && prn_shape_known(&out->shape)
+                                                       : out->items || out->count == 0);
+        if (!made) return prony_fail(context, PRONY_INTERNAL, "output %zu was not made", k);
+    }
+    return PRONY_OK;
+}
+
+/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
+static void book_children(prn_step *step, bool done)
+{
+    uint64_t parameters = step->cost.parameters;
+    if (done) step->cost = step->executed;
+    step->cost.parameters = parameters;
+    for (uint32_t c = 0; c < step->node->child_count; c++)
+        if (step->children[c]) prn_plan_forget(step->children[c]);
+}
+
+static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *context)
+{
+    PRN_TRY(infer_now(plan, step, context));
+    if (is_view(plan, step)) {
+        PRN_TRY(make_view(step, context));
+        step->chosen = prn_node_kernel(step->node, context, true);
+    } else {
+        if (!(step->node->binding.op->flags & PRN_OP_OPEN)) PRN_TRY(take_outputs(plan, step, context));
+        PRN_TRY(prn_node_run_once(step->node, context, &step->chosen));
+    }
+    PRN_TRY(check_made(context));
+    if (step->children) return PRONY_OK;
+    uint64_t parameters = step->cost.parameters;
+    PRN_TRY(prn_node_cost(step->node, context, &step->cost));
+    step->cost.parameters = parameters;
+    return PRONY_OK;
+}
+
+static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
+{
+    prony_context context = step->context;
+    context.error = error;
+    step->executed = (prony_cost){0};
+    prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
+    if (step->children) book_children(step, status == PRONY_OK);
+    return status;
+}
+
+/* Whatever the step made, and whatever it failed at once it was called off, does not count. */
+static prony_status called_off(const prn_step *step, prony_status status, prony_error *error)
+{
+    if (status == PRONY_CANCELLED && error && strcmp(error->message, "cancelled") != 0) return status; /* by name */
+    status = prn_stop_check(error);
+    prn_error_name_node(error, &step->node->info);
+    return status;
+}
+
+static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error *error)
+{
+    prony_status status;
+    step->context.error = error;
+    if (step->dynamic || step->children)
+        status = run_open(plan, step, error);
+    else
+        status = step->kernel->run(&step->context);
+    return prn_stopped() ? called_off(step, status, error) : status;
+}
+
+prony_status prn_plan_step(prn_plan *plan, uint32_t s, prony_error *error)
+{
+    prn_step *step = plan->steps[s];
+    prony_status status = run_alone(plan, step, error);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
+}
+
+static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
+{
+    prn_step *step = plan->steps[s];
+    prony_status status = run_alone(plan, step, error);
+    if (step->dying_count) give_back(plan, step);
+    if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
+    return PRONY_OK;
+}
+
+static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
+{
+    uint64_t all = 0, own = prn_heap_calls() - own_before;
+    if (!prn_all_heap_calls(&all)) return 0;
+    all -= all_before;
+    return all > own ? (uint32_t)(all - own) : 0;
+}
+
+/* The team's threads write their parts of step `s` where it has room. */
+static void watch_team(const prn_trace *trace, uint32_t s)
+{
+    bool room = s < trace->share_steps;
+    prn_team_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
+}
+
+static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    trace->count = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        uint64_t all = 0, own = prn_heap_calls();
+        if (trace->shares) watch_team(trace, s);
+        (void)prn_all_heap_calls(&all);
+        if (trace->watch) trace->watch(trace->watch_user, s, false);
+        int64_t start = prn_now_ns();
+        prony_status status = run_step(plan, s, error);
+        int64_t end = prn_now_ns();
+        if (trace->watch) trace->watch(trace->watch_user, s, true);
+        if (trace->count < trace->capacity)
+            trace->events[trace->count++] = (prn_event){start, end, s, 0, library_calls(all, own)};
+        else
+            trace->dropped++;
+        PRN_TRY(status);
+    }
+    return PRONY_OK;
+}
+
+static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    if (!trace->shares) return run_stamped(plan, trace, error);
+    prony_status status = run_stamped(plan, trace, error);
+    prn_team_watch(NULL, 0);
+    return status;
+}
+
+static prony_status run_filled(prn_plan *plan, prony_error *error)
+{
+    prn_dead_begin(plan);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_dead_wake(plan, s);
+        PRN_TRY(run_step(plan, s, error));
+        prn_dead_bury(plan, s);
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    prony_status status = prn_stop_check(error);
+    if (status != PRONY_OK) return status;
+    if (trace && trace->shares)
+        memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
+    if (plan->schedule)
+        status = prn_schedule_run(plan->schedule, trace, error);
+    else if (plan->options.fill_dead)
+        status = run_filled(plan, error);
+    else if (trace)
+        status = run_traced(plan, trace, error);
+    else
+        for (uint32_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = run_step(plan, s, error);
+    if (status != PRONY_OK) drop_all(plan);
+    return status;
+}

@@ -1,0 +1,107 @@
+/* Taking, sharing and giving up values in the dynamic region. A failure leaves blocks behind only inside of a run, whose end
+ * releases them. */
+#include "base/stop.h"
+#include "engine/run/live_value.h"
+
+#include <string.h>
+
+uint32_t prn_live_owner(const prn_site *site, uint32_t value)
+{
+    return site->plan->outer ? site->plan->account : value;
+}
+
+uint32_t prn_live_step(const prn_plan *plan, uint32_t step)
+{
+    return plan->outer ? plan->account_step : step;
+}
+
+static prony_status take(const prn_site *site, uint64_t bytes, uint32_t owner, void **out, prony_error *error)
+{
+    prn_arena *arena = site->plan->arena;
+    prn_arena_lock(arena);
+    prony_status status = prn_arena_take(arena, bytes, prn_live_owner(site, owner),
+                                         prn_live_step(site->plan, site->step->index), out, error);
+    prn_arena_unlock(arena);
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &site->step->node->info);
+}
+
+prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t owner, prony_error *error)
+{
+    size_t bytes = prn_value_bytes(value);
+    if (bytes == SIZE_MAX) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        prn_fail(error, PRONY_LIMIT, "a value of %s is too large", prn_value_text(value, text));
+        prn_error_name_node(error, &site->step->node->info);
+        return PRONY_LIMIT;
+    }
+    return take(site, bytes, owner, &value->data, error);
+}
+
+prony_status prn_live_take_items(const prn_site *site, prony_value *value, size_t count, uint32_t owner,
+                                 prony_error *error)
+{
+    void *items = NULL;
+    value->items = NULL;
+    value->count = 0;
+    if (count == 0) return PRONY_OK;
+    if (count > SIZE_MAX / sizeof(prony_value)) return prn_fail(error, PRONY_LIMIT, "a sequence of %zu items", count);
+    PRN_TRY(take(site, count * sizeof(prony_value), owner, &items, error));
+    memset(items, 0, count * sizeof(prony_value));
+    value->items = items;
+    value->count = count;
+    return PRONY_OK;
+}
+
+static bool share(prn_arena *arena, const void *block)
+{
+    prn_arena_lock(arena);
+    bool shared = prn_arena_share(arena, block);
+    prn_arena_unlock(arena);
+    return shared;
+}
+
+prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
+                           prony_error *error)
+{
+    prn_arena *arena = site->plan->arena;
+    const prony_value source = *from; /* `out` may be the same struct */
+    *out = source;
+    if (source.kind == PRONY_TENSOR) {
+        if (source.data && share(arena, source.data)) return PRONY_OK;
+        PRN_TRY(prn_live_take(site, out, owner, error));
+        size_t bytes = prn_value_bytes(out);
+        prn_stop_copy(out->data, source.data, bytes);
+        return PRONY_OK;
+    }
+    if (source.count == 0) {
+        out->items = NULL;
+        return PRONY_OK;
+    }
+    if (share(arena, source.items)) return PRONY_OK;
+    PRN_TRY(prn_live_take_items(site, out, source.count, owner, error));
+    for (size_t i = 0; i < source.count; i++)
+        PRN_TRY(prn_live_keep(site, &source.items[i], &out->items[i], owner, error));
+    return PRONY_OK;
+}
+
+/* Whether an item has a holder less is decided together with giving it back. */
+static void drop(prn_arena *arena, prony_value *value, uint32_t step)
+{
+    if (value->data) prn_arena_give(arena, value->data, step);
+    if (value->items) {
+        bool last = prn_arena_holders(arena, value->items) == 1;
+        for (size_t i = 0; last && i < value->count; i++) drop(arena, &value->items[i], step);
+        prn_arena_give(arena, value->items, step);
+    }
+    value->data = NULL;
+    value->items = NULL;
+    value->count = 0;
+}
+
+void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
+{
+    bool holds = value->data || value->items; /* a subgraph that never ran knows no arena */
+    if (holds) prn_arena_lock(arena);
+    drop(arena, value, step);
+    if (holds) prn_arena_unlock(arena);
+}

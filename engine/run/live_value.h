@@ -1,0 +1,31 @@
+/* Values in the arena's dynamic region.
+ *
+ * Such a value holds blocks: a tensor one with its elements, a sequence or optional one with its items, each of which holds
+ * its own. Blocks are never written to once filled, so any number of values may hold the same one.
+ *
+ *   sequence { items } --> [ tensor { data }, tensor { data }, ... ]
+ *                                     |                |
+ *                                     v                v
+ *                                   block            block <-- another sequence's item
+ */
+#ifndef PRN_ENGINE_RUN_LIVE_VALUE_H
+#define PRN_ENGINE_RUN_LIVE_VALUE_H
+
+#include "engine/plan/plan.h"
+
+/* Elements for a tensor of the type and shape in *value. */
+PRN_MUST_USE prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t owner, prony_error *error);
+/* `count` items, zeroed, for a sequence or optional. */
+PRN_MUST_USE prony_status prn_live_take_items(const prn_site *site, prony_value *value, size_t count, uint32_t owner,
+                                              prony_error *error);
+/* *out holds what `from` has: its blocks if it has any, else a copy (inputs, constants, planned buffers). */
+PRN_MUST_USE prony_status prn_live_keep(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
+                                        prony_error *error);
+/* Gives up what *value holds, which is nothing afterwards. */
+void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step);
+
+/* What the arena's events name: the value, or what the outermost plan's step makes of the subgraph. */
+uint32_t prn_live_owner(const prn_site *site, uint32_t value);
+uint32_t prn_live_step(const prn_plan *plan, uint32_t step);
+
+#endif

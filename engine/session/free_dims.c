@@ -1,0 +1,296 @@
+/* See free_dims.h. What is assumed is decided by the model and the options alone, so every run of them sees the same.
+ */
+#include "engine/session/free_dims.h"
+#include "loaders/onnx/declared.h"
+#include "profiler/report/row_block.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+prony_status prn_input_shapes_init(prn_input_shapes *s, const prony_model *model, prony_error *error)
+{
+    size_t count = model->file->graph.input_count;
+    *s = (prn_input_shapes){0};
+    s->shapes = prn_calloc(count + 1, sizeof *s->shapes);
+    for (size_t i = 0; s->shapes && i < count; i++) s->shapes[i] = model->file->graph.inputs[i].shape;
+    return s->shapes ? PRONY_OK : prn_no_memory(error);
+}
+
+void prn_input_shapes_free(prn_input_shapes *s)
+{
+    prn_free(s->shapes);
+    prn_free(s->assumed.items);
+    prn_dims_free(&s->dims);
+    *s = (prn_input_shapes){0};
+}
+
+/* ---- names ---- */
+
+static bool has_word(const char *symbol, const char *const *words)
+{
+    char lower[64];
+    size_t n = 0;
+    for (; symbol[n] && n + 1 < sizeof lower; n++) lower[n] = (char)tolower((unsigned char)symbol[n]);
+    lower[n] = '\0';
+    for (; *words; words++)
+        if (strstr(lower, *words)) return true;
+    return false;
+}
+
+static bool is_batch(const prony_port *port, int axis)
+{
+    static const char *const batch[] = {"batch", NULL};
+    static const char *const others[] = {"seq",   "len",    "time",  "height", "width", "frame",
+                                         "token", "sample", "point", "step",   NULL};
+    const char *symbol = port->dim_names[axis];
+    bool named = symbol && *symbol;
+    if (named && (has_word(symbol, batch) || strcmp(symbol, "N") == 0 || strcmp(symbol, "n") == 0 ||
+                  strcmp(symbol, "B") == 0 || strcmp(symbol, "bs") == 0))
+        return true;
+    return axis == 0 && port->shape.rank > 1 && !(named && has_word(symbol, others));
+}
+
+/* The size of images that the exporter left in the metadata, "[640, 640]" or "[640]": height, then width. */
+static int64_t metadata_extent(const prony_port *port, int axis, const prony_model *model)
+{
+    prn_pool pool = {0};
+    long long height = 0, width = 0;
+    bool last = port->shape.rank == 4 && port->shape.dim[3] >= 1 && port->shape.dim[3] <= 4;
+    int first = last ? 1 : 2;
+    if (port->shape.rank != 4 || axis < first || axis > first + 1) return -1;
+    const char *text = prn_declared_metadata(model->file, &pool, "imgsz");
+    int found = text ? sscanf(text, "[%lld, %lld]", &height, &width) : 0;
+    prn_pool_release(&pool);
+    if (found == 1) width = height;
+    int64_t extent = found < 1 ? -1 : axis == first ? height : width;
+    return extent > 0 && extent <= 65536 ? extent : -1;
+}
+
+static bool is_listed(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* Whether any node, subgraphs included, or any output depends on the input. */
+static bool is_read(const prn_graph *graph, const char *name)
+{
+    for (size_t k = 0; k < graph->output_count; k++)
+        if (strcmp(graph->outputs[k].name, name) == 0) return true;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const prn_model_node *node = &graph->nodes[n];
+        if (is_listed(name, node->inputs, node->input_count)) return true;
+        for (size_t a = 0; a < node->attributes.count; a++) {
+            const prn_graph *inner = node->attributes.items[a].graph;
+            if (inner && is_listed(name, inner->captured, inner->captured_count)) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- settling ---- */
+
+static prony_status assume(prn_input_shapes *s, const prony_model *model, size_t input, int axis, int64_t value,
+                           const char *reason, prony_error *error)
+{
+    const prony_port *port = &model->file->graph.inputs[input];
+    const char *symbol = port->dim_names[axis];
+    if (!PRN_GROW(s->assumed.items, s->assumed.capacity, s->assumed.count + 1)) return prn_no_memory(error);
+    s->assumed.items[s->assumed.count++] = (prn_assumed){input, axis, value, reason};
+    s->shapes[input].dim[axis] = value;
+    return symbol && *symbol ? prn_dims_put(&s->dims, symbol, value, model->file->name, port->name, error) : PRONY_OK;
+}
+
+/* A dimension whose symbol has become known since. */
+static bool settle_by_symbol(prn_input_shapes *s, const prony_port *port, size_t input, int axis)
+{
+    const char *symbol = port->dim_names[axis];
+    const prony_dim *known = symbol && *symbol ? prn_dims_find(&s->dims, symbol) : NULL;
+    if (known) s->shapes[input].dim[axis] = known->value;
+    return known != NULL;
+}
+
+static prony_status settle_axis(prn_input_shapes *s, const prony_model *model, size_t input, int axis, bool ask,
+                                prony_error *error)
+{
+    const prony_port *port = &model->file->graph.inputs[input];
+    if (settle_by_symbol(s, port, input, axis)) return PRONY_OK;
+    if (!ask) return assume(s, model, input, axis, 1, "", error);
+    if (is_batch(port, axis)) return assume(s, model, input, axis, 1, "batch", error);
+    if (!is_read(&model->file->graph, port->name)) return assume(s, model, input, axis, 1, "nothing reads it", error);
+    int64_t extent = metadata_extent(port, axis, model);
+    return extent > 0 ? assume(s, model, input, axis, extent, "metadata imgsz", error) : PRONY_OK;
+}
+
+/* Dimensions that are still open; those whose symbol is known by now are filled. */
+static size_t count_open(prn_input_shapes *s, const prony_model *model)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < model->file->graph.input_count; i++)
+        for (int d = 0; d < s->shapes[i].rank; d++)
+            if (s->shapes[i].dim[d] < 0 && !settle_by_symbol(s, &model->file->graph.inputs[i], i, d)) open++;
+    return open;
+}
+
+prony_status prn_input_shapes_settle(prn_input_shapes *s, const prony_model *model,
+                                     const prony_session_options *options, prony_error *error)
+{
+    const prn_graph *graph = &model->file->graph;
+    const char *name = model->file->name;
+    bool ask = options->free_dims == PRONY_FREE_ASK;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (!s->bound || !s->bound[i]) PRN_TRY(prn_port_given(&graph->inputs[i], options, &s->dims, name, error));
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (!s->bound || !s->bound[i])
+            PRN_TRY(prn_port_fix(&s->shapes[i], &graph->inputs[i], options, &s->dims, name, error));
+    for (size_t i = 0; i < graph->input_count; i++)
+        for (int d = 0; graph->inputs[i].kind == PRONY_TENSOR && d < s->shapes[i].rank; d++)
+            if (s->shapes[i].dim[d] < 0) PRN_TRY(settle_axis(s, model, i, d, ask, error));
+    s->open = count_open(s, model);
+    if (s->open) PRN_TRY(prn_free_dims_imply(s, model, error));
+    if (s->open) s->open = count_open(s, model);
+    return PRONY_OK;
+}
+
+prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_model *model, prony_error *error)
+{
+    char list[600] = "", text[PRN_FREE_DIM_NAME_BYTES], shape[PRN_SHAPE_TEXT_BYTES];
+    size_t used = 0;
+    if (!s->open) return PRONY_OK;
+    for (size_t i = 0; i < model->file->graph.input_count; i++) {
+        const prony_port *port = &model->file->graph.inputs[i];
+        for (int d = 0; d < s->shapes[i].rank; d++)
+            if (s->shapes[i].dim[d] < 0 && used < sizeof list)
+                used += (size_t)snprintf(list + used, sizeof list - used, "%s'%.100s' (axis %d of input '%.60s' %s)",
+                                         used ? ", " : "", prn_free_dim_name(port, d, text), d, port->name,
+                                         prn_shape_text(&port->shape, shape));
+    }
+    return prn_fail(error, PRONY_NEEDS_DIMENSION,
+                    "%.300s: nothing tells the extent of %s; give it (--dim NAME=N), or '*' for all", model->file->name,
+                    list);
+}
+
+/* ---- the list that users see ---- */
+
+static prony_status fill_row(prony_free_dim *row, void *rows, const prony_model *model, const prn_input_shapes *s,
+                             const prony_shape *example, size_t input, int axis, prony_error *error)
+{
+    const prony_port *port = &model->file->graph.inputs[input];
+    char text[PRN_FREE_DIM_NAME_BYTES];
+    row->name = prn_rows_text(rows, prn_free_dim_name(port, axis, text));
+    row->input = prn_rows_text(rows, port->name);
+    row->axis = axis;
+    row->value = s->shapes[input].dim[axis];
+    row->reason = row->value >= 0 ? "given" : "";
+    row->example = row->value < 0 ? example->dim[axis] : -1;
+    for (size_t k = 0; k < s->assumed.count; k++) {
+        const prn_assumed *a = &s->assumed.items[k];
+        const char *symbol = model->file->graph.inputs[a->input].dim_names[a->axis];
+        bool same = a->input == input && a->axis == axis;
+        if (!same && symbol && port->dim_names[axis]) same = strcmp(symbol, port->dim_names[axis]) == 0;
+        if (same) row->reason = a->reason;
+    }
+    return row->name && row->input ? PRONY_OK : prn_no_memory(error);
+}
+
+static bool listed(const prony_free_dim *rows, size_t count, const prony_port *port, int axis)
+{
+    for (size_t k = 0; port->dim_names[axis] && k < count; k++)
+        if (strcmp(rows[k].name, port->dim_names[axis]) == 0) return true;
+    return false;
+}
+
+static prony_status fill_rows(prony_free_dim *rows, size_t *count, const prony_model *model, const prn_input_shapes *s,
+                              const prony_shape *example, prony_error *error)
+{
+    const prn_graph *graph = &model->file->graph;
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const prony_port *port = &graph->inputs[i];
+        for (int d = 0; d < port->shape.rank; d++) {
+            if (port->shape.dim[d] >= 0 || listed(rows, *count, port, d)) continue;
+            PRN_TRY(fill_row(&rows[*count], rows, model, s, &example[i], i, d, error));
+            ++*count;
+        }
+    }
+    return PRONY_OK;
+}
+
+static prony_status list_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
+                                   const prony_session_options *options, prony_error *error)
+{
+    const prn_graph *graph = &model->file->graph;
+    size_t most = 0;
+    prn_input_shapes s;
+    PRN_TRY(prn_ports_check_options(model->file, options, error));
+    PRN_TRY(prn_input_shapes_init(&s, model, error));
+    prony_shape *example = prn_calloc(graph->input_count + 1, sizeof *example);
+    for (size_t i = 0; i < graph->input_count; i++)
+        for (int d = 0; d < graph->inputs[i].shape.rank; d++) most += graph->inputs[i].shape.dim[d] < 0;
+    prony_free_dim *made = prn_rows_create(most, sizeof *made);
+    prony_status status = made && example ? prn_input_shapes_settle(&s, model, options, error) : prn_no_memory(error);
+    for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++) example[i] = s.shapes[i];
+    if (status == PRONY_OK && s.open) status = prn_free_dims_example(example, model, error);
+    if (status == PRONY_OK) status = fill_rows(made, count, model, &s, example, error);
+    prn_free(example);
+    prn_input_shapes_free(&s);
+    if (status != PRONY_OK) {
+        prony_rows_release(made);
+        *count = 0;
+        return status;
+    }
+    *rows = made;
+    return PRONY_OK;
+}
+
+prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
+                                   const prony_session_options *options, prony_error *error)
+{
+    prony_session_options ask = PRONY_SESSION_OPTIONS_INIT;
+    ask.free_dims = PRONY_FREE_ASK;
+    if (!rows || !count || !model)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
+    *rows = NULL;
+    *count = 0;
+    prn_budget *former = prn_budget_enter(model->budget);
+    prony_status status = list_free_dims(rows, count, model, options ? options : &ask, error);
+    prn_budget_enter(former);
+    return status;
+}
+
+/* ---- messages ---- */
+
+bool prn_is_shape_failure(prony_status status)
+{
+    return status == PRONY_SHAPE_MISMATCH || status == PRONY_OUT_OF_RANGE || status == PRONY_INVALID_MODEL ||
+           status == PRONY_INVALID_ARGUMENT;
+}
+
+void prn_error_name_dims(prony_error *error, const prony_model *model, const prony_value *inputs,
+                         const prn_assumed_list *assumed)
+{
+    const prn_graph *graph = &model->file->graph;
+    char list[400] = "";
+    size_t used = 0, named = 0;
+    if (!error) return;
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const prony_port *port = &graph->inputs[i];
+        for (int d = 0; d < port->shape.rank; d++) {
+            char text[PRN_FREE_DIM_NAME_BYTES], one[200];
+            bool was_assumed = false;
+            if (port->shape.dim[d] >= 0 || inputs[i].shape.rank != port->shape.rank) continue;
+            for (size_t k = 0; assumed && k < assumed->count; k++)
+                was_assumed = was_assumed || (assumed->items[k].input == i && assumed->items[k].axis == d);
+            snprintf(one, sizeof one, "%.100s=%lld%s", prn_free_dim_name(port, d, text),
+                     (long long)inputs[i].shape.dim[d], was_assumed ? " (assumed)" : "");
+            if (strstr(list, one) || used + strlen(one) + 4 > sizeof list) continue;
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", named++ ? ", " : "", one);
+        }
+    }
+    size_t length = strlen(error->message);
+    if (named)
+        snprintf(error->message + length, sizeof error->message - length, "; free dimensions here: %s (--dim NAME=N)",
+                 list);
+}

@@ -1,0 +1,94 @@
+/* A session: bound inputs, a bounded cache of plans by input shapes, and one request at a time.
+ *
+ * Ownership: the session owns its input bytes and plans, and holds a reference to the model. Option strings and arrays are
+ * copied into the pool. `busy` and `stop` are the only fields that two threads may touch at once.
+ */
+#ifndef PRN_ENGINE_SESSION_SESSION_H
+#define PRN_ENGINE_SESSION_SESSION_H
+
+#include "base/placement.h"
+#include "base/stop.h"
+#include "engine/plan/plan.h"
+#include "engine/session/free_dims.h"
+#include "engine/session/ports.h"
+
+/* Plans kept per session; the least recently used goes first. */
+#define PRN_PLAN_CACHE 4
+
+typedef struct prn_session_input {
+    prony_value value;
+    size_t capacity;
+    bool set;
+} prn_session_input;
+
+typedef struct prn_cached_plan {
+    prn_program *program;
+    prn_plan *plan;
+    prony_value *inputs; /* types and shapes it was made for */
+    uint64_t used;       /* when last, in runs */
+    bool pointed;        /* input pointers are up to date */
+    int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
+} prn_cached_plan;
+
+typedef struct prn_monitor prn_monitor;
+
+struct prony_session {
+    prony_model *model;
+    prony_session_options options;
+    prn_pool pool;
+    int asked_threads;    /* inside of an operator, auto resolved: what plans are made for */
+    int threads, workers; /* of the plan at hand */
+    prn_team *team;       /* the pool's, or of its own for several workers; NULL: none yet */
+    prn_placement *placement; /* of options.affinity; NULL: none */
+    prn_pin pin;              /* of prony_session_pin, if `pinned` */
+    bool pinned;
+    atomic_flag busy;
+    prn_stop stop;               /* prony_session_cancel */
+    const prn_stop *outer_stop;  /* what the thread that holds `busy` worked for before */
+    prn_budget *budget; /* inside of the model's */
+    prn_budget *former; /* of the thread that holds `busy`, before it did */
+    prn_session_input *inputs;
+    size_t input_count;
+    prn_dims dims; /* of the inputs now bound */
+    prn_assumed_list assumed; /* of generated inputs */
+    prn_cached_plan cache[PRN_PLAN_CACHE];
+    prn_cached_plan *current; /* plan of the last prepare or run */
+    prn_trace trace;
+    prn_monitor *monitor; /* NULL: nobody watches */
+    uint64_t runs;
+    uint64_t seed;
+    bool seed_known;
+};
+
+/* The processors of its affinity list; NULL: it has none, or none of them can be had. */
+const prn_cpu_mask *prn_session_mask(const prony_session *session);
+
+/* As prony_session_create; the first of its threads has place `index` times its threads in the affinity list, and auto is the
+ * machine's threads over `sharers`. */
+PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_model *model,
+                                                   const prony_session_options *options, int index, int sharers,
+                                                   prony_error *error);
+
+/* Binds input `index` as a tensor of numbers of this type and shape, and gives its bytes, to be filled. Callers hold
+ * `busy`, or nobody else has the session. */
+PRN_MUST_USE prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like,
+                                                 void **data, prony_error *error);
+
+/* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
+PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
+
+/* PRONY_BUSY if another call holds the session; prn_session_unlock gives it back and returns `status`. In between the thread
+ * works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
+PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
+prony_status prn_session_unlock(prony_session *session, prony_status status);
+/* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
+PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
+
+/* ---- random.c ---- */
+
+/* Next of a stream: uniform in [0, 1). `state` is any number at first. */
+double prn_random_fraction(uint64_t *state);
+/* The input's own stream of the seed. */
+void prn_random_fill(prony_value *value, uint64_t seed, const char *stream);
+
+#endif

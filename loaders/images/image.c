@@ -1,0 +1,91 @@
+/* Decoded images: which library a file goes to, memory for pixels, arrays as images. */
+#include "loaders/images/image.h"
+
+#include "base/alloc.h"
+#include "base/shape.h"
+
+#include <string.h>
+#include <strings.h>
+
+const char *prn_image_formats(void)
+{
+#if defined(PRN_HAVE_PNG) && defined(PRN_HAVE_JPEG)
+    return "PNG, JPEG";
+#elif defined(PRN_HAVE_PNG)
+    return "PNG";
+#elif defined(PRN_HAVE_JPEG)
+    return "JPEG";
+#else
+    return "";
+#endif
+}
+
+bool prn_image_name(const char *path)
+{
+    static const char *const endings[] = {".png", ".jpg", ".jpeg"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
+}
+
+prony_status prn_image_reserve(prn_image *image, int64_t height, int64_t width, int channels, uint64_t max_pixels,
+                               prony_error *error)
+{
+    uint64_t limit = max_pixels ? max_pixels : PRN_IMAGE_MAX_PIXELS, pixels;
+    if (height <= 0 || width <= 0 || (channels != 1 && channels != 3))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "an image of %lld x %lld pixels and %d channels",
+                        (long long)width, (long long)height, channels);
+    if (!prn_mul_u64(&pixels, (uint64_t)height, (uint64_t)width) || pixels > limit || pixels > PTRDIFF_MAX / 3)
+        return prn_fail(error, PRONY_LIMIT, "an image of %lld x %lld pixels; %llu are the most that is accepted",
+                        (long long)width, (long long)height, (unsigned long long)limit);
+    uint8_t *plane = prn_alloc((size_t)pixels * (size_t)channels);
+    if (!plane) return prn_no_memory(error);
+    *image = (prn_image){plane, height, width, channels};
+    return PRONY_OK;
+}
+
+void prn_image_free(prn_image *image)
+{
+    prn_free(image->pixels);
+    *image = (prn_image){0};
+}
+
+prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
+{
+    static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};
+    *out = (prn_image){0};
+    if (size >= sizeof png && memcmp(data, png, sizeof png) == 0)
+        return prn_png_decode(out, data, size, max_pixels, error);
+    if (size >= sizeof jpeg && memcmp(data, jpeg, sizeof jpeg) == 0)
+        return prn_jpeg_decode(out, data, size, max_pixels, error);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "neither a PNG nor a JPEG image");
+}
+
+static bool is_channels(int64_t extent)
+{
+    return extent == 1 || extent == 3;
+}
+
+prony_status prn_image_from_array(prn_image *out, const uint8_t *data, const prony_shape *shape, prony_error *error)
+{
+    const int64_t *d = shape->dim;
+    bool last = shape->rank == 3 && is_channels(d[2]), first = shape->rank == 3 && !last && is_channels(d[0]);
+    if (shape->rank != 2 && !last && !first) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "%s is no image: [H, W], [H, W, C] or [C, H, W] with 1 or 3 channels",
+                        prn_shape_text(shape, text));
+    }
+    int channels = (int)(last ? d[2] : first ? d[0] : 1);
+    int64_t height = d[first], width = d[first + 1], pixels;
+    PRN_TRY(prn_image_reserve(out, height, width, channels, 0, error));
+    pixels = height * width;
+    if (!first) {
+        memcpy(out->pixels, data, (size_t)pixels * (size_t)channels);
+        return PRONY_OK;
+    }
+    for (int c = 0; c < channels; c++)
+        for (int64_t i = 0; i < pixels; i++) out->pixels[i * channels + c] = data[c * pixels + i];
+    return PRONY_OK;
+}

@@ -1,0 +1,20 @@
+/* Values that own what they hold, as prn_value_free expects them. Internal to loaders/.
+ *
+ * The prony_value itself and `items` come from prn_calloc, `data` from prn_alloc_aligned(64, …). The bytes of a string
+ * tensor stand in `data` too, behind its prony_strings. */
+#ifndef PRN_LOADERS_ONNX_OWNED_VALUE_H
+#define PRN_LOADERS_ONNX_OWNED_VALUE_H
+
+#include "base/status.h"
+
+/* Makes *out a tensor with room for its elements and `extra` bytes behind them. The type is checked to have a size; so
+ * is the shape. On failure *out owns nothing. */
+PRN_MUST_USE prony_status prn_owned_tensor(prony_value *out, prony_dtype dtype, const prony_shape *shape, size_t extra,
+                                           prony_error *error);
+/* Fills it from its plain little-endian bytes; a bool that is not 0 becomes 1. */
+void prn_owned_fill(prony_value *value, const uint8_t *from);
+
+/* Contents of an .npy file. */
+PRN_MUST_USE prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, prony_error *error);
+
+#endif

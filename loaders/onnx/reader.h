@@ -1,0 +1,99 @@
+/* What the parts of the loader share while one file is read. Internal to loaders/.
+ *
+ * Every prn_*_read below walks one protobuf message (a prn_wire by value), fills a zeroed struct and allocates from
+ * reader->pool, so a failure needs no undoing: who owns the pool releases it. Failures leave a message that starts at
+ * the byte or value in question; each enclosing part puts its own name in front of it. */
+#ifndef PRN_LOADERS_ONNX_READER_H
+#define PRN_LOADERS_ONNX_READER_H
+
+#include "loaders/onnx/model.h"
+#include "loaders/onnx/wire.h"
+
+#define PRN_MAX_NESTING 64
+
+/* Sum over a model of the bytes that sparse tensors may take once dense: the only data here that can be larger than the
+ * bytes it is read from. */
+#define PRN_SPARSE_LIMIT_BYTES ((uint64_t)256 << 20)
+
+/* A mapped file of external data; a list, in the pool. */
+typedef struct prn_external {
+    struct prn_external *next;
+    const char *location; /* as the model names it */
+    const char *path; /* as messages name it */
+    prn_map map;
+} prn_external;
+
+typedef struct prn_reader {
+    prn_pool *pool;
+    const char *path;        /* of the model file, whose folder external data must lie in; NULL: none allowed */
+    const char *data_folder; /* where external data lies instead; NULL: there */
+    prn_external **external; /* where maps are kept; with path */
+    bool copy;               /* external data is read instead of mapped */
+    uint64_t sparse_bytes;   /* taken so far */
+    int depth;               /* of graphs around the current one */
+    bool in_function;        /* attributes may refer to the function's */
+    prony_error *error;
+} prn_reader;
+
+/* Zeroed array in the pool; NULL on failure only, also for count 0. */
+#define PRN_NEW(reader, count, type) ((type *)prn_pool_alloc((reader)->pool, (count) ? (count) : 1, sizeof(type)))
+
+/* NUL-terminated copy of a field; PRONY_INVALID_MODEL if it contains a NUL. `what` names it in the message. */
+PRN_MUST_USE prony_status prn_name_read(prn_reader *reader, const char **out, prn_span span, const char *what);
+
+/* ---- tensors (tensor_proto.c, sparse_tensor.c, external.c) ---- */
+
+/* value.data is borrowed from the file where the encoding is the plain little-endian one, else decoded. */
+PRN_MUST_USE prony_status prn_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out);
+/* Dense tensor from a SparseTensorProto; its name is that of the values. */
+PRN_MUST_USE prony_status prn_sparse_tensor_read(prn_reader *reader, prn_wire wire, prn_initializer *out);
+/* Replaces data that is not aligned to its element by a copy that is. */
+PRN_MUST_USE prony_status prn_tensor_align(prn_reader *reader, prn_initializer *tensor);
+/* `bytes` of external data described by the StringStringEntryProto list in field 13 of a TensorProto. */
+PRN_MUST_USE prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t bytes, prn_span *out);
+/* See prn_model_unchanged. */
+PRN_MUST_USE prony_status prn_external_unchanged(const prn_external *list, prony_error *error);
+void prn_external_close(prn_external *list);
+/* Appends a dimension; refuses negative ones and rank above PRONY_MAX_RANK. */
+PRN_MUST_USE prony_status prn_dim_append(prony_shape *shape, int64_t dim, prony_error *error);
+
+/* ---- types, attributes, graphs ---- */
+
+/* TypeProto. The outermost kind; element type and shape are those of the innermost tensor. Types that are neither
+ * tensor, sequence nor optional leave dtype PRONY_UNDEFINED and rank -1. */
+PRN_MUST_USE prony_status prn_type_read(prn_reader *reader, prn_wire wire, prn_port *out);
+/* ValueInfoProto. */
+PRN_MUST_USE prony_status prn_port_read(prn_reader *reader, prn_wire wire, prn_port *out);
+PRN_MUST_USE prony_status prn_attr_read(prn_reader *reader, prn_wire wire, prn_attr *out);
+/* The attributes in field `number` of a message that has `count` of them; two of one name are an error. */
+PRN_MUST_USE prony_status prn_attr_list_read(prn_reader *reader, prn_wire wire, uint32_t number, size_t count,
+                                             prn_attr_list *out);
+PRN_MUST_USE prony_status prn_node_read(prn_reader *reader, prn_wire wire, prn_model_node *out);
+/* The nodes in field `number` of a message that has `count` of them. */
+PRN_MUST_USE prony_status prn_node_list_read(prn_reader *reader, prn_wire wire, uint32_t number, size_t count,
+                                             const prn_model_node **out);
+PRN_MUST_USE prony_status prn_graph_read(prn_reader *reader, prn_wire wire, prn_graph *out);
+
+/* ---- names (scope.c) ---- */
+
+/* Checks names, sorts nodes and fills `captured` and `parent`, subgraphs first. */
+PRN_MUST_USE prony_status prn_scope_resolve_model(prn_reader *reader, prn_graph *graph);
+PRN_MUST_USE prony_status prn_scope_resolve_function(prn_reader *reader, prn_function *function);
+
+/* A name and what it stands for; sorted tables of these answer look-ups in O(log n) whatever the file chose as names.
+ */
+typedef struct prn_name_entry {
+    const char *name;
+    uint32_t kind;
+    size_t item;
+} prn_name_entry;
+
+/* By name, then kind, then item. */
+void prn_name_entries_sort(prn_name_entry *entries, size_t count);
+/* First entry of that name, or NULL. */
+const prn_name_entry *prn_name_entries_find(const prn_name_entry *entries, size_t count, const char *name);
+
+/* Names in messages are cut to this many bytes: PRN_NAME in the format, the name as argument. */
+#define PRN_NAME "'%.120s'"
+
+#endif

@@ -1,0 +1,137 @@
+/* com.microsoft Gelu, FastGelu, BiasGelu, QuickGelu: y = f(x + bias), the bias (where there is one) running along the
+ * last axis. Owns nothing; an element depends on its own operands alone. */
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/elementwise.h"
+#include "ops/loops/number.h"
+
+typedef struct gelu_params {
+    float alpha; /* QuickGelu */
+} gelu_params;
+
+typedef struct gelu {
+    const prony_value *x, *bias, *y;
+    int64_t width; /* of the last axis */
+    prn_map_id map;
+    float alpha;
+} gelu;
+
+static gelu gelu_of(const prony_context *context, prn_map_id map)
+{
+    const prony_shape *shape = &context->inputs[0]->shape;
+    return (gelu){.x = context->inputs[0],
+                  .bias = prn_input(context, 1),
+                  .y = context->outputs[0],
+                  .width = shape->rank ? shape->dim[shape->rank - 1] : 1,
+                  .map = map,
+                  .alpha = ((const gelu_params *)context->params)->alpha};
+}
+
+static prony_status infer(const prony_context *context)
+{
+    const prony_value *x = context->inputs[0], *bias = prn_input(context, 1);
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    if (!bias) return prn_infer_same(context);
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPE(x->dtype)));
+    PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
+    PRN_TRY(prn_check_rank(context, 1, 1, 1));
+    if (bias->shape.dim[0] == x->shape.dim[x->shape.rank - 1]) return prn_infer_same(context);
+    char text[PRN_SHAPE_TEXT_BYTES], first[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "the bias is %s, input 0 is %s", prn_value_text(bias, text),
+                      prn_value_text(x, first));
+}
+
+static double apply(const gelu *g, double x)
+{
+    switch (g->map) {
+    case PRN_MAP_GELU_TANH:
+        return 0.5 * x * (1.0 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+    case PRN_MAP_SILU:
+        return x / (1.0 + exp(-(double)g->alpha * x));
+    default:
+        return 0.5 * x * (1.0 + erf(x * 0.70710678118654752));
+    }
+}
+
+static void reference_range(void *argument, int64_t begin, int64_t end)
+{
+    const gelu *g = argument;
+    for (int64_t i = begin; i < end; i++) {
+        double x = prn_get_f64(g->x->data, g->x->dtype, i);
+        if (g->bias) x += prn_get_f64(g->bias->data, g->bias->dtype, i % g->width);
+        prn_put_f64(g->y->data, g->y->dtype, i, apply(g, x));
+    }
+}
+
+static void native_range(void *argument, int64_t begin, int64_t end)
+{
+    const gelu *g = argument;
+    const prn_vec_table *vec = prn_vec();
+    const float *x = (const float *)g->x->data + begin;
+    float *y = (float *)g->y->data + begin;
+    if (g->bias) {
+        vec->vr[PRN_BINARY_ADD](y, x, g->bias->data, end - begin, g->width, begin % g->width);
+        x = y;
+    }
+    vec->map[g->map](y, x, end - begin, g->alpha, 0.0f);
+}
+
+static prony_status run(const prony_context *context, prn_map_id map,
+                        void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    gelu g = gelu_of(context, map);
+    /* The work of an element is that of some twenty moved ones. */
+    prn_parallel_items(context->threads, prony_shape_numel(&g.x->shape), 20 * (int64_t)prn_value_bytes(g.x), fn, &g);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out, uint64_t flops, uint64_t special)
+{
+    return prn_cost_map(context, out, flops + (prn_input(context, 1) != NULL), special, 0);
+}
+
+static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
+
+#define DESCRIPTOR(symbol, op_name, inputs, most_inputs, map, flops, special, text)                                    \
+    static prony_status run_##symbol(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return run(context, map, reference_range);                                                                     \
+    }                                                                                                                  \
+    static prony_status native_##symbol(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run(context, map, native_range);                                                                        \
+    }                                                                                                                  \
+    static prony_status cost_##symbol(const prony_context *context, prony_cost *out)                                   \
+    {                                                                                                                  \
+        return cost(context, out, flops, special);                                                                     \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_f32_native",                                      \
+                                                   .backend = "native",                                                \
+                                                   .types = PRN_TYPE_F32,                                              \
+                                                   .run = native_##symbol,                                             \
+                                                   .inplace = 1},                                                      \
+                                                  {.name = #symbol "_reference",                                       \
+                                                   .backend = "reference",                                             \
+                                                   .types = PRN_TYPES_FLOAT,                                           \
+                                                   .run = run_##symbol,                                                \
+                                                   .inplace = 1},                                                      \
+                                                  {0}};                                                                \
+    const prn_op prn_op_contrib_##symbol = {                                                                           \
+        .name = op_name,                                                                                               \
+        .domain = "com.microsoft",                                                                                     \
+        .since_opset = 1,                                                                                              \
+        .min_inputs = inputs,                                                                                          \
+        .max_inputs = most_inputs,                                                                                     \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = 1,                                                                                              \
+        .params = params,                                                                                              \
+        .params_bytes = sizeof(gelu_params),                                                                           \
+        .infer = infer,                                                                                                \
+        .cost = cost_##symbol,                                                                                         \
+        .cost_text = text,                                                                                             \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+
+DESCRIPTOR(gelu, "Gelu", 1, 1, PRN_MAP_GELU_ERF, 5, 1, "5 n; special n")
+DESCRIPTOR(bias_gelu, "BiasGelu", 2, 2, PRN_MAP_GELU_ERF, 5, 1, "6 n; special n")
+DESCRIPTOR(fast_gelu, "FastGelu", 1, 2, PRN_MAP_GELU_TANH, 9, 1, "9 n, + n with bias; special n")
+DESCRIPTOR(quick_gelu, "QuickGelu", 1, 1, PRN_MAP_SILU, 6, 2, "6 n; special 2 n")

@@ -1,0 +1,446 @@
+/* Normalisation as ONNX Runtime fuses it: SimplifiedLayerNormalization (which it files under ai.onnx) and, of
+ * com.microsoft, SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization.
+ *
+ * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
+ * is: the residual's repeat, an embedding's are looked up. Owns nothing. Invariant: a row is one task's, its parts are
+ * added in order. */
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/indexing.h"
+#include "ops/loops/elementwise.h"
+#include "ops/loops/number.h"
+
+typedef struct norm_params {
+    float epsilon;
+    int64_t axis, stash_type, mask_index_type;
+} norm_params;
+
+enum { MOST_PARTS = 3 };
+
+/* Row r of the sum takes row (index ? index[r mod repeat] : r mod repeat) of `value`. */
+typedef struct part {
+    const prony_value *value, *index;
+    int64_t repeat;
+} part;
+
+typedef struct row_sum {
+    part parts[MOST_PARTS];
+    int part_count;
+    const prony_value *bias, *gamma, *beta; /* along the row, or NULL */
+    const prony_value *y, *sum, *mean, *inverse;
+    int64_t rows, length;
+    float epsilon;
+    bool rms; /* no mean is taken away */
+} row_sum;
+
+static void add_part(row_sum *s, const prony_value *value, const prony_value *index, int64_t repeat)
+{
+    if (value) s->parts[s->part_count++] = (part){value, index, repeat};
+}
+
+static int64_t part_row(const part *p, int64_t row)
+{
+    row %= p->repeat;
+    return p->index ? prn_index_read(p->index, row) : row;
+}
+
+/* ---- kernels */
+
+static double sum_at(const row_sum *s, int64_t row, int64_t i)
+{
+    double sum = s->bias ? prn_get_f64(s->bias->data, s->bias->dtype, i) : 0.0;
+    for (int k = 0; k < s->part_count; k++) {
+        const prony_value *value = s->parts[k].value;
+        sum += prn_get_f64(value->data, value->dtype, part_row(&s->parts[k], row) * s->length + i);
+    }
+    return sum;
+}
+
+static void put(const prony_value *to, int64_t at, double x)
+{
+    if (to) prn_put_f64(to->data, to->dtype, at, x);
+}
+
+static void reference_rows(void *argument, int64_t begin, int64_t end)
+{
+    const row_sum *s = argument;
+    for (int64_t row = begin; row < end; row++) {
+        double mean = 0.0, squares = 0.0;
+        for (int64_t i = 0; i < s->length && !s->rms && !prn_stopped_at(i); i++) mean += sum_at(s, row, i) / (double)s->length;
+        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
+            const double deviation = sum_at(s, row, i) - mean;
+            squares += deviation * deviation;
+        }
+        const double inverse = 1.0 / sqrt(squares / (double)s->length + (double)s->epsilon);
+        for (int64_t i = 0; i < s->length && !prn_stopped_at(i); i++) {
+            const double sum = sum_at(s, row, i);
+            double y = (sum - mean) * inverse;
+            if (s->gamma) y *= prn_get_f64(s->gamma->data, s->gamma->dtype, i);
+            if (s->beta) y += prn_get_f64(s->beta->data, s->beta->dtype, i);
+            put(s->sum, row * s->length + i, sum);
+            put(s->y, row * s->length + i, y);
+        }
+        put(s->mean, row, mean);
+        put(s->inverse, row, inverse);
+    }
+}
+
+static const float *floats(const prony_value *value)
+{
+    return value ? value->data : NULL;
+}
+
+static void native_rows(void *argument, int64_t begin, int64_t end)
+{
+    const row_sum *s = argument;
+    const prn_vec_table *vec = prn_vec();
+    const int64_t n = s->length;
+    for (int64_t row = begin; row < end; row++) {
+        float *y = (float *)s->y->data + row * n, *sum = s->sum ? (float *)s->sum->data + row * n : y;
+        float mean = 0.0f, inverse = 0.0f;
+        const float *first = (const float *)s->parts[0].value->data + part_row(&s->parts[0], row) * n;
+        for (int k = 1; k < s->part_count; k++) {
+            vec->vv[PRN_BINARY_ADD](sum, first,
+                                    (const float *)s->parts[k].value->data + part_row(&s->parts[k], row) * n, n);
+            first = sum;
+        }
+        if (s->bias) {
+            vec->vv[PRN_BINARY_ADD](sum, first, s->bias->data, n);
+            first = sum;
+        }
+        if (s->sum && first != sum) vec->map[PRN_MAP_COPY](sum, first, n, 0.0f, 0.0f);
+        if (s->rms && s->inverse)
+            inverse = (float)(1.0 / sqrt(vec->sum_squares(first, n) / (double)n + (double)s->epsilon));
+        if (s->rms)
+            vec->rms_norm(y, first, floats(s->gamma), n, s->epsilon);
+        else
+            vec->layer_norm(y, first, floats(s->gamma), floats(s->beta), n, s->epsilon, &mean, &inverse);
+        if (s->mean) ((float *)s->mean->data)[row] = mean;
+        if (s->inverse) ((float *)s->inverse->data)[row] = inverse;
+    }
+}
+
+typedef prony_status (*read_fn)(const prony_context *context, row_sum *out);
+
+static prony_status run(const prony_context *context, read_fn read,
+                        void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    row_sum s;
+    PRN_TRY(read(context, &s));
+    if (s.length == 0) return PRONY_OK;
+    prn_parallel_items(context->threads, s.rows, (s.part_count + 1) * (int64_t)prn_value_bytes(s.y), fn, &s);
+    return PRONY_OK;
+}
+
+/* Every input of numbers is float32; what is an index stays one. */
+static bool floats_only(const prony_context *context)
+{
+    for (size_t i = 0; i < context->input_count; i++) {
+        const prony_value *in = context->inputs[i];
+        if (in && prn_dtype_is_float(in->dtype) && in->dtype != PRONY_FLOAT32) return false;
+    }
+    return true;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out, read_fn read)
+{
+    row_sum s;
+    PRN_TRY(read(context, &s));
+    const uint64_t n = (uint64_t)(s.rows * s.length), rows = n ? (uint64_t)s.rows : 0;
+    const uint64_t added = (uint64_t)s.part_count - 1 + (s.bias != NULL);
+    const uint64_t affine = (uint64_t)(s.gamma != NULL) + (uint64_t)(s.beta != NULL);
+    prn_cost_fact(out, "rows", s.rows);
+    prn_cost_fact(out, "axis_length", s.length);
+    prn_cost_fact(out, "affine", s.gamma != NULL);
+    prn_cost_fact(out, "bias", s.beta != NULL);
+    if (affine == 2) out->madds += n;
+    /* The first input may be one of indices; what is computed on never is. */
+    out->flops += n * ((s.rms ? 3 : 5) + affine + added) + 2 * rows;
+    out->special += n + (s.rms ? 2 : 3) * rows;
+    return PRONY_OK;
+}
+
+/* ---- reading nodes */
+
+static prony_status check_vector(const prony_context *context, size_t input, int64_t length)
+{
+    const prony_value *value = prn_input(context, input);
+    char text[PRN_SHAPE_TEXT_BYTES];
+    if (!value) return PRONY_OK;
+    PRN_TRY(prn_check_type(context, input, PRN_TYPES_FLOAT));
+    if (prony_shape_numel(&value->shape) == length) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %lld elements", input,
+                      prn_value_text(value, text), (long long)length);
+}
+
+/* Sum and normalisation of input 0 from `axis` on. */
+static prony_status begin_rows(const prony_context *context, int64_t axis, row_sum *out)
+{
+    const prony_value *x = context->inputs[0];
+    *out = (row_sum){0};
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_rank(context, 0, 1, PRONY_MAX_RANK));
+    if (!prn_axis_normalize(&axis, x->shape.rank))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          x->shape.rank);
+    *out = (row_sum){.y = context->outputs[0],
+                     .rows = prn_shape_count(&x->shape, 0, (int)axis),
+                     .length = prn_shape_count(&x->shape, (int)axis, x->shape.rank),
+                     .epsilon = ((const norm_params *)context->params)->epsilon};
+    add_part(out, x, NULL, out->rows ? out->rows : 1);
+    return PRONY_OK;
+}
+
+static prony_status read_simplified(const prony_context *context, row_sum *out)
+{
+    PRN_TRY(begin_rows(context, ((const norm_params *)context->params)->axis, out));
+    out->rms = true;
+    out->gamma = context->inputs[1];
+    out->inverse = prn_output(context, 1);
+    return check_vector(context, 1, out->length);
+}
+
+/* input, skip, gamma, beta (not simplified), bias; y, mean, inverse deviation, sum. */
+static prony_status read_any_skip(const prony_context *context, bool rms, row_sum *out)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *skip = context->inputs[1];
+    PRN_TRY(begin_rows(context, -1, out));
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPE(context->inputs[0]->dtype)));
+    for (size_t i = 2; i < context->input_count; i++) PRN_TRY(check_vector(context, i, out->length));
+    const int64_t elements = prony_shape_numel(&skip->shape), rows = out->length > 0 ? elements / out->length : 0;
+    const bool fits = skip->shape.rank > 0 && skip->shape.dim[skip->shape.rank - 1] == out->length &&
+                      (rows > 0 ? out->rows % rows == 0 : out->rows * out->length == 0);
+    if (!fits)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 1 is %s, wanted rows of %lld that repeat in %lld",
+                          prn_value_text(skip, text), (long long)out->length, (long long)out->rows);
+    add_part(out, skip, NULL, rows > 0 ? rows : 1);
+    out->rms = rms;
+    out->gamma = context->inputs[2];
+    out->beta = rms ? NULL : prn_input(context, 3);
+    out->bias = prn_input(context, rms ? 3 : 4);
+    out->mean = prn_output(context, 1);
+    out->inverse = prn_output(context, 2);
+    out->sum = prn_output(context, 3);
+    return PRONY_OK;
+}
+
+static prony_status read_skip(const prony_context *context, row_sum *out)
+{
+    return read_any_skip(context, false, out);
+}
+
+static prony_status read_skip_simplified(const prony_context *context, row_sum *out)
+{
+    return read_any_skip(context, true, out);
+}
+
+/* input_ids, segment_ids, word, position, segment embeddings, gamma, beta, mask, position_ids. */
+enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_WORDS, GAMMA, BETA, MASK, POSITION_IDS };
+
+static prony_status check_ids(const prony_context *context, size_t input, bool may_be_one_row)
+{
+    char text[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *ids = prn_input(context, input);
+    const prony_shape *shape = &context->inputs[IDS]->shape;
+    if (!ids) return PRONY_OK;
+    PRN_TRY(prn_check_type(context, input, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
+    PRN_TRY(prn_check_rank(context, input, 2, 2));
+    if (ids->shape.dim[1] == shape->dim[1] &&
+        (ids->shape.dim[0] == shape->dim[0] || (may_be_one_row && ids->shape.dim[0] == 1)))
+        return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted shape %s", input,
+                      prn_value_text(ids, text), prn_shape_text(shape, wanted));
+}
+
+static prony_status check_table(const prony_context *context, size_t input, int64_t length, int64_t rows)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *table = prn_input(context, input);
+    if (!table) return PRONY_OK;
+    PRN_TRY(prn_check_type(context, input, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_rank(context, input, 2, 2));
+    if (table->shape.dim[1] == length && table->shape.dim[0] >= rows) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted at least %lld rows of %lld", input,
+                      prn_value_text(table, text), (long long)rows, (long long)length);
+}
+
+static prony_status read_embed(const prony_context *context, row_sum *out)
+{
+    static const size_t required[] = {IDS, WORDS, POSITIONS, GAMMA, BETA};
+    *out = (row_sum){0};
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        if (!prn_input(context, required[i]))
+            return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", required[i]);
+    }
+    const prony_value *ids = context->inputs[IDS], *words = context->inputs[WORDS];
+    const prony_value *position_ids = prn_input(context, POSITION_IDS), *segments = prn_input(context, SEGMENTS);
+    PRN_TRY(check_ids(context, IDS, false));
+    PRN_TRY(check_ids(context, SEGMENTS, false));
+    PRN_TRY(check_ids(context, POSITION_IDS, true));
+    PRN_TRY(check_ids(context, MASK, false));
+    PRN_TRY(prn_check_rank(context, WORDS, 2, 2));
+    if (!segments != !prn_input(context, SEGMENT_WORDS))
+        return prony_fail(context, PRONY_INVALID_MODEL, "segment_ids and segment_embedding come together");
+    *out = (row_sum){.y = context->outputs[0],
+                     .sum = prn_output(context, 2),
+                     .rows = prony_shape_numel(&ids->shape),
+                     .length = words->shape.dim[1],
+                     .gamma = context->inputs[GAMMA],
+                     .beta = context->inputs[BETA],
+                     .epsilon = ((const norm_params *)context->params)->epsilon};
+    PRN_TRY(check_table(context, WORDS, out->length, 0));
+    PRN_TRY(check_table(context, POSITIONS, out->length, position_ids ? 0 : ids->shape.dim[1]));
+    PRN_TRY(check_table(context, SEGMENT_WORDS, out->length, 0));
+    PRN_TRY(check_vector(context, GAMMA, out->length));
+    PRN_TRY(check_vector(context, BETA, out->length));
+    const int64_t rows = out->rows > 0 ? out->rows : 1, columns = ids->shape.dim[1] > 0 ? ids->shape.dim[1] : 1;
+    add_part(out, words, ids, rows);
+    add_part(out, context->inputs[POSITIONS], position_ids,
+             position_ids && position_ids->shape.dim[0] != 1 ? rows : columns);
+    if (segments) add_part(out, context->inputs[SEGMENT_WORDS], segments, rows);
+    return PRONY_OK;
+}
+
+/* ---- shapes */
+
+/* y like input 0; statistics with extent 1 from `axis` on; the sum like y. */
+static prony_status infer_rows(const prony_context *context, read_fn read)
+{
+    row_sum s;
+    PRN_TRY(read(context, &s));
+    const prony_value *x = context->inputs[0];
+    prony_shape reduced = x->shape;
+    int64_t count = 1;
+    for (int d = reduced.rank - 1; d >= 0 && count < s.length; d--) {
+        count *= reduced.dim[d];
+        reduced.dim[d] = 1;
+    }
+    if (s.length == 1) reduced.dim[reduced.rank - 1] = 1;
+    prn_set_output(context, 0, x->dtype, &x->shape);
+    for (size_t k = 1; k < 3; k++) prn_set_output(context, k, PRONY_FLOAT32, &reduced);
+    prn_set_output(context, 3, x->dtype, &x->shape);
+    return PRONY_OK;
+}
+
+static prony_status infer_embed(const prony_context *context)
+{
+    row_sum s;
+    PRN_TRY(read_embed(context, &s));
+    const prony_shape *ids = &context->inputs[IDS]->shape;
+    const prony_shape shape = {3, {ids->dim[0], ids->dim[1], s.length}};
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
+    prn_set_output(context, 0, context->inputs[WORDS]->dtype, &shape);
+    prn_set_output(context, 1, PRONY_INT32, &(prony_shape){1, {ids->dim[0]}});
+    prn_set_output(context, 2, context->inputs[WORDS]->dtype, &shape);
+    return PRONY_OK;
+}
+
+/* ---- EmbedLayerNormalization: indices within their tables, and how many words of a row the mask leaves */
+
+static prony_status check_indices(const prony_context *context, const row_sum *s)
+{
+    for (int k = 0; k < s->part_count; k++) {
+        const part *p = &s->parts[k];
+        const int64_t dim = p->value->shape.dim[0];
+        for (int64_t i = 0; p->index && i < prony_shape_numel(&p->index->shape); i++) {
+            const int64_t at = prn_index_read(p->index, i);
+            if (at < 0 || at >= dim)
+                return prony_fail(context, PRONY_OUT_OF_RANGE, "index %lld of an embedding of %lld rows", (long long)at,
+                                  (long long)dim);
+        }
+    }
+    return PRONY_OK;
+}
+
+static void count_mask(const prony_context *context)
+{
+    const prony_value *mask = prn_input(context, MASK), *out = prn_output(context, 1);
+    const prony_shape *ids = &context->inputs[IDS]->shape;
+    for (int64_t b = 0; out && b < ids->dim[0]; b++) {
+        int32_t count = 0;
+        for (int64_t t = 0; mask && t < ids->dim[1]; t++) count += prn_index_read(mask, b * ids->dim[1] + t) == 1;
+        ((int32_t *)out->data)[b] = count;
+    }
+}
+
+static prony_status run_embedding(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    row_sum s;
+    PRN_TRY(read_embed(context, &s));
+    PRN_TRY(check_indices(context, &s));
+    count_mask(context);
+    return run(context, read_embed, fn);
+}
+
+static prony_status run_embed(const prony_context *context)
+{
+    return run_embedding(context, reference_rows);
+}
+
+static prony_status native_embed(const prony_context *context)
+{
+    return run_embedding(context, native_rows);
+}
+
+static prony_status cost_embed(const prony_context *context, prony_cost *out)
+{
+    return cost(context, out, read_embed);
+}
+
+/* ---- descriptors */
+
+#define ROWS(symbol)                                                                                                   \
+    static prony_status infer_##symbol(const prony_context *context)                                                   \
+    {                                                                                                                  \
+        return infer_rows(context, read_##symbol);                                                                     \
+    }                                                                                                                  \
+    static prony_status cost_##symbol(const prony_context *context, prony_cost *out)                                   \
+    {                                                                                                                  \
+        return cost(context, out, read_##symbol);                                                                      \
+    }                                                                                                                  \
+    static prony_status run_##symbol(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return run(context, read_##symbol, reference_rows);                                                            \
+    }                                                                                                                  \
+    static prony_status native_##symbol(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run(context, read_##symbol, native_rows);                                                               \
+    }
+ROWS(simplified)
+ROWS(skip)
+ROWS(skip_simplified)
+
+static const prn_param simplified_params[] = {
+    PRN_FLOAT(norm_params, epsilon, 1e-5f), PRN_INT(norm_params, axis, -1), PRN_INT(norm_params, stash_type, 1), {0}};
+static const prn_param skip_params[] = {PRN_FLOAT(norm_params, epsilon, 1e-12f), {0}};
+static const prn_param embed_params[] = {
+    PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
+
+#define DESCRIPTOR(symbol, op_name, op_domain, inputs, most_inputs, outputs, row, text)                                \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        {.name = #symbol "_norm_f32_native", .backend = "native", .usable = floats_only, .run = native_##symbol},      \
+        {.name = #symbol "_norm_reference", .backend = "reference", .run = run_##symbol},                              \
+        {0}};                                                                                                          \
+    const prn_op prn_op_contrib_##symbol = {                                                                           \
+        .name = op_name,                                                                                               \
+        .domain = op_domain,                                                                                           \
+        .since_opset = 1,                                                                                              \
+        .min_inputs = inputs,                                                                                          \
+        .max_inputs = most_inputs,                                                                                     \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = outputs,                                                                                        \
+        .params = row##_params,                                                                                        \
+        .params_bytes = sizeof(norm_params),                                                                           \
+        .infer = infer_##symbol,                                                                                       \
+        .cost = cost_##symbol,                                                                                         \
+        .cost_text = text,                                                                                             \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+
+#define SKIP_TEXT "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r"
+DESCRIPTOR(simplified, "SimplifiedLayerNormalization", "", 2, 2, 2, simplified, "4 n + 2 r; special n + 2 r")
+DESCRIPTOR(skip, "SkipLayerNormalization", "com.microsoft", 3, 5, 4, skip, SKIP_TEXT)
+DESCRIPTOR(skip_simplified, "SkipSimplifiedLayerNormalization", "com.microsoft", 3, 4, 4, skip,
+           "n per sum; then 4 n + 2 r; special n + 2 r")
+DESCRIPTOR(embed, "EmbedLayerNormalization", "com.microsoft", 1, 9, 3, embed, SKIP_TEXT)

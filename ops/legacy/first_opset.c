@@ -1,0 +1,173 @@
+/* Operators that opset 1 had on trial and later ones dropped; what early converters wrote still holds them: Affine,
+ * Scale, ParametricSoftplus, ScaledTanh, ImageScaler and Crop. Owns nothing. Invariant: an element depends on its own
+ * input element and the attributes alone. */
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/elementwise.h"
+#include "ops/loops/number.h"
+
+typedef struct first_params {
+    float alpha, beta, scale;
+    prn_floats bias;
+} first_params;
+
+typedef struct map_job {
+    const first_params *params;
+    const prony_value *x, *y;
+    double (*f)(const first_params *params, double x);
+    int64_t plane, channels; /* ImageScaler: elements of a channel */
+} map_job;
+
+static double affine(const first_params *params, double x)
+{
+    return (double)params->alpha * x + (double)params->beta;
+}
+
+static double scale(const first_params *params, double x)
+{
+    return (double)params->scale * x;
+}
+
+static double parametric_softplus(const first_params *params, double x)
+{
+    const double z = (double)params->beta * x;
+    return (double)params->alpha * (fmax(z, 0.0) + log1p(exp(-fabs(z))));
+}
+
+static double scaled_tanh(const first_params *params, double x)
+{
+    return (double)params->alpha * tanh((double)params->beta * x);
+}
+
+static void map_range(void *argument, int64_t begin, int64_t end)
+{
+    const map_job *job = argument;
+    for (int64_t i = begin; i < end; i++) {
+        double y = job->f(job->params, prn_get_f64(job->x->data, job->x->dtype, i));
+        if (job->plane > 0) y += (double)job->params->bias.v[i / job->plane % job->channels];
+        prn_put_f64(job->y->data, job->y->dtype, i, y);
+    }
+}
+
+static prony_status run_map(const prony_context *context, double (*f)(const first_params *params, double x))
+{
+    const first_params *params = context->params;
+    const prony_value *x = context->inputs[0];
+    map_job job = {.params = params, .x = x, .y = context->outputs[0], .f = f};
+    if (params->bias.count > 0) {
+        job.plane = prn_shape_count(&x->shape, 2, x->shape.rank);
+        job.channels = x->shape.dim[1];
+    }
+    prn_parallel_items(context->threads, prony_shape_numel(&x->shape), 16 * (int64_t)prn_value_bytes(x), map_range,
+                       &job);
+    return PRONY_OK;
+}
+
+static prony_status infer_map(const prony_context *context)
+{
+    const prn_floats *bias = &((const first_params *)context->params)->bias;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    if (bias->count > 0) {
+        PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
+        if ((int64_t)bias->count != context->inputs[0]->shape.dim[1])
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "bias has %zu entries for %lld channels", bias->count,
+                              (long long)context->inputs[0]->shape.dim[1]);
+    }
+    return prn_infer_same(context);
+}
+
+/* ---- Crop: borders of the last two of four axes, and how much is left if `scale` says so */
+
+typedef struct crop_params {
+    prn_ints border, scale; /* left, top, right, bottom; height, width */
+} crop_params;
+
+static prony_status infer_crop(const prony_context *context)
+{
+    const crop_params *params = context->params;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_rank(context, 0, 4, 4));
+    if (params->border.count != 4 || (params->scale.present && params->scale.count != 2))
+        return prony_fail(context, PRONY_INVALID_MODEL, "border has %zu entries, scale %zu", params->border.count,
+                          params->scale.count);
+    prony_shape shape = context->inputs[0]->shape;
+    for (int k = 0; k < 2; k++) {
+        const int64_t before = params->border.v[1 - k], after = params->border.v[3 - k], have = shape.dim[2 + k];
+        bool fits = before >= 0 && before <= have && after >= 0;
+        int64_t left = fits ? have - before : 0;
+        if (params->scale.present) {
+            fits = fits && params->scale.v[k] >= 0 && params->scale.v[k] <= left;
+            left = params->scale.v[k];
+        } else if (fits) {
+            fits = after <= left;
+            left -= fits ? after : 0;
+        }
+        if (!fits)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "borders %lld and %lld do not fit extent %lld of axis %d",
+                              (long long)before, (long long)after, (long long)have, 2 + k);
+        shape.dim[2 + k] = left;
+    }
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status run_crop(const prony_context *context)
+{
+    const prn_ints *border = &((const crop_params *)context->params)->border;
+    const prony_value *in = context->inputs[0], *out = context->outputs[0];
+    const size_t width = prn_copy_width(in->dtype);
+    int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
+    prn_copy copy = {0};
+    if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
+    prn_shape_strides(&in->shape, from);
+    prn_shape_strides(&out->shape, to);
+    for (int i = 0; i < 4; i++) prn_copy_axis(&copy, out->shape.dim[i], from[i], to[i]);
+    prn_copy_native(context->threads, width, &copy,
+                    (const char *)in->data + (size_t)(border->v[1] * from[2] + border->v[0]) * width, out->data);
+    return PRONY_OK;
+}
+
+/* ---- descriptors */
+
+static const prn_param map_params[] = {PRN_FLOAT(first_params, alpha, 1.0f),
+                                       PRN_FLOAT(first_params, beta, 0.0f),
+                                       PRN_FLOAT(first_params, scale, 1.0f),
+                                       {0}};
+static const prn_param image_params[] = {
+    PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
+static const prn_param crop_attributes[] = {PRN_INTS_REQUIRED(crop_params, border), PRN_INTS(crop_params, scale), {0}};
+
+#define DESCRIPTOR(symbol, op_name, attributes, params_type, infer_fn, cost_fn, run_fn, text)                          \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        {.name = #symbol "_reference", .backend = "reference", .run = run_fn}, {0}};                                   \
+    const prn_op prn_op_##symbol = {                                                                                   \
+        .name = op_name,                                                                                               \
+        .domain = "",                                                                                                  \
+        .since_opset = 1,                                                                                              \
+        .min_inputs = 1,                                                                                               \
+        .max_inputs = 1,                                                                                               \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = 1,                                                                                              \
+        .params = attributes,                                                                                          \
+        .params_bytes = sizeof(params_type),                                                                           \
+        .infer = infer_fn,                                                                                             \
+        .cost = cost_fn,                                                                                               \
+        .cost_text = text,                                                                                             \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+#define MAPPED(symbol, op_name, attributes, f, flops, special, madds, text)                                            \
+    static prony_status run_##symbol(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return run_map(context, f);                                                                                    \
+    }                                                                                                                  \
+    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
+    {                                                                                                                  \
+        return prn_cost_map(context, cost, flops, special, madds);                                                     \
+    }                                                                                                                  \
+    DESCRIPTOR(symbol, op_name, attributes, first_params, infer_map, cost_##symbol, run_##symbol, text)
+
+MAPPED(affine, "Affine", map_params, affine, 2, 0, 1, "2 n; madds n")
+MAPPED(scale, "Scale", map_params, scale, 1, 0, 0, "n")
+MAPPED(parametric_softplus, "ParametricSoftplus", map_params, parametric_softplus, 5, 2, 0, "5 n; special 2 n")
+MAPPED(scaled_tanh, "ScaledTanh", map_params, scaled_tanh, 3, 1, 0, "3 n; special n")
+MAPPED(image_scaler, "ImageScaler", image_params, scale, 2, 0, 1, "2 n; madds n")
+DESCRIPTOR(crop, "Crop", crop_attributes, crop_params, infer_crop, prn_cost_none, run_crop, "0")

@@ -1,0 +1,41 @@
+/* A convolution's problem, as all its kernels see it. */
+#ifndef PRN_OPS_LOOPS_CONV_PROBLEM_H
+#define PRN_OPS_LOOPS_CONV_PROBLEM_H
+
+#include "ops/loops/window.h"
+
+typedef struct prn_conv_params {
+    prn_window_params window;
+    int64_t group;
+    prn_ints output_padding, output_shape; /* ConvTranspose only */
+} prn_conv_params;
+
+typedef struct prn_conv {
+    prn_window window;
+    int64_t batch, groups, in_channels, out_channels;
+    int64_t group_in, group_out; /* channels per group */
+    int64_t in_spatial, out_spatial, kernel_volume;
+    const prony_value *x, *weights;
+    const prony_value *bias; /* NULL: none */
+    const prony_value *y;
+} prn_conv;
+
+/* The problem of a Conv or ConvTranspose node; checks everything that infer has to check. */
+prony_status prn_conv_read(const prony_context *context, prn_conv *conv);
+prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv);
+
+/* Shared by both operators: attribute ranges, shape inference and cost of a problem that was read. */
+prony_status prn_conv_check(const prony_context *context);
+prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv);
+prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, int64_t per_mac_elements,
+                           int64_t per_element, prony_cost *cost);
+
+/* Some post-operation's residual, rather than an operand of the convolution, is input `index`. */
+bool prn_conv_input_is_residual(const prony_context *context, size_t index);
+
+/* Every output element by `sum`, which stores it; then post-operations, which only float32 has. */
+typedef void (*prn_conv_sum_fn)(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],
+                                int64_t place);
+void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_conv_sum_fn sum);
+
+#endif

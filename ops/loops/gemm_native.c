@@ -1,0 +1,276 @@
+/* Cuts native matrix products into tasks and finishes their tiles.
+ *
+ * Invariant: the cut depends on shapes and the instruction set alone. Each task owns its rows and columns of C: it
+ * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
+ */
+#include "ops/loops/gemm_kernel.h"
+
+#include "base/isa.h"
+#include "base/parallel.h"
+#include "ops/loops/post_ops_vec.h"
+#include "ops/loops/vec.h"
+
+#include <stdio.h>
+
+enum {
+    TASK_MACS = 1 << 18,    /* about five microseconds: less is not worth handing to another thread */
+    WANTED_TASKS = 24,      /* evens out the load of a handful of threads */
+    BLOCK_ROWS = 126,       /* A's block stays in the second-level cache while B's panels pass */
+    BLOCK_ROWS_PLAIN = 252, /* twice that halves how often a variable B is packed */
+    BLOCK_COLUMNS = 256,    /* C's block stays there as well */
+    PACK_ROWS = 512,        /* from here on a variable B is packed once, ahead of the tasks */
+    PACK_PANELS = 8,        /* panels of one packing task */
+    PLAIN_FLOATS = 1 << 18  /* a constant B above this is streamed from memory for one row of C in any case */
+};
+
+const prn_gemm_isa_table *prn_gemm_isa(void)
+{
+#if defined(__x86_64__)
+    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_gemm_isa_avx512;
+    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_gemm_isa_avx2;
+#endif
+    return &prn_gemm_isa_scalar;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------- */
+
+int64_t prn_gemm_packed_count(int64_t k, int64_t n)
+{
+    const int64_t columns = prn_gemm_isa()->panel_columns;
+    return ceil_div(n, columns) * columns * k;
+}
+
+typedef struct pack_job {
+    const prn_gemm *gemm;
+    float *packed;
+    int64_t panels;
+} pack_job;
+
+static void pack_task(void *argument, int64_t task)
+{
+    const pack_job *job = argument;
+    prn_gemm_isa()->pack(job->gemm, task * PACK_PANELS, least((task + 1) * PACK_PANELS, job->panels), job->packed);
+}
+
+void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
+{
+    pack_job job = {gemm, packed, ceil_div(gemm->n, prn_gemm_isa()->panel_columns)};
+    const int64_t tasks = ceil_div(job.panels, PACK_PANELS);
+    if (gemm->k == 0) return; /* nothing to read, and maybe no data */
+    prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
+}
+
+static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+{
+    prn_gemm_pack(context->threads, argument, packed);
+    return PRONY_OK;
+}
+
+prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed)
+{
+    char tag[128];
+    prn_gemm copy = *gemm;
+    const void *out = NULL;
+    snprintf(tag, sizeof tag, "gemm %s %lldx%lld by %lld,%lld", prn_gemm_isa()->name, (long long)gemm->k,
+             (long long)gemm->n, (long long)gemm->b_row, (long long)gemm->b_col);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
+    PRN_TRY(context->host->packed(context, gemm->b, tag, bytes, build_packed, &copy, &out));
+    *packed = out;
+    return PRONY_OK;
+}
+
+/* One row of C by a B with contiguous columns, nothing packed. */
+static bool is_dots(const prn_gemm *gemm)
+{
+    return gemm->m == 1 && gemm->a_col == 1 && gemm->b_row == 1 && gemm->b_col != 1 && !gemm->packed;
+}
+
+/* One column of C is one row of its transpose. */
+static bool is_column(const prn_gemm *gemm)
+{
+    return gemm->n == 1 && gemm->m > 1 && gemm->c_row == 1 && gemm->b_row == 1 && gemm->a_col == 1 && !gemm->packed;
+}
+
+bool prn_gemm_plain_is_best(const prn_gemm *gemm)
+{
+    return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PLAIN_FLOATS);
+}
+
+/* ---- finishing a block of C ---------------------------------------------------------------------------------------
+ */
+
+static void add_bias(const prn_gemm *gemm, float *c, int64_t i, int64_t j, int64_t count)
+{
+    const prn_vec_table *vec = prn_vec();
+    const float *bias = gemm->bias + i * gemm->bias_row + j * gemm->bias_col;
+    if (gemm->bias_col == 0) {
+        vec->vs[PRN_BINARY_ADD](c, c, gemm->beta * bias[0], count);
+    } else if (gemm->bias_col == 1 && gemm->beta == 1.0f) {
+        vec->vv[PRN_BINARY_ADD](c, c, bias, count);
+    } else {
+        for (int64_t v = 0; v < count; v++) c[v] += gemm->beta * bias[v * gemm->bias_col];
+    }
+}
+
+static void finish_run(const prn_gemm *gemm, float *c, int64_t count)
+{
+    if (!gemm->post) return;
+    const float *output = gemm->post->outputs[0]->data;
+    prn_post_ops_apply_vec(gemm->post, c, c - output, count);
+}
+
+static void finish(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    const int64_t count = j1 - j0;
+    for (int64_t i = i0; i < i1; i++) {
+        float *c = gemm->c + i * gemm->c_row + j0;
+        if (gemm->alpha != 1.0f) prn_vec()->map[PRN_MAP_AFFINE](c, c, count, gemm->alpha, 0.0f);
+        if (gemm->bias) add_bias(gemm, c, i, j0, count);
+        if (gemm->c_row != count) finish_run(gemm, c, count);
+    }
+    if (gemm->c_row == count) finish_run(gemm, gemm->c + i0 * count, (i1 - i0) * count);
+}
+
+/* ---- cutting ------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct gemm_job {
+    prn_gemm gemm;
+    const prn_gemm_batch *batch;
+    const prn_gemm_isa_table *isa;
+    int64_t items, group;              /* products, products of one task */
+    int64_t rows, columns;             /* of a task's block */
+    int64_t row_blocks, column_blocks; /* of one product; both 1 if group > 1 */
+    bool dots;
+} gemm_job;
+
+static void cut(gemm_job *job)
+{
+    const prn_gemm *gemm = &job->gemm;
+    const int64_t m = gemm->m, n = gemm->n, tile_rows = job->isa->tile_rows;
+    const double macs = (double)m * (double)n * (double)(gemm->k > 0 ? gemm->k : 1);
+    const int64_t block_rows = gemm->packed ? BLOCK_ROWS : BLOCK_ROWS_PLAIN;
+    job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : ceil_div(m, block_rows);
+    job->rows = ceil_div(ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
+    job->row_blocks = ceil_div(m, job->rows);
+    const double wanted = macs * (double)job->items / TASK_MACS;
+    const int64_t tasks = wanted < 1.0 ? 1 : wanted < WANTED_TASKS ? (int64_t)wanted : WANTED_TASKS;
+    const int64_t panel = job->isa->panel_columns, panels = ceil_div(n, panel);
+    int64_t blocks = ceil_div(tasks, job->items * job->row_blocks);
+    if (blocks < ceil_div(n, BLOCK_COLUMNS)) blocks = ceil_div(n, BLOCK_COLUMNS);
+    job->columns = ceil_div(panels, least(blocks, panels)) * panel;
+    job->column_blocks = ceil_div(n, job->columns);
+    job->group = 1;
+    if (macs < TASK_MACS && job->row_blocks == 1 && job->column_blocks == 1) {
+        job->group = least(job->items, (int64_t)(TASK_MACS / macs));
+    }
+}
+
+static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
+{
+    prn_gemm gemm = job->gemm;
+    if (job->batch && job->batch->offsets) {
+        int64_t a = 0, b = 0, c = 0;
+        job->batch->offsets(job->batch->argument, item, &a, &b, &c);
+        gemm.a += a;
+        gemm.b += b;
+        gemm.c += c;
+    }
+    const int64_t i1 = least(i0 + job->rows, gemm.m), j1 = least(j0 + job->columns, gemm.n);
+    if (job->dots) {
+        job->isa->dots(&gemm, j0, j1);
+    } else {
+        job->isa->block(&gemm, i0, i1, j0, j1);
+    }
+    finish(&gemm, i0, i1, j0, j1);
+}
+
+static void run_task(void *argument, int64_t task)
+{
+    const gemm_job *job = argument;
+    const int64_t blocks = job->row_blocks * job->column_blocks;
+    if (job->group == 1) {
+        const int64_t block = task % blocks;
+        run_block(job, task / blocks, block / job->column_blocks * job->rows,
+                  block % job->column_blocks * job->columns);
+        return;
+    }
+    const int64_t end = least((task + 1) * job->group, job->items);
+    for (int64_t item = task * job->group; item < end; item++) run_block(job, item, 0, 0);
+}
+
+static void transpose_column(prn_gemm *gemm)
+{
+    prn_gemm row = *gemm;
+    row.m = 1;
+    row.n = gemm->m;
+    row.a = gemm->b;
+    row.a_row = 0;
+    row.a_col = 1;
+    row.b = gemm->a;
+    row.b_row = 1;
+    row.b_col = gemm->a_row;
+    row.c_row = gemm->m;
+    row.bias_row = gemm->bias_col;
+    row.bias_col = gemm->bias_row;
+    *gemm = row;
+}
+
+/* A batch's offsets of A and B with their roles changed. */
+static void swapped_offsets(const void *argument, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    const prn_gemm_batch *batch = argument;
+    batch->offsets(batch->argument, item, b, a, c);
+}
+
+static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch)
+{
+    gemm_job job = {.gemm = *gemm, .batch = batch, .isa = prn_gemm_isa(), .items = batch ? batch->items : 1};
+    const prn_gemm_batch swapped = {.items = job.items, .offsets = swapped_offsets, .argument = batch};
+    if (is_column(gemm)) {
+        transpose_column(&job.gemm);
+        if (batch && batch->offsets) job.batch = &swapped;
+    }
+    job.dots = is_dots(&job.gemm);
+    cut(&job);
+    const int64_t blocks = job.row_blocks * job.column_blocks;
+    const int64_t tasks = job.group == 1 ? job.items * blocks : ceil_div(job.items, job.group);
+    prn_parallel_tasks(threads, tasks, run_task, &job);
+}
+
+size_t prn_gemm_scratch_bytes(const prn_gemm *gemm)
+{
+    if (gemm->packed || gemm->m < PACK_ROWS || gemm->n <= prn_gemm_isa()->panel_columns) return 0;
+    return prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
+}
+
+void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch, void *scratch)
+{
+    const int64_t items = batch ? batch->items : 1;
+    if (gemm->m <= 0 || gemm->n <= 0 || items <= 0) return;
+    if (!scratch || prn_gemm_scratch_bytes(gemm) == 0) {
+        run_items(threads, gemm, batch);
+        return;
+    }
+    for (int64_t item = 0; item < items; item++) {
+        prn_gemm one = *gemm;
+        int64_t a = 0, b = 0, c = 0;
+        if (batch && batch->offsets) batch->offsets(batch->argument, item, &a, &b, &c);
+        one.a += a;
+        one.b += b;
+        one.c += c;
+        prn_gemm_pack(threads, &one, scratch);
+        one.packed = scratch;
+        run_items(threads, &one, NULL);
+    }
+}

@@ -1,0 +1,250 @@
+/* Kernels of the batched matrix product, native and reference. Invariant: an element's sum runs over k in an order that
+ * shapes alone decide. */
+#include "ops/loops/product.h"
+
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/gemm_kernel.h"
+#include "ops/loops/number.h"
+
+enum { LOOK_UP = 256 }; /* steps between two looks at whether to go on */
+
+prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    return (prn_product){.dtype = dtype, .m = m, .n = n, .k = k, .c_row = n, .items = 1, .alpha = 1.0f, .beta = 1.0f};
+}
+
+void prn_product_batch(prn_product *product, int64_t extent, int64_t a_step, int64_t b_step, int64_t c_step)
+{
+    if (extent == 1) return;
+    const int d = product->batch_rank++;
+    product->batch_dim[d] = extent;
+    product->a_step[d] = a_step;
+    product->b_step[d] = b_step;
+    product->c_step[d] = c_step;
+    product->items *= extent;
+}
+
+void prn_product_fold(prn_product *product)
+{
+    if (product->bias_row != 0) return;
+    for (int d = product->batch_rank - 1; d >= 0; d--) {
+        if (product->b_step[d] != 0 || product->a_step[d] != product->m * product->a_row ||
+            product->c_step[d] != product->m * product->c_row) {
+            break;
+        }
+        product->m *= product->batch_dim[d];
+        product->batch_rank = d;
+    }
+    product->items = 1;
+    for (int d = 0; d < product->batch_rank; d++) product->items *= product->batch_dim[d];
+}
+
+void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    *a = *b = *c = 0;
+    for (int d = product->batch_rank - 1; d >= 0; d--) {
+        const int64_t at = item % product->batch_dim[d];
+        item /= product->batch_dim[d];
+        *a += at * product->a_step[d];
+        *b += at * product->b_step[d];
+        *c += at * product->c_step[d];
+    }
+}
+
+static prony_status refuse(const prony_context *context, const char *what, const prony_value *a, const prony_value *b)
+{
+    char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s: A is %s, B is %s", what, prn_value_text(a, left),
+                      prn_value_text(b, right));
+}
+
+/* The dimensions in front of the matrix. */
+static prony_shape leading(const prony_shape *shape)
+{
+    prony_shape out = *shape;
+    out.rank -= 2;
+    return out;
+}
+
+prony_status prn_product_matmul(const prony_context *context, const prony_value *a, const prony_value *b,
+                                prn_product *out, prony_shape *y)
+{
+    prony_shape left = a->shape, right = b->shape;
+    const bool row = left.rank == 1, column = right.rank == 1;
+    if (left.rank < 1 || right.rank < 1) return refuse(context, "a product of scalars", a, b);
+    if (row) left = prn_shape_make(2, (const int64_t[]){1, left.dim[0]});
+    if (column) right = prn_shape_make(2, (const int64_t[]){right.dim[0], 1});
+    const int64_t m = left.dim[left.rank - 2], k = left.dim[left.rank - 1], n = right.dim[right.rank - 1];
+    if (right.dim[right.rank - 2] != k) return refuse(context, "the inner dimensions differ", a, b);
+    const prony_shape a_batch = leading(&left), b_batch = leading(&right);
+    prony_shape batch;
+    if (!prn_shape_broadcast(&batch, &a_batch, &b_batch))
+        return refuse(context, "the leading dimensions do not broadcast", a, b);
+    *y = batch;
+    if (!row) y->dim[y->rank++] = m;
+    if (!column) y->dim[y->rank++] = n;
+    if (!prn_product_countable(&a->shape) || !prn_product_countable(&b->shape) || !prn_product_countable(y)) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the product %s is too large", prn_shape_text(y, text));
+    }
+    *out = prn_product_make(a->dtype, m, n, k);
+    out->a = a->data;
+    out->b = b->data;
+    out->a_row = k;
+    out->b_row = n;
+    out->a_col = out->b_col = 1;
+    int64_t a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
+    prn_shape_broadcast_strides(&a_batch, &batch, a_step);
+    prn_shape_broadcast_strides(&b_batch, &batch, b_step);
+    prn_shape_strides(&batch, c_step);
+    for (int d = 0; d < batch.rank; d++)
+        prn_product_batch(out, batch.dim[d], a_step[d] * m * k, b_step[d] * k * n, c_step[d] * m * n);
+    return PRONY_OK;
+}
+
+bool prn_product_countable(const prony_shape *shape)
+{
+    uint64_t count = 1;
+    for (int d = 0; d < shape->rank; d++) {
+        if (!prn_mul_u64(&count, count, shape->dim[d] > 0 ? (uint64_t)shape->dim[d] : 1)) return false;
+    }
+    return count <= INT64_MAX;
+}
+
+bool prn_product_is_post_input(const prony_context *context, size_t index)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == index) return true;
+    }
+    return false;
+}
+
+/* ---- native -------------------------------------------------------------------------------------------------------
+ */
+
+static prn_gemm gemm_of(const prony_context *context, const prn_product *product)
+{
+    return (prn_gemm){.m = product->m,
+                      .n = product->n,
+                      .k = product->k,
+                      .a = product->a,
+                      .a_row = product->a_row,
+                      .a_col = product->a_col,
+                      .b = product->b,
+                      .b_row = product->b_row,
+                      .b_col = product->b_col,
+                      .c = product->c,
+                      .c_row = product->c_row,
+                      .alpha = product->alpha,
+                      .beta = product->beta,
+                      .bias = product->bias,
+                      .bias_row = product->bias_row,
+                      .bias_col = product->bias_col,
+                      .post = context->post_ops ? context : NULL};
+}
+
+static bool same_b(const prn_product *product)
+{
+    for (int d = 0; d < product->batch_rank; d++) {
+        if (product->b_step[d] != 0) return false;
+    }
+    return true;
+}
+
+prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
+{
+    const prn_gemm gemm = gemm_of(context, product);
+    if (product->b && same_b(product) && product->k > 0 && product->n > 0 && !prn_gemm_plain_is_best(&gemm)) {
+        const float *packed = NULL;
+        PRN_TRY(prn_gemm_pack_shared(context, &gemm, &packed));
+        out->state = (void *)(uintptr_t)packed;
+        return PRONY_OK;
+    }
+    out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
+    return PRONY_OK;
+}
+
+static void item_offsets(const void *argument, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    prn_product_offsets(argument, item, a, b, c);
+}
+
+prony_status prn_product_native_run(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    gemm.packed = context->state;
+    const prn_gemm_batch batch = {product->items, item_offsets, product};
+    void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
+    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
+    return PRONY_OK;
+}
+
+/* ---- reference ----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct reference_job {
+    const prony_context *context;
+    const prn_product *product;
+} reference_job;
+
+/* P is the type that sums are formed in: products of integers wrap around. With alpha or beta they are scaled in
+ * double, and saturate. */
+#define EACH_TYPE(X) PRN_FLOAT_TYPES(X, double) PRN_INTEGER_TYPES(X, uint64_t)
+
+/* A sum of type P as a double; unsigned sums stand for signed numbers where `work` is signed. */
+#define SCALED(P, work, sum) ((P)0.5 != 0 ? (double)(sum) : (double)(work)(sum))
+
+/* One row of one item. */
+#define ROW(P, DTYPE, name, storage, work, load, store)                                                                \
+    static void row_##name(const prn_product *p, int64_t a, int64_t b, int64_t c, int64_t i)                           \
+    {                                                                                                                  \
+        const storage *x = (const storage *)p->a + a + i * p->a_row, *y = (const storage *)p->b + b;                   \
+        storage *to = (storage *)p->c + c + i * p->c_row;                                                              \
+        const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
+        for (int64_t j = 0; j < p->n; j++) {                                                                           \
+            P sum = 0, added = 0;                                                                                      \
+            if ((j % LOOK_UP == 0 || p->k > LOOK_UP) && prn_stopped()) return;                                         \
+            for (int64_t k = 0; k < p->k; k++)                                                                         \
+                sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                             \
+            if (p->bias) added = (P)load(((const storage *)p->bias)[i * p->bias_row + j * p->bias_col]);               \
+            if (scaled) {                                                                                              \
+                const double left = SCALED(P, work, sum), right = SCALED(P, work, added);                              \
+                prn_put_f64(to, p->dtype, j, (double)p->alpha *left + (double)p->beta * right);                        \
+            } else {                                                                                                   \
+                to[j] = store((work)(sum + added));                                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+EACH_TYPE(ROW)
+
+static void reference_rows(void *argument, int64_t begin, int64_t end)
+{
+    const reference_job *job = argument;
+    const prn_product *p = job->product;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t a, b, c;
+        prn_product_offsets(p, row / p->m, &a, &b, &c);
+        const int64_t i = row % p->m;
+        switch (p->dtype) {
+#define CASE(P, DTYPE, name, storage, work, load, store)                                                               \
+    case PRONY_##DTYPE:                                                                                                \
+        row_##name(p, a, b, c, i);                                                                                     \
+        break;
+            EACH_TYPE(CASE)
+        default:
+            break;
+        }
+        if (p->dtype == PRONY_FLOAT32)
+            prn_post_ops_apply_f32(job->context, (float *)p->c + c + i * p->c_row, c + i * p->c_row, p->n);
+    }
+}
+
+prony_status prn_product_reference_run(const prony_context *context, const prn_product *product)
+{
+    reference_job job = {context, product};
+    const int64_t rows = product->items * product->m;
+    if (rows > 0 && product->n > 0) prn_parallel_range(context->threads, rows, 64, reference_rows, &job);
+    return PRONY_OK;
+}

@@ -1,0 +1,54 @@
+/* The batched product of two strided matrices that Gemm, MatMul and Einsum reduce to, and the kernels they share.
+ *
+ *   C[item] = post(alpha A[item] B[item] + beta bias)     A [m, k], B [k, n], C [m, n]
+ *
+ * An operator describes its node as a prn_product; nothing here owns memory. */
+#ifndef PRN_OPS_LOOPS_PRODUCT_H
+#define PRN_OPS_LOOPS_PRODUCT_H
+
+#include "ops/loops/number.h"
+#include "ops/op.h"
+
+#define PRN_PRODUCT_TYPES PRN_TYPES_NUMBER
+
+typedef struct prn_product {
+    prony_dtype dtype;
+    int64_t m, n, k;
+    const void *a, *b; /* NULL where the data is not there yet */
+    void *c;
+    int64_t a_row, a_col, b_row, b_col, c_row; /* strides in elements; C's columns are contiguous */
+    int batch_rank;
+    int64_t batch_dim[PRONY_MAX_RANK], a_step[PRONY_MAX_RANK], b_step[PRONY_MAX_RANK], c_step[PRONY_MAX_RANK];
+    int64_t items; /* product of batch_dim */
+    float alpha, beta;
+    const void *bias; /* beta bias[i bias_row + j bias_col] is added to every item; NULL: none */
+    int64_t bias_row, bias_col;
+} prn_product;
+
+/* alpha 1, no bias, one item, C's rows n apart. */
+prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k);
+/* Appends a batch dimension; extent 1 is dropped. */
+void prn_product_batch(prn_product *product, int64_t extent, int64_t a_step, int64_t b_step, int64_t c_step);
+/* Makes one taller product of the innermost batch dimensions for which B is the same while the items of A and C follow
+ * each other as rows do. */
+void prn_product_fold(prn_product *product);
+/* NumPy's matmul of two tensors, rank 1 taken as a row or a column: strides, batch and data of A and B, not folded; the
+ * shape of the result in *y. Checks the shapes and that counts fit 63 bits; types are the caller's. */
+prony_status prn_product_matmul(const prony_context *context, const prony_value *a, const prony_value *b,
+                                prn_product *out, prony_shape *y);
+/* Element offsets of an item. */
+void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, int64_t *b, int64_t *c);
+
+/* float32, by ops/loops/gemm_native.c. A constant B without batch is packed once. `state` is what prepare left. */
+prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out);
+prony_status prn_product_native_run(const prony_context *context, const prn_product *product);
+
+/* Plain C, every type of PRN_PRODUCT_TYPES; sums of floats are formed in double. */
+prony_status prn_product_reference_run(const prony_context *context, const prn_product *product);
+
+/* Whether the strides of such a tensor, empty or not, fit 63 bits. */
+bool prn_product_countable(const prony_shape *shape);
+/* Whether a post-operation adds input `index`, which then is no operand of the product. */
+bool prn_product_is_post_input(const prony_context *context, size_t index);
+
+#endif

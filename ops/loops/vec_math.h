@@ -1,0 +1,319 @@
+/* float32 vectors of the width that the compile flags give, and elementary functions on them. For sources that are
+ * compiled once per instruction set.
+ *
+ * Everything is written with the compilers' vector extensions; masks are vectors of 0 and -1. Polynomial coefficients
+ * are near-minimax fits (Chebyshev) of the functions named beside them. No function raises; NaN operands give NaN.
+ */
+#ifndef PRN_OPS_LOOPS_VEC_MATH_H
+#define PRN_OPS_LOOPS_VEC_MATH_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
+#define VEC_BYTES 64
+#elif defined(__AVX2__)
+#define VEC_BYTES 32
+#else
+#define VEC_BYTES 16
+#endif
+#define VEC_LANES (VEC_BYTES / 4)
+#define VEC_INLINE static inline __attribute__((always_inline))
+
+typedef float vf __attribute__((vector_size(VEC_BYTES)));
+typedef int32_t vi __attribute__((vector_size(VEC_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(VEC_BYTES)));
+typedef float vf_unaligned __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
+
+VEC_INLINE vf v_splat(float a)
+{
+    return a - (vf){0}; /* keeps the sign of zero */
+}
+
+VEC_INLINE vf v_load(const float *p)
+{
+    return *(const vf_unaligned *)p;
+}
+
+VEC_INLINE void v_store(float *p, vf x)
+{
+    *(vf_unaligned *)p = x;
+}
+
+/* The first `count` (>= 1) elements; the lanes beyond hold `fill`. */
+VEC_INLINE vf v_load_part(const float *p, int64_t count, float fill)
+{
+    if (count >= VEC_LANES) return v_load(p);
+    vf x = v_splat(fill);
+    memcpy(&x, p, (size_t)count * sizeof(float));
+    return x;
+}
+
+VEC_INLINE void v_store_part(float *p, vf x, int64_t count)
+{
+    if (count >= VEC_LANES) {
+        v_store(p, x);
+    } else {
+        memcpy(p, &x, (size_t)count * sizeof(float));
+    }
+}
+
+VEC_INLINE vf v_select(vi mask, vf yes, vf no)
+{
+    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+}
+
+VEC_INLINE vf v_abs(vf x)
+{
+    return (vf)((vu)x & UINT32_C(0x7fffffff));
+}
+
+VEC_INLINE vf v_copysign(vf x, vf sign)
+{
+    return (vf)(((vu)x & UINT32_C(0x7fffffff)) | ((vu)sign & UINT32_C(0x80000000)));
+}
+
+VEC_INLINE vf v_max(vf a, vf b)
+{
+    return v_select((a > b) | (a != a), a, b);
+}
+
+VEC_INLINE vf v_min(vf a, vf b)
+{
+    return v_select((a < b) | (a != a), a, b);
+}
+
+/* min(max(x, low), high), NaN stays. */
+VEC_INLINE vf v_clamp(vf x, vf low, vf high)
+{
+    x = v_select(x < low, low, x);
+    return v_select(x > high, high, x);
+}
+
+/* b where it exceeds a, otherwise a: also where either is NaN. */
+VEC_INLINE vf v_larger(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_max_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__) && !defined(__AVX2__)
+    return (vf)_mm_max_ps((__m128)b, (__m128)a);
+#else
+    return v_select(b > a, b, a);
+#endif
+}
+
+VEC_INLINE vf v_sqrt(vf x)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE2__) && !defined(__AVX2__)
+    return (vf)_mm_sqrt_ps((__m128)x);
+#else
+    for (int i = 0; i < VEC_LANES; i++) x[i] = sqrtf(x[i]);
+    return x;
+#endif
+}
+
+/* Half to even, by adding and taking away 2^23. */
+VEC_INLINE vf v_round(vf x)
+{
+    const vf size = v_abs(x);
+    const vf rounded = v_copysign((size + 8388608.0f) - 8388608.0f, x);
+    return v_select(size < 8388608.0f, rounded, x);
+}
+
+VEC_INLINE vf v_floor(vf x)
+{
+    const vf r = v_round(x);
+    return v_select(r > x, r - 1.0f, r);
+}
+
+VEC_INLINE vf v_ceil(vf x)
+{
+    const vf r = v_round(x);
+    return v_select(r < x, v_copysign(r + 1.0f, x), r);
+}
+
+VEC_INLINE vf v_sign(vf x)
+{
+    const vf size = v_select(x != 0.0f, v_copysign(v_splat(1.0f), x), v_splat(0.0f));
+    return v_select(x != x, x, size);
+}
+
+/* x 2^n for -252 <= n <= 254, in two steps so that subnormal results are rounded once more at most. */
+VEC_INLINE vf v_scale2(vf x, vi n)
+{
+    const vi half = n >> 1;
+    const vu first = ((vu)half + 127u) << 23, second = ((vu)n - (vu)half + 127u) << 23;
+    return x * (vf)first * (vf)second;
+}
+
+/* x = n ln 2 + r, |r| <= ln 2 / 2; |x| < 110. */
+VEC_INLINE vf v_reduce_ln2(vf x, vi *n)
+{
+    const vf magic = v_splat(12582912.0f); /* 1.5 2^23: the integer ends up in the low mantissa bits */
+    const vf shifted = x * 1.44269504f + magic;
+    const vf count = shifted - magic;
+    *n = (vi)((vu)shifted - (vu)magic);
+    const vf r = x - count * 0.693359375f;
+    return r - count * -2.12194440e-4f;
+}
+
+/* exp(r) - 1 on the reduced range. */
+VEC_INLINE vf v_expm1_reduced(vf r)
+{
+    vf p = r * 0.0013926198f + 0.00836319011f;
+    p = p * r + 0.0416665561f;
+    p = p * r + 0.166665763f;
+    p = p * r + 0.5f;
+    return p * r * r + r;
+}
+
+VEC_INLINE vf v_exp(vf x)
+{
+    vi n;
+    const vf r = v_reduce_ln2(v_clamp(x, v_splat(-105.0f), v_splat(89.0f)), &n);
+    return v_scale2(v_expm1_reduced(r) + 1.0f, n);
+}
+
+/* exp(x) of |x| <= 87, where the power of two is no subnormal. */
+VEC_INLINE vf v_exp_bounded(vf x)
+{
+    vi n;
+    const vf r = v_reduce_ln2(x, &n);
+    return (v_expm1_reduced(r) + 1.0f) * (vf)(((vu)n + 127u) << 23);
+}
+
+/* exp(x) - 1 for x <= 0 without cancellation. */
+VEC_INLINE vf v_expm1_negative(vf x)
+{
+    vi n;
+    const vf r = v_reduce_ln2(v_clamp(x, v_splat(-30.0f), v_splat(0.0f)), &n);
+    const vf power = (vf)(((vu)n + 127u) << 23);
+    return v_select(x == 0.0f, x, v_expm1_reduced(r) * power + (power - 1.0f));
+}
+
+/* log of finite x > 0. */
+VEC_INLINE vf v_log_positive(vf x)
+{
+    const vi tiny = x < FLT_MIN;
+    x = v_select(tiny, x * 8388608.0f, x);
+    const vi exponent = (vi)((vu)x - 0x3f3504f3u) >> 23; /* mantissa in [sqrt 1/2, sqrt 2) */
+    const vf f = (vf)((vu)x - ((vu)exponent << 23)) - 1.0f;
+    const vf e = __builtin_convertvector(exponent - (tiny & 23), vf);
+    vf p = f * 0.0697161183f - 0.114797339f; /* (log(1 + f) - f + f^2/2) / f^3 */
+    p = p * f + 0.116854198f;
+    p = p * f - 0.124256872f;
+    p = p * f + 0.142490581f;
+    p = p * f - 0.166678026f;
+    p = p * f + 0.200007156f;
+    p = p * f - 0.24999997f;
+    p = p * f + 0.333333313f;
+    const vf square = f * f;
+    vf y = p * f * square + e * -2.12194440e-4f;
+    y = y - 0.5f * square;
+    y = y + f;
+    return y + e * 0.693359375f;
+}
+
+VEC_INLINE vf v_log(vf x)
+{
+    const vf y = v_select(x == INFINITY, x, v_log_positive(x));
+    const vf low = v_select(x == 0.0f, v_splat(-INFINITY), v_splat(NAN));
+    return v_select(x > 0.0f, y, v_select(x != x, x, low));
+}
+
+/* log(1 + u) for 0 <= u <= 1: the rounding error of 1 + u is put back to first order. */
+VEC_INLINE vf v_log1p_unit(vf u)
+{
+    const vf w = u + 1.0f;
+    return v_log_positive(w) + (u - (w - 1.0f)) / w;
+}
+
+VEC_INLINE vf v_tanh(vf x)
+{
+    const vf size = v_abs(x), z = x * x;
+    vf p = z * -0.00609671418f + 0.0209971797f; /* (tanh(x)/x - 1) / x^2 */
+    p = p * z - 0.0538509078f;
+    p = p * z + 0.133327693f;
+    p = p * z - 0.333333284f;
+    const vf small = p * z * size + size;
+    const vf t = v_select(size > 10.0f, v_splat(10.0f), size);
+    const vf large = 1.0f - 2.0f / (v_exp_bounded(t + t) + 1.0f);
+    return v_copysign(v_select(size < 0.625f, small, large), x);
+}
+
+VEC_INLINE vf v_erf(vf x)
+{
+    const vf size = v_abs(x), z = x * x;
+    vf p = z * -0.000596731086f + 0.00498890597f; /* erf(x)/x - 1 */
+    p = p * z - 0.0267639942f;
+    p = p * z + 0.112817541f;
+    p = p * z - 0.376124889f;
+    p = p * z + 0.128379151f;
+    const vf small = p * size + size;
+    const vf t = v_select(size > 4.0f, v_splat(4.0f), size);
+    vf q = t * 1.6435697e-06f - 4.61779127e-05f; /* log(1 - erf(t)) */
+    q = q * t + 0.000597743492f;
+    q = q * t - 0.00476357527f;
+    q = q * t + 0.0264310185f;
+    q = q * t - 0.11009448f;
+    q = q * t - 0.631814539f;
+    q = q * t - 1.13023758f;
+    q = q * t + 0.000320441526f;
+    const vf large = 1.0f - v_exp_bounded(q);
+    return v_copysign(v_select(size < 0.93f, small, large), x);
+}
+
+VEC_INLINE vf v_sigmoid(vf x)
+{
+    return 1.0f / (v_exp(-x) + 1.0f);
+}
+
+VEC_INLINE vf v_softplus(vf x)
+{
+    return v_max(x, v_splat(0.0f)) + v_log1p_unit(v_exp(-v_abs(x)));
+}
+
+/* tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x); beyond 20 it is 1 in float32. */
+VEC_INLINE vf v_mish(vf x)
+{
+    const vf e = v_exp(v_clamp(x, v_splat(-105.0f), v_splat(20.0f)));
+    const vf n = e * (e + 2.0f);
+    return x * (n / (n + 2.0f));
+}
+
+VEC_INLINE vf v_elu(vf x, vf a)
+{
+    return v_select(x > 0.0f, x, a * v_expm1_negative(x));
+}
+
+VEC_INLINE vf v_gelu_erf(vf x)
+{
+    return 0.5f * x * (v_erf(x * 0.70710678118654752f) + 1.0f);
+}
+
+VEC_INLINE vf v_gelu_tanh(vf x)
+{
+    return 0.5f * x * (v_tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)) + 1.0f);
+}
+
+VEC_INLINE float v_total(vf x)
+{
+    for (int width = VEC_LANES / 2; width > 0; width /= 2) {
+        for (int i = 0; i < width; i++) x[i] += x[i + width];
+    }
+    return x[0];
+}
+
+#endif

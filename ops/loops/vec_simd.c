@@ -1,0 +1,398 @@
+/* The loops of ops/loops/vec.h, compiled once per instruction set with PRN_SIMD naming the table.
+ * Invariant: a row's last, partial vector passes the same instructions as the full ones, so an element's result does
+ * not depend on where it stands. */
+#include "ops/loops/vec.h"
+#include "ops/loops/vec_math.h"
+#include "ops/loops/vec_wide.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define TEXT_(a) #a
+#define TEXT(a) TEXT_(a)
+
+#ifndef PRN_SIMD
+#define PRN_SIMD scalar
+#endif
+
+/* ---- maps: `x`, and the splat parameters `va` and `vb`, are in scope of the expression */
+
+#define MAP(name, expression)                                                                                          \
+    static void map_##name(float *y, const float *x_, int64_t n, float a, float b)                                     \
+    {                                                                                                                  \
+        const vf va = v_splat(a), vb = v_splat(b);                                                                     \
+        (void)va;                                                                                                      \
+        (void)vb;                                                                                                      \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            const vf x = v_load_part(x_ + i, n - i, 0.0f);                                                             \
+            v_store_part(y + i, expression, n - i);                                                                    \
+        }                                                                                                              \
+    }
+
+#define ZERO v_splat(0.0f)
+#define ONE v_splat(1.0f)
+
+MAP(copy, x)
+MAP(affine, x *va + vb)
+MAP(relu, v_select(x < ZERO, ZERO, x))
+MAP(clip, v_clamp(x, va, vb))
+MAP(leaky_relu, v_select(x < ZERO, x *va, x))
+MAP(thresholded_relu, v_select((x > va) | (x != x), x, ZERO))
+MAP(sigmoid, v_sigmoid(x))
+MAP(tanh, v_tanh(x))
+MAP(exp, v_exp(x))
+MAP(log, v_log(x))
+MAP(erf, v_erf(x))
+MAP(gelu_erf, v_gelu_erf(x))
+MAP(gelu_tanh, v_gelu_tanh(x))
+MAP(silu, x / (v_exp(-(x * va)) + 1.0f))
+MAP(hard_sigmoid, v_clamp(x *va + vb, ZERO, ONE))
+MAP(hard_swish, x *v_clamp(x *(1.0f / 6.0f) + 0.5f, ZERO, ONE))
+MAP(elu, v_elu(x, va))
+MAP(selu, vb *v_elu(x, va))
+MAP(celu, v_select(x > ZERO, x, va *v_expm1_negative(x / va)))
+MAP(softplus, v_softplus(x))
+MAP(softsign, x / (v_abs(x) + 1.0f))
+MAP(mish, v_mish(x))
+MAP(sqrt, v_sqrt(x))
+MAP(reciprocal, 1.0f / x)
+MAP(square, x *x)
+MAP(cube, x *x *x)
+MAP(abs, v_abs(x))
+MAP(neg, -x)
+MAP(floor, v_floor(x))
+MAP(ceil, v_ceil(x))
+MAP(round, v_round(x))
+MAP(sign, v_sign(x))
+MAP(shrink, v_select(x < -va, x + vb, v_select(x > va, x - vb, v_select(x != x, x, ZERO))))
+MAP(sin, v_sin(x))
+MAP(cos, v_cos(x))
+MAP(tan, v_tan(x))
+MAP(asin, v_asin(x))
+MAP(acos, v_acos(x))
+MAP(atan, v_atan(x))
+
+/* ---- binary operators on vectors `a` and `b` */
+
+/* The vector that a period dividing the lanes comes to. */
+static vf repeat(const float *p, int64_t period, int64_t phase)
+{
+    vf v = {0};
+    for (int64_t i = 0; i < VEC_LANES; i++) v[i] = p[(phase + i) % period];
+    return v;
+}
+
+#define BINARY(name, expression)                                                                                       \
+    VEC_INLINE vf op_##name(vf a, vf b)                                                                                \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }                                                                                                                  \
+    static void vv_##name(float *y, const float *a, const float *b, int64_t n)                                         \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            const vf va = v_load_part(a + i, n - i, 0.0f), vb = v_load_part(b + i, n - i, 0.0f);                       \
+            v_store_part(y + i, op_##name(va, vb), n - i);                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void vc_##name(float *y, const float *a, vf b, int64_t n)                                                   \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            v_store_part(y + i, op_##name(v_load_part(a + i, n - i, 0.0f), b), n - i);                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void cv_##name(float *y, vf a, const float *b, int64_t n)                                                   \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
+            v_store_part(y + i, op_##name(a, v_load_part(b + i, n - i, 0.0f)), n - i);                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void vs_##name(float *y, const float *a, float b, int64_t n)                                                \
+    {                                                                                                                  \
+        vc_##name(y, a, v_splat(b), n);                                                                                \
+    }                                                                                                                  \
+    static void sv_##name(float *y, float a, const float *b, int64_t n)                                                \
+    {                                                                                                                  \
+        cv_##name(y, v_splat(a), b, n);                                                                                \
+    }                                                                                                                  \
+    static void vr_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
+    {                                                                                                                  \
+        if (VEC_LANES % period == 0) {                                                                                 \
+            vc_##name(y, a, repeat(b, period, phase), n);                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; phase = 0) {                                                                        \
+            const int64_t count = n - i < period - phase ? n - i : period - phase;                                     \
+            vv_##name(y + i, a + i, b + phase, count);                                                                 \
+            i += count;                                                                                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void rv_##name(float *y, const float *a, const float *b, int64_t n, int64_t period, int64_t phase)          \
+    {                                                                                                                  \
+        if (VEC_LANES % period == 0) {                                                                                 \
+            cv_##name(y, repeat(a, period, phase), b, n);                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; phase = 0) {                                                                        \
+            const int64_t count = n - i < period - phase ? n - i : period - phase;                                     \
+            vv_##name(y + i, a + phase, b + i, count);                                                                 \
+            i += count;                                                                                                \
+        }                                                                                                              \
+    }
+
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a *b)
+BINARY(div, a / b)
+BINARY(min, v_min(a, b))
+BINARY(max, v_max(a, b))
+BINARY(prelu, v_select(a < ZERO, a *b, a))
+BINARY(pow, v_pow(a, b))
+
+static void scale_shift(float *y, const float *x, const float *scale, const float *shift, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        const vf s = v_load_part(scale + i, left, 0.0f), t = v_load_part(shift + i, left, 0.0f);
+        v_store_part(y + i, v_load_part(x + i, left, 0.0f) * s + t, left);
+    }
+}
+
+static void scale_shift_rows(float *y, const float *x, const float *scale, const float *shift, int64_t rows,
+                             int64_t width)
+{
+    if (VEC_LANES % width == 0) {
+        const vf s = repeat(scale, width, 0), t = repeat(shift, width, 0);
+        for (int64_t i = 0, n = rows * width; i < n; i += VEC_LANES) {
+            v_store_part(y + i, v_load_part(x + i, n - i, 0.0f) * s + t, n - i);
+        }
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) scale_shift(y + r * width, x + r * width, scale, shift, width);
+}
+
+static void add_scaled(float *y, const float *x, float a, int64_t n)
+{
+    const vf va = v_splat(a);
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        v_store_part(y + i, v_load_part(x + i, left, 0.0f) * va + v_load_part(y + i, left, 0.0f), left);
+    }
+}
+
+static void add_four(float *y, const float *const x[4], int64_t n)
+{
+    const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        const vf low = v_load_part(a + i, left, 0.0f) + v_load_part(b + i, left, 0.0f);
+        const vf high = v_load_part(c + i, left, 0.0f) + v_load_part(d + i, left, 0.0f);
+        v_store_part(y + i, v_load_part(y + i, left, 0.0f) + (low + high), left);
+    }
+}
+
+/* ---- reductions */
+
+enum { BLOCK = 4096 };
+
+/* One block of a sum: four accumulators hide the latency of addition. `x` is the vector at offset i. */
+#define BLOCK_SUM(name, parameters, load, term)                                                                        \
+    static float name parameters                                                                                       \
+    {                                                                                                                  \
+        vf sum[4] = {{0}};                                                                                             \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 4 * VEC_LANES <= n; i += 4 * VEC_LANES) {                                                           \
+            for (int k = 0; k < 4; k++) {                                                                              \
+                const vf x = load(i + k * VEC_LANES, VEC_LANES);                                                       \
+                sum[k] += term(i + k * VEC_LANES, VEC_LANES);                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; i < n; i += VEC_LANES) {                                                                                \
+            const vf x = load(i, n - i);                                                                               \
+            sum[0] += term(i, n - i);                                                                                  \
+        }                                                                                                              \
+        return v_total((sum[0] + sum[1]) + (sum[2] + sum[3]));                                                         \
+    }
+
+#define LOAD_X(at, left) v_load_part(p + (at), left, 0.0f)
+#define LOAD_X_OR_C(at, left) v_load_part(p + (at), left, c)
+#define TERM_SUM(at, left) x
+#define TERM_SQUARE(at, left) x *x
+#define TERM_ABS(at, left) v_abs(x)
+#define TERM_DOT(at, left) x *v_load_part(q + (at), left, 0.0f)
+#define TERM_DEVIATION(at, left) (x - c) * (x - c)
+
+BLOCK_SUM(block_sum, (const float *p, int64_t n), LOAD_X, TERM_SUM)
+BLOCK_SUM(block_sum_squares, (const float *p, int64_t n), LOAD_X, TERM_SQUARE)
+BLOCK_SUM(block_sum_abs, (const float *p, int64_t n), LOAD_X, TERM_ABS)
+BLOCK_SUM(block_dot, (const float *p, int64_t n, const float *q), LOAD_X, TERM_DOT)
+BLOCK_SUM(block_deviations, (const float *p, int64_t n, float c), LOAD_X_OR_C, TERM_DEVIATION)
+
+/* Adds up a block function over a row; `arguments` may use the offset i. */
+#define ROW_SUM(total, block, n, ...)                                                                                  \
+    double total = 0.0;                                                                                                \
+    for (int64_t i = 0; i < (n); i += BLOCK) {                                                                         \
+        const int64_t count = (n)-i < BLOCK ? (n)-i : BLOCK;                                                           \
+        total += (double)block(__VA_ARGS__);                                                                           \
+    }
+
+static double row_sum(const float *x, int64_t n)
+{
+    ROW_SUM(total, block_sum, n, x + i, count)
+    return total;
+}
+
+static double row_sum_squares(const float *x, int64_t n)
+{
+    ROW_SUM(total, block_sum_squares, n, x + i, count)
+    return total;
+}
+
+static double row_sum_abs(const float *x, int64_t n)
+{
+    ROW_SUM(total, block_sum_abs, n, x + i, count)
+    return total;
+}
+
+static double row_dot(const float *a, const float *b, int64_t n)
+{
+    ROW_SUM(total, block_dot, n, a + i, count, b + i)
+    return total;
+}
+
+#define ROW_EXTREME(name, empty, pick)                                                                                 \
+    static float name(const float *x, int64_t n)                                                                       \
+    {                                                                                                                  \
+        vf best[2] = {v_splat(empty), v_splat(empty)};                                                                 \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {                                                           \
+            best[0] = pick(v_load(x + i), best[0]);                                                                    \
+            best[1] = pick(v_load(x + i + VEC_LANES), best[1]);                                                        \
+        }                                                                                                              \
+        for (; i < n; i += VEC_LANES) best[0] = pick(v_load_part(x + i, n - i, empty), best[0]);                       \
+        best[0] = pick(best[0], best[1]);                                                                              \
+        float result = best[0][0];                                                                                     \
+        for (int k = 1; k < VEC_LANES; k++) result = pick(v_splat(best[0][k]), v_splat(result))[0];                    \
+        return result;                                                                                                 \
+    }
+
+ROW_EXTREME(row_max, -INFINITY, v_max)
+ROW_EXTREME(row_min, INFINITY, v_min)
+
+static void mean_variance(double *mean, double *variance, const float *x, int64_t n)
+{
+    *mean = row_sum(x, n) / (double)n;
+    const float center = (float)*mean;
+    ROW_SUM(total, block_deviations, n, x + i, count, center)
+    const double shift = *mean - (double)center, result = total / (double)n - shift * shift;
+    *variance = result < 0.0 ? 0.0 : result;
+}
+
+/* ---- rows */
+
+static double exp_sum(float *y, const float *x, int64_t n, float shift)
+{
+    const vf vs = v_splat(shift);
+    double total = 0.0;
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+        const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
+        vf sum = {0};
+        for (int64_t i = begin; i < end; i += VEC_LANES) {
+            const int64_t left = end - i;
+            const vf e = v_exp(v_load_part(x + i, left, -INFINITY) - vs);
+            v_store_part(y + i, e, left);
+            sum += e;
+        }
+        total += (double)v_total(sum);
+    }
+    return total;
+}
+
+static void softmax(float *y, const float *x, int64_t n)
+{
+    const double sum = exp_sum(y, x, n, row_max(x, n));
+    vs_mul(y, y, (float)(1.0 / sum), n);
+}
+
+static void log_softmax(float *y, const float *x, int64_t n)
+{
+    const float top = row_max(x, n);
+    const vf vt = v_splat(top);
+    double sum = 0.0;
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+        const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
+        vf part = {0};
+        for (int64_t i = begin; i < end; i += VEC_LANES) part += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
+        sum += (double)v_total(part);
+    }
+    const vf offset = v_splat((float)log(sum));
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        v_store_part(y + i, (v_load_part(x + i, n - i, 0.0f) - vt) - offset, n - i);
+    }
+}
+
+static void layer_norm(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,
+                       float *mean, float *inverse_deviation)
+{
+    double center, variance;
+    mean_variance(&center, &variance, x, n);
+    const float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
+    const vf vm = v_splat((float)center), vk = v_splat(inverse);
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        vf v = (v_load_part(x + i, left, 0.0f) - vm) * vk;
+        if (scale) v = v * v_load_part(scale + i, left, 0.0f);
+        if (shift) v = v + v_load_part(shift + i, left, 0.0f);
+        v_store_part(y + i, v, left);
+    }
+    if (mean) *mean = (float)center;
+    if (inverse_deviation) *inverse_deviation = inverse;
+}
+
+static void rms_norm(float *y, const float *x, const float *scale, int64_t n, float epsilon)
+{
+    const double square = row_sum_squares(x, n) / (double)n;
+    const float inverse = (float)(1.0 / sqrt(square + (double)epsilon));
+    if (!scale) {
+        vs_mul(y, x, inverse, n);
+        return;
+    }
+    const vf vk = v_splat(inverse);
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        const int64_t left = n - i;
+        v_store_part(y + i, v_load_part(x + i, left, 0.0f) * vk * v_load_part(scale + i, left, 0.0f), left);
+    }
+}
+
+/* ---- the table */
+
+extern const prn_vec_table JOIN(prn_vec_, PRN_SIMD);
+const prn_vec_table JOIN(prn_vec_, PRN_SIMD) = {
+    .name = TEXT(PRN_SIMD),
+#define MAP_ROW(symbol, name) [PRN_MAP_##symbol] = map_##name,
+    .map = {PRN_MAP_LIST(MAP_ROW)},
+#define VV_ROW(symbol, name) [PRN_BINARY_##symbol] = vv_##name,
+    .vv = {PRN_BINARY_LIST(VV_ROW)},
+#define VS_ROW(symbol, name) [PRN_BINARY_##symbol] = vs_##name,
+    .vs = {PRN_BINARY_LIST(VS_ROW)},
+#define SV_ROW(symbol, name) [PRN_BINARY_##symbol] = sv_##name,
+    .sv = {PRN_BINARY_LIST(SV_ROW)},
+#define VR_ROW(symbol, name) [PRN_BINARY_##symbol] = vr_##name,
+    .vr = {PRN_BINARY_LIST(VR_ROW)},
+#define RV_ROW(symbol, name) [PRN_BINARY_##symbol] = rv_##name,
+    .rv = {PRN_BINARY_LIST(RV_ROW)},
+    .scale_shift = scale_shift,
+    .scale_shift_rows = scale_shift_rows,
+    .add_scaled = add_scaled,
+    .add_four = add_four,
+    .sum = row_sum,
+    .sum_squares = row_sum_squares,
+    .sum_abs = row_sum_abs,
+    .dot = row_dot,
+    .max = row_max,
+    .min = row_min,
+    .mean_variance = mean_variance,
+    .exp_sum = exp_sum,
+    .softmax = softmax,
+    .log_softmax = log_softmax,
+    .layer_norm = layer_norm,
+    .rms_norm = rms_norm,
+};

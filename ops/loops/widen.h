@@ -1,0 +1,43 @@
+/* Running a float32 kernel on float16 and bfloat16: its inputs are converted into scratch, its outputs back from there.
+ * The one pattern for every operator whose fast kernel knows float32 alone.
+ *
+ *   static const prn_kernel native = {…};              the float32 kernel, plain layouts
+ *   PRN_WIDENED(half, &native)                         defines half_usable, half_prepare, half_run
+ *   … PRN_WIDENED_ROW(half, "matmul_half_native") …    a row of the kernel list
+ */
+#ifndef PRN_OPS_LOOPS_WIDEN_H
+#define PRN_OPS_LOOPS_WIDEN_H
+
+#include "ops/op.h"
+
+#define PRN_TYPES_HALF (PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16))
+
+/* Whether `inner` can run the node widened. Constants do not count as such: they are converted anew for each run. */
+bool prn_widen_usable(const prony_context *context, const prn_kernel *inner);
+prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out);
+prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner);
+
+#define PRN_WIDENED(symbol, inner)                                                                                     \
+    static bool symbol##_usable(const prony_context *context)                                                          \
+    {                                                                                                                  \
+        return prn_widen_usable(context, inner);                                                                       \
+    }                                                                                                                  \
+    static prony_status symbol##_prepare(const prony_context *context, prn_prepared *out)                              \
+    {                                                                                                                  \
+        return prn_widen_prepare(context, inner, out);                                                                 \
+    }                                                                                                                  \
+    static prony_status symbol##_run(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return prn_widen_run(context, inner);                                                                          \
+    }                                                                                                                  \
+    static void symbol##_release(void *state)                                                                          \
+    {                                                                                                                  \
+        if ((inner)->release) (inner)->release(state);                                                                 \
+    }
+#define PRN_WIDENED_ROW(symbol, kernel_name)                                                                           \
+    {                                                                                                                  \
+        .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \
+        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release, .post_ops = true                \
+    }
+
+#endif

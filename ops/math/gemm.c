@@ -1,0 +1,263 @@
+/* Gemm and MatMul.
+ *
+ *   Gemm     Y = alpha op(A) op(B) + beta C, C broadcast to Y
+ *   MatMul   NumPy's matmul. A third input, bias [N], which no model has, is what rewrites attach when an Add of a
+ * vector follows; it is added before post_ops. Invariant: an input that a post-operation adds is never taken for C or
+ * bias. */
+#include "base/parallel.h"
+#include "ops/loops/product.h"
+#include "ops/loops/widen.h"
+#include "ops/vendor/blas.h"
+
+/* What both operators know of themselves from shapes; data pointers are whatever the context has. */
+typedef prony_status (*describe_fn)(const prony_context *context, prn_product *out);
+
+static const prony_value *added_input(const prony_context *context)
+{
+    return prn_product_is_post_input(context, 2) ? NULL : prn_input(context, 2);
+}
+
+static prony_status refuse(const prony_context *context, const char *what)
+{
+    char a[PRN_SHAPE_TEXT_BYTES], b[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s: A is %s, B is %s", what,
+                      prn_value_text(context->inputs[0], a), prn_value_text(context->inputs[1], b));
+}
+
+static prony_status set_output(const prony_context *context, prony_dtype dtype, const prony_shape *y)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    if (!prn_product_countable(&context->inputs[0]->shape) || !prn_product_countable(&context->inputs[1]->shape) ||
+        !prn_product_countable(y))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the product %s is too large", prn_shape_text(y, text));
+    prn_set_output(context, 0, dtype, y);
+    return PRONY_OK;
+}
+
+static prony_status check_types(const prony_context *context)
+{
+    PRN_TRY(prn_check_type(context, 0, PRN_PRODUCT_TYPES));
+    const uint32_t type = PRN_TYPE(context->inputs[0]->dtype);
+    PRN_TRY(prn_check_type(context, 1, type));
+    return added_input(context) ? prn_check_type(context, 2, type) : PRONY_OK;
+}
+
+/* ---- Gemm ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct gemm_params {
+    float alpha, beta;
+    int64_t transA, transB;
+} gemm_params;
+
+static const prn_param gemm_param_rows[] = {PRN_FLOAT(gemm_params, alpha, 1.0f),
+                                            PRN_FLOAT(gemm_params, beta, 1.0f),
+                                            PRN_INT(gemm_params, transA, 0),
+                                            PRN_INT(gemm_params, transB, 0),
+                                            {0}};
+
+static prony_status gemm_describe(const prony_context *context, prn_product *out)
+{
+    const gemm_params *params = context->params;
+    const prony_value *a = context->inputs[0], *b = context->inputs[1], *c = added_input(context);
+    const int64_t *da = a->shape.dim, *db = b->shape.dim;
+    const bool ta = params->transA != 0, tb = params->transB != 0;
+    *out = prn_product_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
+    if (db[tb ? 1 : 0] != out->k) return refuse(context, "the inner dimensions differ");
+    out->a = a->data;
+    out->b = b->data;
+    out->c = context->outputs[0]->data;
+    out->a_row = ta ? 1 : out->k;
+    out->a_col = ta ? out->m : 1;
+    out->b_row = tb ? 1 : out->n;
+    out->b_col = tb ? out->k : 1;
+    out->alpha = params->alpha;
+    if (!c) return PRONY_OK;
+    const prony_shape y = prn_shape_make(2, (const int64_t[]){out->m, out->n});
+    prony_shape both;
+    if (!prn_shape_broadcast(&both, &c->shape, &y) || !prn_shape_equal(&both, &y)) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "C is %s, which does not broadcast to [%lld, %lld]",
+                          prn_value_text(c, text), (long long)out->m, (long long)out->n);
+    }
+    int64_t stride[PRONY_MAX_RANK];
+    prn_shape_broadcast_strides(&c->shape, &y, stride);
+    out->bias = c->data;
+    out->bias_row = stride[0];
+    out->bias_col = stride[1];
+    out->beta = params->beta;
+    return PRONY_OK;
+}
+
+static prony_status gemm_infer(const prony_context *context)
+{
+    PRN_TRY(check_types(context));
+    PRN_TRY(prn_check_rank(context, 0, 2, 2));
+    PRN_TRY(prn_check_rank(context, 1, 2, 2));
+    prn_product product;
+    PRN_TRY(gemm_describe(context, &product));
+    const prony_shape y = prn_shape_make(2, (const int64_t[]){product.m, product.n});
+    return set_output(context, product.dtype, &y);
+}
+
+/* ---- MatMul -------------------------------------------------------------------------------------------------------
+ */
+
+static prony_status matmul_describe(const prony_context *context, prn_product *out)
+{
+    const prony_value *b = context->inputs[1];
+    prony_shape y;
+    PRN_TRY(prn_product_matmul(context, context->inputs[0], b, out, &y));
+    out->c = context->outputs[0]->data;
+    prn_product_fold(out);
+
+    const prony_value *bias = added_input(context);
+    if (!bias) return PRONY_OK;
+    if (bias->shape.rank != 1 || bias->shape.dim[0] != out->n || b->shape.rank == 1) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "bias is %s, wanted [%lld]", prn_value_text(bias, text),
+                          (long long)out->n);
+    }
+    out->bias = bias->data;
+    out->bias_col = 1;
+    return PRONY_OK;
+}
+
+static prony_status matmul_infer(const prony_context *context)
+{
+    prn_product product;
+    prony_shape y;
+    PRN_TRY(check_types(context));
+    PRN_TRY(prn_product_matmul(context, context->inputs[0], context->inputs[1], &product, &y));
+    prn_set_output(context, 0, context->inputs[0]->dtype, &y);
+    return matmul_describe(context, &product); /* for what it checks */
+}
+
+/* ---- cost -----------------------------------------------------------------------------------------------------------
+ */
+
+static prony_status product_cost(const prony_context *context, prony_cost *cost, describe_fn describe)
+{
+    prn_product p;
+    PRN_TRY(describe(context, &p));
+    const bool added = added_input(context) != NULL;
+    uint64_t rows, outputs, macs;
+    if (!prn_mul_u64(&rows, (uint64_t)p.items, (uint64_t)p.m) || !prn_mul_u64(&outputs, rows, (uint64_t)p.n) ||
+        !prn_mul_u64(&macs, outputs, (uint64_t)p.k)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
+    }
+    PRN_TRY(prn_cost_macs(context, cost, macs, prn_dtype_is_integer(p.dtype)));
+    const uint64_t extra = (uint64_t)added + (p.alpha != 1.0f) + (added && p.beta != 1.0f);
+    prn_cost_fact(cost, "bias", added);
+    prn_cost_fact(cost, "rows", (int64_t)rows);
+    prn_cost_fact(cost, "in_features", p.k);
+    prn_cost_fact(cost, "out_features", p.n);
+    prn_cost_fact(cost, "output_elements", (int64_t)outputs);
+    return prn_cost_elementwise(context, cost, outputs, extra, 0);
+}
+
+/* ---- kernels
+ * ---------------------------------------------------------------------------------------------------------- */
+
+#define KERNELS(name)                                                                                                  \
+    static prony_status name##_cost(const prony_context *context, prony_cost *cost)                                    \
+    {                                                                                                                  \
+        return product_cost(context, cost, name##_describe);                                                           \
+    }                                                                                                                  \
+    static prony_status name##_native_prepare(const prony_context *context, prn_prepared *out)                         \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        PRN_TRY(name##_describe(context, &product));                                                                   \
+        return prn_product_native_prepare(context, &product, out);                                                     \
+    }                                                                                                                  \
+    static prony_status name##_native_run(const prony_context *context)                                                \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        PRN_TRY(name##_describe(context, &product));                                                                   \
+        return prn_product_native_run(context, &product);                                                              \
+    }                                                                                                                  \
+    static prony_status name##_reference_run(const prony_context *context)                                             \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        PRN_TRY(name##_describe(context, &product));                                                                   \
+        return prn_product_reference_run(context, &product);                                                           \
+    }
+KERNELS(gemm)
+KERNELS(matmul)
+
+#define NATIVE_ROW(op)                                                                                                 \
+    {                                                                                                                  \
+        .name = #op "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = op##_native_prepare,         \
+        .run = op##_native_run, .post_ops = true                                                                       \
+    }
+#define REFERENCE_ROW(op)                                                                                              \
+    {                                                                                                                  \
+        .name = #op "_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = op##_reference_run,             \
+        .post_ops = true                                                                                               \
+    }
+
+#ifdef PRN_HAVE_OPENBLAS
+#define BLAS_KERNELS(name)                                                                                             \
+    static bool name##_blas_usable(const prony_context *context)                                                       \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        return !context->post_ops && name##_describe(context, &product) == PRONY_OK &&                                 \
+               prn_product_blas_usable(&product);                                                                      \
+    }                                                                                                                  \
+    static prony_status name##_blas_run(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        PRN_TRY(name##_describe(context, &product));                                                                   \
+        return prn_product_blas_run(context, &product);                                                                \
+    }
+BLAS_KERNELS(gemm)
+BLAS_KERNELS(matmul)
+#define BLAS_ROW(op)                                                                                                   \
+    {.name = #op "_f64_openblas",                                                                                      \
+     .backend = "openblas",                                                                                            \
+     .types = PRN_TYPE(PRONY_FLOAT64),                                                                                 \
+     .usable = op##_blas_usable,                                                                                       \
+     .run = op##_blas_run,                                                                                             \
+     .post_ops = true},
+#else
+#define BLAS_ROW(op)
+#endif
+
+static const prn_kernel gemm_native = NATIVE_ROW(gemm), matmul_native = NATIVE_ROW(matmul);
+PRN_WIDENED(gemm_half, &gemm_native)
+PRN_WIDENED(matmul_half, &matmul_native)
+
+static const prn_kernel gemm_kernels[] = {
+    NATIVE_ROW(gemm), PRN_WIDENED_ROW(gemm_half, "gemm_half_native"), BLAS_ROW(gemm) REFERENCE_ROW(gemm), {0}};
+static const prn_kernel matmul_kernels[] = {NATIVE_ROW(matmul),
+                                            PRN_WIDENED_ROW(matmul_half, "matmul_half_native"),
+                                            BLAS_ROW(matmul) REFERENCE_ROW(matmul),
+                                            {0}};
+
+const prn_op prn_op_gemm = {.name = "Gemm",
+                            .domain = "",
+                            .since_opset = 1, /* broadcast, which opset 7 dropped, only said that C does */
+                            .min_inputs = 2,
+                            .max_inputs = 3,
+                            .min_outputs = 1,
+                            .max_outputs = 1,
+                            .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
+                            .params = gemm_param_rows,
+                            .params_bytes = sizeof(gemm_params),
+                            .infer = gemm_infer,
+                            .cost = gemm_cost,
+                            .cost_text = "MACs M = n K; FLOPs 2M, + n with C, + n per alpha, beta other than 1",
+                            .kernels = gemm_kernels};
+
+const prn_op prn_op_matmul = {.name = "MatMul",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 2,
+                              .max_inputs = 3,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
+                              .infer = matmul_infer,
+                              .cost = matmul_cost,
+                              .cost_text = "MACs M = n K; FLOPs 2M",
+                              .kernels = matmul_kernels};

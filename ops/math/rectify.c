@@ -1,0 +1,380 @@
+/* Functions of one tensor that integers have too: Relu, Abs, Neg, Sign, Clip; and the tests IsNaN and IsInf.
+ * Invariant: integers wrap (the absolute value and the negative of the least one are itself); NaN stays NaN. */
+#include "base/parallel.h"
+#include "ops/loops/elementwise.h"
+#include "ops/loops/broadcast.h"
+#include "ops/loops/element_rows.h"
+#include "ops/loops/narrow_types.h"
+
+#include <float.h>
+#include <string.h>
+
+/* ---- Relu, Abs, Neg, Sign */
+
+typedef enum function { RELU, ABS, NEG, SIGN } function;
+
+/* The signs of floats are turned as bits of the unsigned type of their size. */
+static prony_dtype bits_of(prony_dtype dtype)
+{
+    return dtype == PRONY_FLOAT64 ? PRONY_UINT64 : (dtype == PRONY_FLOAT32 ? PRONY_UINT32 : PRONY_UINT16);
+}
+
+typedef struct function_job {
+    function function;
+    const prony_value *in, *out;
+} function_job;
+
+static void sign_row(prony_dtype dtype, char *y, const char *x, int64_t n)
+{
+    uint64_t low, high;
+    if (!prn_dtype_is_float(dtype)) {
+        prn_put_i64(&low, dtype, 0, -1);
+        prn_put_i64(&high, dtype, 0, 1);
+        const bool is_signed = PRN_TYPE(dtype) & PRN_TYPES_SIGNED;
+        if (is_signed) prn_element_row(PRN_ROW_MAX, dtype, y, x, &low, n, 1, 0);
+        prn_element_row(PRN_ROW_MIN, dtype, y, is_signed ? y : x, &high, n, 1, 0);
+        return;
+    }
+    double block[PRN_BLOCK];
+    for (int64_t first = 0, count; first < n; first += count) {
+        count = n - first < PRN_BLOCK ? n - first : PRN_BLOCK;
+        prn_load_f64(block, x, dtype, first, count);
+        for (int64_t i = 0; i < count; i++) {
+            const double size = (double)((block[i] > 0.0) - (block[i] < 0.0));
+            block[i] = block[i] != block[i] ? block[i] : size;
+        }
+        prn_store_f64(y, dtype, first, block, count);
+    }
+}
+
+static void function_range(void *argument, int64_t begin, int64_t end)
+{
+    const function_job *job = argument;
+    const prony_dtype dtype = job->in->dtype, bits = bits_of(dtype);
+    const bool is_float = prn_dtype_is_float(dtype);
+    const char *x = prn_block_at(job->in->data, dtype, begin);
+    char *y = (char *)job->out->data + prony_dtype_bytes(dtype, begin);
+    uint64_t operand = 0;
+    const uint64_t top = UINT64_C(1) << (8 * prony_dtype_bytes(dtype, 1) - 1);
+    switch (job->function) {
+    case RELU:
+        prn_element_row(PRN_ROW_MAX, dtype, y, x, &operand, end - begin, 1, 0);
+        break;
+    case ABS:
+        prn_put_i64(&operand, is_float ? bits : dtype, 0, is_float ? (int64_t)(top - 1) : -1);
+        prn_element_row(is_float ? PRN_ROW_BITWISE_AND : PRN_ROW_PRELU, is_float ? bits : dtype, y, x, &operand,
+                        end - begin, 1, 0);
+        break;
+    case NEG:
+        prn_put_i64(&operand, is_float ? bits : dtype, 0, is_float ? (int64_t)top : -1);
+        prn_element_row(is_float ? PRN_ROW_BITWISE_XOR : PRN_ROW_MUL, is_float ? bits : dtype, y, x, &operand,
+                        end - begin, 1, 0);
+        break;
+    case SIGN:
+        sign_row(dtype, y, x, end - begin);
+        break;
+    }
+}
+
+static prony_status run_function(const prony_context *context, function function)
+{
+    function_job job = {function, context->inputs[0], context->outputs[0]};
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, function_range, &job);
+    return PRONY_OK;
+}
+
+static prony_status infer_types(const prony_context *context, uint32_t types)
+{
+    PRN_TRY(prn_check_type(context, 0, types));
+    return prn_infer_same(context);
+}
+
+static prony_status cost_one(const prony_context *context, prony_cost *cost)
+{
+    return prn_cost_map(context, cost, 1, 0, 0);
+}
+
+#define OPERATOR(symbol, op_name, opset, id, allowed)                                                                  \
+    static prony_status infer_##symbol(const prony_context *context)                                                   \
+    {                                                                                                                  \
+        return infer_types(context, allowed);                                                                          \
+    }                                                                                                                  \
+    static prony_status run_##symbol(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return run_function(context, id);                                                                              \
+    }                                                                                                                  \
+    static prony_status native_##symbol(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return prn_run_map_f32(context, PRN_MAP_##id, 0.0f, 0.0f);                                                     \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        {.name = #symbol "_f32_native",                                                                                \
+         .backend = "native",                                                                                          \
+         .types = PRN_TYPE_F32,                                                                                        \
+         .layouts = prn_same_layout,                                                                                   \
+         .run = native_##symbol,                                                                                       \
+         .inplace = 1},                                                                                                \
+        {.name = #symbol "_reference", .backend = "reference", .run = run_##symbol, .inplace = 1},                     \
+        {0}};                                                                                                          \
+    const prn_op prn_op_##symbol = {                                                                                   \
+        .name = op_name,                                                                                               \
+        .domain = "",                                                                                                  \
+        .since_opset = opset,                                                                                          \
+        .min_inputs = 1,                                                                                               \
+        .max_inputs = 1,                                                                                               \
+        .min_outputs = 1,                                                                                              \
+        .max_outputs = 1,                                                                                              \
+        .infer = infer_##symbol,                                                                                       \
+        .cost = cost_one,                                                                                              \
+        .cost_text = "n",                                                                                              \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+
+OPERATOR(relu, "Relu", 1, RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
+OPERATOR(abs, "Abs", 1, ABS, PRN_TYPES_NUMBER)
+OPERATOR(neg, "Neg", 1, NEG, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
+OPERATOR(sign, "Sign", 9, SIGN, PRN_TYPES_NUMBER)
+
+/* ---- Clip: bounds are attributes below opset 11, optional scalar inputs from then on */
+
+typedef struct clip_params {
+    float min, max;
+} clip_params;
+
+static const prn_param clip_attributes[] = {
+    PRN_FLOAT(clip_params, min, -FLT_MAX), PRN_FLOAT(clip_params, max, FLT_MAX), {0}};
+
+/* A bound as a tensor of one element of the data's type; NULL if it is absent. */
+static const prony_value *bound_input(const prony_context *context, size_t which)
+{
+    return context->node->opset < 11 ? NULL : prn_input(context, 1 + which);
+}
+
+static bool bound_present(const prony_context *context, size_t which)
+{
+    float value;
+    if (context->node->opset < 11) return prony_node_float(context->node, which ? "max" : "min", &value);
+    return bound_input(context, which);
+}
+
+static double bound_f64(const prony_context *context, size_t which)
+{
+    const clip_params *params = context->params;
+    const prony_value *input = bound_input(context, which);
+    if (input) return prn_get_f64(input->data, input->dtype, 0);
+    if (context->node->opset < 11) return (double)(which ? params->max : params->min);
+    return which ? (double)INFINITY : -(double)INFINITY;
+}
+
+typedef struct clip_job {
+    const prony_value *in, *out;
+    bool has_low, has_high;
+    uint64_t low, high; /* one element each, of the data's type */
+} clip_job;
+
+/* A bound that is NaN or infinite bounds nothing. */
+static bool read_bound(const prony_context *context, size_t which, uint64_t *out)
+{
+    const prony_dtype dtype = context->inputs[0]->dtype;
+    const double real = bound_f64(context, which);
+    const prony_value *input = bound_input(context, which);
+    if (input && !prn_dtype_is_float(dtype)) {
+        prn_put_i64(out, dtype, 0, prn_get_i64(input->data, dtype, 0));
+        return true;
+    }
+    if (!prn_dtype_is_float(dtype) || real != real || real == (which ? (double)INFINITY : -(double)INFINITY))
+        return false;
+    prn_put_f64(out, dtype, 0, real);
+    return true;
+}
+
+static void clip_range(void *argument, int64_t begin, int64_t end)
+{
+    enum { PIECE = 4096 };
+    const clip_job *job = argument;
+    const prony_dtype dtype = job->in->dtype;
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PIECE ? end - first : PIECE;
+        const char *x = prn_block_at(job->in->data, dtype, first);
+        char *y = (char *)job->out->data + prony_dtype_bytes(dtype, first);
+        if (job->has_low) {
+            prn_element_row(PRN_ROW_MAX, dtype, y, x, &job->low, n, 1, 0);
+            x = y;
+        }
+        if (job->has_high) {
+            prn_element_row(PRN_ROW_MIN, dtype, y, x, &job->high, n, 1, 0);
+            x = y;
+        }
+        if (x != y) prn_convert(y, dtype, x, dtype, n);
+    }
+}
+
+static prony_status run_clip(const prony_context *context)
+{
+    clip_job job = {.in = context->inputs[0], .out = context->outputs[0]};
+    job.has_low = read_bound(context, 0, &job.low);
+    job.has_high = read_bound(context, 1, &job.high);
+    prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, clip_range, &job);
+    return PRONY_OK;
+}
+
+static prony_status native_clip(const prony_context *context)
+{
+    return prn_run_map_f32(context, PRN_MAP_CLIP, (float)bound_f64(context, 0), (float)bound_f64(context, 1));
+}
+
+static prony_status infer_clip(const prony_context *context)
+{
+    PRN_TRY(infer_types(context, PRN_TYPES_NUMBER));
+    for (size_t which = 0; which < 2; which++) {
+        const prony_value *bound = bound_input(context, which);
+        char text[PRN_SHAPE_TEXT_BYTES];
+        if (!bound || (bound->dtype == context->inputs[0]->dtype && prony_shape_numel(&bound->shape) == 1)) continue;
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "bound '%s' is %s, wanted one element of %s",
+                          which ? "max" : "min", prn_value_text(bound, text),
+                          prony_dtype_name(context->inputs[0]->dtype));
+    }
+    return PRONY_OK;
+}
+
+static prony_status cost_clip(const prony_context *context, prony_cost *cost)
+{
+    const uint64_t bounds = (uint64_t)bound_present(context, 0) + (uint64_t)bound_present(context, 1);
+    return prn_cost_map(context, cost, bounds, 0, 0);
+}
+
+static const prn_kernel clip_kernels[] = {
+    {.name = "clip_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .layouts = prn_same_layout,
+     .run = native_clip,
+     .inplace = 1},
+    {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1},
+    {0}};
+
+const prn_op prn_op_clip = {
+    .name = "Clip",
+    .domain = "",
+    .since_opset = 1,
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .non_weight_inputs = 6,
+    .params = clip_attributes,
+    .params_bytes = sizeof(clip_params),
+    .infer = infer_clip,
+    .cost = cost_clip,
+    .cost_text = "n per bound present",
+    .kernels = clip_kernels,
+};
+
+/* ---- IsNaN, IsInf */
+
+typedef struct isinf_params {
+    int64_t detect_negative, detect_positive;
+} isinf_params;
+
+static const prn_param isinf_attributes[] = {
+    PRN_INT(isinf_params, detect_negative, 1), PRN_INT(isinf_params, detect_positive, 1), {0}};
+
+typedef struct test_job {
+    const prony_value *in;
+    uint8_t *y;
+    bool nan, low, high;
+} test_job;
+
+/* NaN is what does not equal itself. */
+static void test_block(const test_job *job, prony_dtype dtype, const void *x, uint8_t *y, int64_t n)
+{
+    const uint8_t none = 0;
+    uint8_t other[PRN_BLOCK];
+    uint64_t infinity;
+    memset(y, 0, (size_t)n);
+    if (job->nan) {
+        prn_element_row(PRN_ROW_EQUAL, dtype, y, x, x, n, 1, 1);
+        prn_element_row(PRN_ROW_EQUAL, PRONY_BOOL, y, y, &none, n, 1, 0);
+    }
+    for (int sign = -1; sign <= 1; sign += 2) {
+        if (!(sign < 0 ? job->low : job->high)) continue;
+        prn_put_f64(&infinity, dtype, 0, sign * (double)INFINITY);
+        prn_element_row(PRN_ROW_EQUAL, dtype, other, x, &infinity, n, 1, 0);
+        prn_element_row(PRN_ROW_OR, PRONY_BOOL, y, y, other, n, 1, 1);
+    }
+}
+
+static void test_range(void *argument, int64_t begin, int64_t end)
+{
+    const test_job *job = argument;
+    const prn_cast_rule any = {0};
+    const prony_dtype dtype = job->in->dtype;
+    float piece[PRN_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_BLOCK ? end - first : PRN_BLOCK;
+        if (prn_dtype_is_narrow(dtype)) {
+            prn_cast(piece, PRONY_FLOAT32, 0, job->in->data, dtype, first, n, &any);
+            test_block(job, PRONY_FLOAT32, piece, job->y + first, n);
+        } else {
+            test_block(job, dtype, prn_block_at(job->in->data, dtype, first), job->y + first, n);
+        }
+    }
+}
+
+static prony_status run_test(const prony_context *context, bool nan, bool low, bool high)
+{
+    test_job job = {context->inputs[0], context->outputs[0]->data, nan, low, high};
+    prn_parallel_range(context->threads, prony_shape_numel(&job.in->shape), 4096, test_range, &job);
+    return PRONY_OK;
+}
+
+static prony_status run_isnan(const prony_context *context)
+{
+    return run_test(context, true, false, false);
+}
+
+static prony_status run_isinf(const prony_context *context)
+{
+    const isinf_params *params = context->params;
+    return run_test(context, false, params->detect_negative != 0, params->detect_positive != 0);
+}
+
+static prony_status infer_test(const prony_context *context)
+{
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT | PRN_TYPES_FLOAT8));
+    prn_set_output(context, 0, PRONY_BOOL, &context->inputs[0]->shape);
+    return PRONY_OK;
+}
+
+static const prn_kernel isnan_kernels[] = {{.name = "isnan_reference", .backend = "reference", .run = run_isnan}, {0}};
+static const prn_kernel isinf_kernels[] = {{.name = "isinf_reference", .backend = "reference", .run = run_isinf}, {0}};
+
+const prn_op prn_op_isnan = {
+    .name = "IsNaN",
+    .domain = "",
+    .since_opset = 9,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .infer = infer_test,
+    .cost = cost_one,
+    .cost_text = "n",
+    .kernels = isnan_kernels,
+};
+
+const prn_op prn_op_isinf = {
+    .name = "IsInf",
+    .domain = "",
+    .since_opset = 10,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .params = isinf_attributes,
+    .params_bytes = sizeof(isinf_params),
+    .infer = infer_test,
+    .cost = cost_one,
+    .cost_text = "n",
+    .kernels = isinf_kernels,
+};

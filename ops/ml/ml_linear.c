@@ -1,0 +1,221 @@
+/* LinearRegressor, LinearClassifier: scores = X C^T + intercepts, transformed. The score matrix is the output itself; a
+ * classifier's second column, where one score stands for two classes, is filled last. Owns nothing; a row is one task.
+ */
+#include "ops/loops/number.h"
+#include "ops/loops/vec.h"
+#include "ops/ml/ml.h"
+
+typedef struct linear_params {
+    prn_floats coefficients, intercepts;
+    prn_ints classlabels_ints;
+    int64_t targets, multi_class;
+    const char *post_transform;
+} linear_params;
+
+typedef struct linear {
+    prn_ml_rows at;
+    int64_t scores;  /* per row */
+    int64_t columns; /* of the output: one more than scores where two classes share one */
+    prn_ml_transform transform;
+    bool classifies;
+    prony_value labels;
+    const prony_value *x, *classes, *y;
+    const linear_params *params;
+} linear;
+
+static prony_status read_common(const prony_context *context, linear *out)
+{
+    *out = (linear){.x = context->inputs[0], .params = context->params};
+    PRN_TRY(prn_ml_check_rows(context, PRN_ML_TYPES));
+    out->at = prn_ml_rows_of(context);
+    return prn_ml_transform_read(context, out->params->post_transform, &out->transform);
+}
+
+static prony_status check_sizes(const prony_context *context, const linear *l)
+{
+    int64_t wanted;
+    const size_t intercepts = l->params->intercepts.count;
+    if (l->scores < 1 || __builtin_mul_overflow(l->scores, l->at.features, &wanted))
+        return prony_fail(context, PRONY_INVALID_MODEL, "%lld targets or classes", (long long)l->scores);
+    PRN_TRY(prn_ml_check_count(context, "coefficients", (int64_t)l->params->coefficients.count, wanted));
+    return intercepts ? prn_ml_check_count(context, "intercepts", (int64_t)intercepts, l->scores) : PRONY_OK;
+}
+
+static prony_status read_regressor(const prony_context *context, linear *out)
+{
+    PRN_TRY(read_common(context, out));
+    out->scores = out->columns = out->params->targets;
+    out->y = prn_output(context, 0);
+    return check_sizes(context, out);
+}
+
+static prony_status read_classifier(const prony_context *context, linear *out)
+{
+    PRN_TRY(read_common(context, out));
+    PRN_TRY(prn_ml_ints_or_strings(context, &out->params->classlabels_ints, "classlabels_strings", &out->labels));
+    out->classifies = true;
+    out->columns = prn_ml_count(&out->labels);
+    out->scores = out->columns;
+    if (out->columns == 2 && (int64_t)out->params->coefficients.count == out->at.features) out->scores = 1;
+    out->classes = prn_output(context, 0);
+    out->y = prn_output(context, 1);
+    return check_sizes(context, out);
+}
+
+typedef prony_status (*read_fn)(const prony_context *context, linear *out);
+
+static prony_status infer_linear(const prony_context *context, read_fn read)
+{
+    linear l;
+    PRN_TRY(read(context, &l));
+    if (!l.classifies) return prn_ml_set_output(context, 0, PRONY_FLOAT32, l.at.rows, l.columns);
+    prn_set_output(context, 0, l.labels.dtype, &(prony_shape){1, {l.at.rows}});
+    return prn_ml_set_output(context, 1, PRONY_FLOAT32, l.at.rows, l.columns);
+}
+
+static prony_status cost_linear(const prony_context *context, prony_cost *cost, read_fn read)
+{
+    linear l;
+    PRN_TRY(read(context, &l));
+    uint64_t scores, macs;
+    if (!prn_mul_u64(&scores, (uint64_t)l.at.rows, (uint64_t)l.scores) ||
+        !prn_mul_u64(&macs, scores, (uint64_t)l.at.features))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
+    prn_cost_fact(cost, "rows", l.at.rows);
+    prn_cost_fact(cost, "in_features", l.at.features);
+    prn_cost_fact(cost, "out_features", l.scores);
+    prn_cost_fact(cost, "bias", l.params->intercepts.count > 0);
+    cost->parameters += l.params->coefficients.count + l.params->intercepts.count;
+    PRN_TRY(prn_cost_macs(context, cost, macs, false));
+    PRN_TRY(prn_cost_elementwise(context, cost, scores, l.params->intercepts.count > 0, 0));
+    return prn_ml_transform_cost(context, cost, l.transform, l.at.rows, l.scores);
+}
+
+/* ---- running */
+
+static double dot_reference(const prony_value *x, int64_t first, const float *weights, int64_t n)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) sum += prn_get_f64(x->data, x->dtype, first + i) * (double)weights[i];
+    return sum;
+}
+
+static double dot_native(const prony_value *x, int64_t first, const float *weights, int64_t n)
+{
+    return prn_vec()->dot((const float *)x->data + first, weights, n);
+}
+
+typedef struct linear_job {
+    const linear *linear;
+    double (*dot)(const prony_value *x, int64_t first, const float *weights, int64_t n);
+    double *scores; /* [rows, columns] */
+} linear_job;
+
+static void linear_rows(void *argument, int64_t begin, int64_t end)
+{
+    const linear_job *job = argument;
+    const linear *l = job->linear;
+    const prn_floats *intercepts = &l->params->intercepts;
+    for (int64_t row = begin; row < end; row++) {
+        double *scores = job->scores + row * l->columns;
+        for (int64_t k = 0; k < l->scores; k++) {
+            const float *weights = l->params->coefficients.v + k * l->at.features;
+            scores[k] = job->dot(l->x, row * l->at.features, weights, l->at.features);
+            if (intercepts->count) scores[k] += (double)intercepts->v[k];
+        }
+        const bool pair = l->columns > l->scores;
+        if (l->classes)
+            prn_ml_copy(l->classes, row, &l->labels, pair ? scores[0] > 0.0 : prn_ml_best(scores, l->scores));
+        if (pair)
+            prn_ml_pair_scores(l->transform, PRN_ML_COMPLEMENT, scores[0], scores);
+        else
+            prn_ml_transform_row(l->transform, scores, l->scores);
+        for (int64_t k = 0; l->y && k < l->columns; k++) ((float *)l->y->data)[row * l->columns + k] = (float)scores[k];
+    }
+}
+
+static prony_status prepare_linear(const prony_context *context, prn_prepared *out, read_fn read)
+{
+    linear l;
+    int64_t count;
+    PRN_TRY(read(context, &l));
+    if (__builtin_mul_overflow(l.at.rows, l.columns, &count) ||
+        (out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT64, count)) == SIZE_MAX)
+        return prony_fail(context, PRONY_LIMIT, "the scores do not fit in memory");
+    return PRONY_OK;
+}
+
+static prony_status run_linear(const prony_context *context, read_fn read,
+                               double (*dot)(const prony_value *x, int64_t first, const float *weights, int64_t n))
+{
+    linear l;
+    PRN_TRY(read(context, &l));
+    prn_ml_parallel_rows(context, l.at.rows, l.scores * (l.at.features + 8), linear_rows,
+                         &(linear_job){&l, dot, context->scratch});
+    return PRONY_OK;
+}
+
+/* ---- descriptors */
+
+static const prn_param regressor_params[] = {PRN_FLOATS(linear_params, coefficients),
+                                             PRN_FLOATS(linear_params, intercepts),
+                                             PRN_INT(linear_params, targets, 1),
+                                             PRN_STRING(linear_params, post_transform, "NONE"),
+                                             {0}};
+static const prn_param classifier_params[] = {
+    PRN_FLOATS(linear_params, coefficients),           PRN_FLOATS(linear_params, intercepts),
+    PRN_INTS(linear_params, classlabels_ints),         PRN_INT(linear_params, multi_class, 0),
+    PRN_STRING(linear_params, post_transform, "NONE"), {0}};
+
+#define DESCRIPTOR(symbol, op_name, outputs)                                                                           \
+    static prony_status infer_##symbol(const prony_context *context)                                                   \
+    {                                                                                                                  \
+        return infer_linear(context, read_##symbol);                                                                   \
+    }                                                                                                                  \
+    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
+    {                                                                                                                  \
+        return cost_linear(context, cost, read_##symbol);                                                              \
+    }                                                                                                                  \
+    static prony_status prepare_##symbol(const prony_context *context, prn_prepared *out)                              \
+    {                                                                                                                  \
+        return prepare_linear(context, out, read_##symbol);                                                            \
+    }                                                                                                                  \
+    static prony_status run_##symbol(const prony_context *context)                                                     \
+    {                                                                                                                  \
+        return run_linear(context, read_##symbol, dot_reference);                                                      \
+    }                                                                                                                  \
+    static prony_status native_##symbol(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run_linear(context, read_##symbol, dot_native);                                                         \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {{.name = "linear_" #symbol "_f32_native",                            \
+                                                   .backend = "native",                                                \
+                                                   .types = PRN_TYPE_F32,                                              \
+                                                   .prepare = prepare_##symbol,                                        \
+                                                   .run = native_##symbol},                                            \
+                                                  {.name = "linear_" #symbol "_reference",                             \
+                                                   .backend = "reference",                                             \
+                                                   .types = PRN_ML_TYPES,                                              \
+                                                   .prepare = prepare_##symbol,                                        \
+                                                   .run = run_##symbol},                                               \
+                                                  {0}};                                                                \
+    const prn_op prn_op_ml_linear_##symbol = {                                                                         \
+        .name = op_name,                                                                                               \
+        .domain = "ai.onnx.ml",                                                                                        \
+        .since_opset = 1,                                                                                              \
+        .min_inputs = 1,                                                                                               \
+        .max_inputs = 1,                                                                                               \
+        .min_outputs = outputs,                                                                                        \
+        .max_outputs = outputs,                                                                                        \
+        .params = symbol##_params,                                                                                     \
+        .params_bytes = sizeof(linear_params),                                                                         \
+        .infer = infer_##symbol,                                                                                       \
+        .cost = cost_##symbol,                                                                                         \
+        .cost_text =                                                                                                   \
+            "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d - 2 "       \
+            "per row, LOGISTIC 4, PROBIT 10 per score",                                                                \
+        .kernels = symbol##_kernels,                                                                                   \
+    };
+
+DESCRIPTOR(regressor, "LinearRegressor", 1)
+DESCRIPTOR(classifier, "LinearClassifier", 2)

@@ -1,0 +1,380 @@
+/* prony::Attention, which rewrites put in the place of attention written out in primitives:
+ *
+ *   Y = softmax(scale Q K^T + mask) V        Q [B, H, S, D], K [B, H, T, D], V [B, H, T, E], Y [B, H, S, E]
+ *
+ * An operand may come permuted: q_perm, k_perm and v_perm are what a Transpose would do to the input to give the shapes
+ * above; y_perm is what is done to the result. Rank 3 stands for B = 1 left out, in all operands at once. mask
+ * (optional) is added and broadcasts to [B, H, S, T].
+ *
+ * The native kernel packs K and V of every head first, then works on blocks of rows whose scores never leave the stack.
+ * Invariant: rows of a block depend on T alone, so results do not vary with the thread count. */
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/gemm_kernel.h"
+#include "ops/loops/vec.h"
+
+#include <math.h>
+
+enum { Q, K, V, MASK };
+/* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
+enum { SCORE_FLOATS = 24576 };
+
+typedef struct attention_params {
+    float scale;
+    prn_ints q_perm, k_perm, v_perm, y_perm;
+} attention_params;
+
+/* A tensor seen as [B, H, rows, columns]. */
+typedef struct view {
+    int64_t dim[4], stride[4];
+    void *data;
+} view;
+
+typedef struct attention {
+    view q, k, v, mask, y;
+    bool masked;
+    float scale;
+    int64_t batch, heads, rows, keys, depth, width; /* B, H, S, T, D, E */
+} attention;
+
+static prony_status refuse(const prony_context *context, size_t input, const char *what)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, %s", input,
+                      prn_value_text(context->inputs[input], text), what);
+}
+
+static bool is_permutation(const prn_ints *perm, int rank)
+{
+    unsigned seen = 0;
+    if (!perm->present) return true;
+    if (perm->count != (size_t)rank) return false;
+    for (int d = 0; d < rank; d++) {
+        if (perm->v[d] < 0 || perm->v[d] >= rank || (seen >> perm->v[d] & 1)) return false;
+        seen |= 1u << perm->v[d];
+    }
+    return true;
+}
+
+/* Which of the tensor's dimensions is dimension d of its view; -1: the batch that rank 3 leaves out. */
+static int source_dim(const prn_ints *perm, int rank, int d)
+{
+    const int missing = 4 - rank;
+    if (d < missing) return -1;
+    return perm->present ? (int)perm->v[d - missing] : d - missing;
+}
+
+static prony_status view_of(const prony_context *context, size_t input, const prn_ints *perm, view *out)
+{
+    const prony_value *value = context->inputs[input];
+    const int rank = value->shape.rank;
+    int64_t stride[PRONY_MAX_RANK];
+    if (rank != context->inputs[Q]->shape.rank) return refuse(context, input, "Q, K and V must have the same rank");
+    if (!is_permutation(perm, rank)) return refuse(context, input, "whose rank its perm does not fit");
+    prn_shape_strides(&value->shape, stride);
+    out->data = value->data;
+    for (int d = 0; d < 4; d++) {
+        const int from = source_dim(perm, rank, d);
+        out->dim[d] = from < 0 ? 1 : value->shape.dim[from];
+        out->stride[d] = from < 0 ? 0 : stride[from];
+    }
+    return PRONY_OK;
+}
+
+static prony_status view_mask(const prony_context *context, attention *at)
+{
+    const prony_value *mask = prn_input(context, MASK);
+    at->masked = mask != NULL;
+    if (!mask) return PRONY_OK;
+    const prony_shape scores = prn_shape_make(4, (const int64_t[]){at->batch, at->heads, at->rows, at->keys});
+    prony_shape both;
+    if (!prn_shape_broadcast(&both, &mask->shape, &scores) || !prn_shape_equal(&both, &scores))
+        return refuse(context, MASK, "which does not broadcast to the scores");
+    prn_shape_broadcast_strides(&mask->shape, &scores, at->mask.stride);
+    at->mask.data = mask->data;
+    return PRONY_OK;
+}
+
+/* The shape of Y as stored, and its view. */
+static prony_status view_result(const prony_context *context, attention *at, prony_shape *shape)
+{
+    const attention_params *params = context->params;
+    const int rank = context->inputs[Q]->shape.rank, missing = 4 - rank;
+    const int64_t dim[4] = {at->batch, at->heads, at->rows, at->width};
+    int64_t stride[PRONY_MAX_RANK];
+    if (!is_permutation(&params->y_perm, rank) || source_dim(&params->y_perm, rank, 3) != rank - 1)
+        return prony_fail(context, PRONY_INVALID_MODEL, "y_perm is no permutation that leaves the last axis in place");
+    *shape = (prony_shape){.rank = rank};
+    for (int d = 0; d < rank; d++) {
+        const int from = source_dim(&params->y_perm, rank, d + missing) + missing;
+        shape->dim[d] = dim[from];
+    }
+    prn_shape_strides(shape, stride);
+    for (int d = 0; d < rank; d++) at->y.stride[source_dim(&params->y_perm, rank, d + missing) + missing] = stride[d];
+    at->y.data = context->outputs[0]->data;
+    return PRONY_OK;
+}
+
+static prony_status read_node(const prony_context *context, attention *at, prony_shape *y)
+{
+    const attention_params *params = context->params;
+    *at = (attention){.scale = params->scale};
+    PRN_TRY(view_of(context, Q, &params->q_perm, &at->q));
+    PRN_TRY(view_of(context, K, &params->k_perm, &at->k));
+    PRN_TRY(view_of(context, V, &params->v_perm, &at->v));
+    at->batch = at->q.dim[0];
+    at->heads = at->q.dim[1];
+    at->rows = at->q.dim[2];
+    at->depth = at->q.dim[3];
+    at->keys = at->k.dim[2];
+    at->width = at->v.dim[3];
+    const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->k.dim[1] == at->heads &&
+                      at->v.dim[1] == at->heads;
+    if (!same) return refuse(context, K, "Q, K and V differ in batch or heads");
+    if (at->k.dim[3] != at->depth) return refuse(context, K, "its last axis is not Q's");
+    if (at->v.dim[2] != at->keys) return refuse(context, V, "its rows are not K's");
+    PRN_TRY(view_mask(context, at));
+    return view_result(context, at, y);
+}
+
+static prony_status infer(const prony_context *context)
+{
+    for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
+    PRN_TRY(prn_check_rank(context, Q, 3, 4));
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    prn_set_output(context, 0, PRONY_FLOAT32, &y);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out)
+{
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    uint64_t rows, scores, macs;
+    if (!prn_mul_u64(&rows, (uint64_t)at.batch * (uint64_t)at.heads, (uint64_t)at.rows) ||
+        !prn_mul_u64(&scores, rows, (uint64_t)at.keys) ||
+        !prn_mul_u64(&macs, scores, (uint64_t)at.depth + (uint64_t)at.width)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
+    }
+    PRN_TRY(prn_cost_macs(context, out, macs, false));
+    prn_cost_fact(out, "axis_length", at.keys);
+    prn_cost_fact(out, "rows", (int64_t)rows);
+    PRN_TRY(prn_cost_elementwise(context, out, scores, 5u + at.masked + (at.scale != 1.0f), 2));
+    if (scores > 0) out->flops -= 2 * rows;
+    return PRONY_OK;
+}
+
+/* ---- native -------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct native_job {
+    attention at;
+    float *packed_k, *packed_v; /* per head */
+    int64_t k_floats, v_floats, block_rows, blocks;
+} native_job;
+
+/* K^T and V as the right-hand operands of head `head`. */
+static prn_gemm keys_of(const attention *at, int64_t head)
+{
+    const view *k = &at->k;
+    const int64_t first = head / at->heads * k->stride[0] + head % at->heads * k->stride[1];
+    return (prn_gemm){.n = at->keys,
+                      .k = at->depth,
+                      .b = (const float *)k->data + first,
+                      .b_row = k->stride[3],
+                      .b_col = k->stride[2]};
+}
+
+static prn_gemm values_of(const attention *at, int64_t head)
+{
+    const view *v = &at->v;
+    const int64_t first = head / at->heads * v->stride[0] + head % at->heads * v->stride[1];
+    return (prn_gemm){.n = at->width,
+                      .k = at->keys,
+                      .b = (const float *)v->data + first,
+                      .b_row = v->stride[2],
+                      .b_col = v->stride[3]};
+}
+
+static void pack_head(void *argument, int64_t head)
+{
+    const native_job *job = argument;
+    const prn_gemm k = keys_of(&job->at, head), v = values_of(&job->at, head);
+    prn_gemm_pack(1, &k, job->packed_k + head * job->k_floats);
+    prn_gemm_pack(1, &v, job->packed_v + head * job->v_floats);
+}
+
+/* scale x + mask, then softmax, in place. */
+static void finish_scores(const attention *at, float *scores, int64_t batch, int64_t head, int64_t row)
+{
+    const prn_vec_table *vec = prn_vec();
+    if (at->scale != 1.0f) vec->map[PRN_MAP_AFFINE](scores, scores, at->keys, at->scale, 0.0f);
+    if (at->masked) {
+        const int64_t *stride = at->mask.stride;
+        const float *mask = (const float *)at->mask.data + batch * stride[0] + head * stride[1] + row * stride[2];
+        if (stride[3] == 0) {
+            vec->vs[PRN_BINARY_ADD](scores, scores, mask[0], at->keys);
+        } else {
+            vec->vv[PRN_BINARY_ADD](scores, scores, mask, at->keys);
+        }
+    }
+    vec->softmax(scores, scores, at->keys);
+}
+
+static void attend_block(void *argument, int64_t task)
+{
+    _Alignas(64) float scores[SCORE_FLOATS];
+    const native_job *job = argument;
+    const attention *at = &job->at;
+    const int64_t item = task / job->blocks, batch = item / at->heads, head = item % at->heads;
+    const int64_t first = task % job->blocks * job->block_rows;
+    const int64_t rows = at->rows - first < job->block_rows ? at->rows - first : job->block_rows;
+    const prn_gemm_isa_table *isa = prn_gemm_isa();
+    prn_gemm products = keys_of(at, item), sums = values_of(at, item);
+    products.m = sums.m = rows;
+    products.a = (const float *)at->q.data + batch * at->q.stride[0] + head * at->q.stride[1] + first * at->q.stride[2];
+    products.a_row = at->q.stride[2];
+    products.a_col = at->q.stride[3];
+    products.packed = job->packed_k + item * job->k_floats;
+    products.c = scores;
+    products.c_row = at->keys;
+    isa->block(&products, 0, rows, 0, at->keys);
+    for (int64_t r = 0; r < rows; r++) finish_scores(at, scores + r * at->keys, batch, head, first + r);
+    sums.a = scores;
+    sums.a_row = at->keys;
+    sums.a_col = 1;
+    sums.packed = job->packed_v + item * job->v_floats;
+    sums.c = (float *)at->y.data + batch * at->y.stride[0] + head * at->y.stride[1] + first * at->y.stride[2];
+    sums.c_row = at->y.stride[2];
+    isa->block(&sums, 0, rows, 0, at->width);
+}
+
+static bool native_usable(const prony_context *context)
+{
+    attention at;
+    prony_shape y;
+    return read_node(context, &at, &y) == PRONY_OK && at.keys > 0 && at.keys <= SCORE_FLOATS && at.depth > 0 &&
+           at.width > 0;
+}
+
+static prony_status make_job(const prony_context *context, native_job *job)
+{
+    prony_shape y;
+    PRN_TRY(read_node(context, &job->at, &y));
+    const attention *at = &job->at;
+    const int64_t tile = prn_gemm_isa()->tile_rows, fitting = SCORE_FLOATS / at->keys;
+    job->k_floats = prn_gemm_packed_count(at->depth, at->keys);
+    job->v_floats = prn_gemm_packed_count(at->keys, at->width);
+    job->block_rows = fitting > tile ? fitting / tile * tile : fitting;
+    job->blocks = at->rows > 0 ? (at->rows - 1) / job->block_rows + 1 : 0;
+    return PRONY_OK;
+}
+
+static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+{
+    native_job job;
+    PRN_TRY(make_job(context, &job));
+    const uint64_t items = (uint64_t)job.at.batch * (uint64_t)job.at.heads;
+    uint64_t floats;
+    if (!prn_mul_u64(&floats, items, (uint64_t)(job.k_floats + job.v_floats)) || floats > INT64_MAX)
+        return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
+    out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)floats);
+    return PRONY_OK;
+}
+
+static prony_status native_run(const prony_context *context)
+{
+    native_job job;
+    PRN_TRY(make_job(context, &job));
+    const int64_t items = job.at.batch * job.at.heads;
+    job.packed_k = job.packed_v = context->scratch;
+    if (context->scratch) job.packed_v += items * job.k_floats; /* NULL: there is nothing to pack */
+    prn_parallel_tasks(context->threads, items, pack_head, &job);
+    prn_parallel_tasks(context->threads, items * job.blocks, attend_block, &job);
+    return PRONY_OK;
+}
+
+/* ---- reference ------------------------------------------------------------------------------------------------------
+ */
+
+/* Row `row` of a head; a tensor without elements has no address. */
+static float *row_of(const view *of, int64_t b, int64_t h, int64_t row)
+{
+    float *data = of->data;
+    return data ? data + b * of->stride[0] + h * of->stride[1] + row * of->stride[2] : NULL;
+}
+
+static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
+{
+    const float *q = row_of(&at->q, b, h, s), *k = row_of(&at->k, b, h, t);
+    double sum = 0.0;
+    for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
+    sum *= (double)at->scale;
+    if (!at->masked) return sum;
+    const int64_t *stride = at->mask.stride;
+    return sum + (double)((const float *)at->mask.data)[b * stride[0] + h * stride[1] + s * stride[2] + t * stride[3]];
+}
+
+static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
+{
+    const float *v = row_of(&at->v, b, h, 0);
+    float *y = row_of(&at->y, b, h, s);
+    double highest = -INFINITY, total = 0.0;
+    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
+    for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
+    for (int64_t e = 0; e < at->width; e++) {
+        double sum = 0.0;
+        for (int64_t t = 0; t < at->keys; t++)
+            sum += exp(score(at, b, h, s, t) - highest) / total * (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
+        y[e * at->y.stride[3]] = (float)sum;
+    }
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    attention at;
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    for (int64_t b = 0; b < at.batch; b++) {
+        for (int64_t h = 0; h < at.heads; h++) {
+            for (int64_t s = 0; s < at.rows && !prn_stopped(); s++) reference_row(&at, b, h, s);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptor -----------------------------------------------------------------------------------------------------
+ */
+
+static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_INTS(attention_params, q_perm),
+                                   PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
+                                   PRN_INTS(attention_params, y_perm),       {0}};
+
+static const prn_kernel kernels[] = {
+    {.name = "attention_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .prepare = native_prepare,
+     .run = native_run},
+    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference},
+    {0}};
+
+const prn_op prn_op_attention = {.name = "Attention",
+                                 .domain = "prony",
+                                 .since_opset = 1,
+                                 .min_inputs = 3,
+                                 .max_inputs = 4,
+                                 .min_outputs = 1,
+                                 .max_outputs = 1,
+                                 .params = params,
+                                 .params_bytes = sizeof(attention_params),
+                                 .infer = infer,
+                                 .cost = cost,
+                                 .cost_text =
+                                     "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with "
+                                     "mask, + r d with scale; special 2 r d",
+                                 .kernels = kernels};

@@ -1,0 +1,299 @@
+/* Conv: problem, shapes, cost, the plain C reference and the descriptor.
+ *
+ *   y[n, k, o] = bias[k] + sum over c, t of x[n, g(k) C/g + c, o stride - pad + t dilation] w[k, c, t], then post_ops
+ *
+ * Invariant: an input that a post-operation adds is never taken for the bias. */
+#include "ops/loops/conv_problem.h"
+
+#include "base/shape.h"
+#include "base/stop.h"
+#include "ops/loops/number.h"
+#include "ops/loops/widen.h"
+#include "ops/nn/conv_direct.h"
+#include "ops/nn/conv_native.h"
+#include "ops/vendor/dnnl.h"
+
+/* ---- problem */
+
+bool prn_conv_input_is_residual(const prony_context *context, size_t index)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == index) return true;
+    }
+    return false;
+}
+
+prony_status prn_conv_check(const prony_context *context)
+{
+    const prn_conv_params *params = context->params;
+    PRN_TRY(prn_window_check(context, &params->window));
+    if (params->group < 1 || params->group > INT32_MAX)
+        return prony_fail(context, PRONY_INVALID_MODEL, "group is %lld; it must be at least 1 and below 2^31",
+                          (long long)params->group);
+    const prn_ints *lists[] = {&params->output_padding, &params->output_shape};
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < lists[k]->count; i++) {
+            if (lists[k]->v[i] < 0 || lists[k]->v[i] > INT32_MAX)
+                return prony_fail(context, PRONY_INVALID_MODEL, "%s[%zu] is %lld; it must be at least 0 and below 2^31",
+                                  k ? "output_shape" : "output_padding", i, (long long)lists[k]->v[i]);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* Operands, their types and ranks, and the window without its output. Weights are [out, in/g, …] or, transposed,
+ * [in, out/g, …]. */
+static prony_status read_operands(const prony_context *context, prn_conv *conv)
+{
+    const prn_conv_params *params = context->params;
+    char text[PRN_SHAPE_TEXT_BYTES];
+    for (size_t i = 0; i < 2; i++) {
+        if (!prn_input(context, i)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
+        PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_TYPES_FLOAT : PRN_TYPE(context->inputs[0]->dtype)));
+        PRN_TRY(prn_check_rank(context, i, 3, 2 + PRN_WINDOW_AXES));
+    }
+    conv->x = context->inputs[0];
+    conv->weights = context->inputs[1];
+    conv->y = prn_output(context, 0);
+    conv->bias = prn_conv_input_is_residual(context, 2) ? NULL : prn_input(context, 2);
+    const prony_shape *x = &conv->x->shape, *w = &conv->weights->shape;
+    if (x->rank != w->rank)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 0 has rank %d, the weights have shape %s", x->rank,
+                          prn_shape_text(w, text));
+    for (int i = 2; i < w->rank; i++) {
+        if (w->dim[i] < 1)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "weights of shape %s", prn_shape_text(w, text));
+    }
+    const prn_ints *stated = &params->window.kernel_shape;
+    for (size_t i = 0; i < stated->count && (int)i < w->rank - 2; i++) {
+        if (stated->v[i] != w->dim[i + 2])
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "kernel_shape[%zu] is %lld, the weights have shape %s", i,
+                              (long long)stated->v[i], prn_shape_text(w, text));
+    }
+    conv->groups = params->group;
+    conv->batch = x->dim[0];
+    conv->in_channels = x->dim[1];
+    return prn_window_begin(context, &params->window, w->dim + 2, &conv->window);
+}
+
+static prony_status check_bias(const prony_context *context, const prn_conv *conv)
+{
+    if (!conv->bias) return PRONY_OK;
+    char text[PRN_SHAPE_TEXT_BYTES];
+    PRN_TRY(prn_check_type(context, 2, PRN_TYPE(conv->x->dtype)));
+    if (conv->bias->shape.rank == 1 && conv->bias->shape.dim[0] == conv->out_channels) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "the bias has shape %s, [%lld] is needed",
+                      prn_shape_text(&conv->bias->shape, text), (long long)conv->out_channels);
+}
+
+static void derive(prn_conv *conv)
+{
+    conv->group_in = conv->in_channels / conv->groups;
+    conv->group_out = conv->out_channels / conv->groups;
+    conv->kernel_volume = prn_window_volume(conv->window.kernel);
+    conv->in_spatial = prn_window_volume(conv->window.in);
+    conv->out_spatial = prn_window_volume(conv->window.out);
+}
+
+prony_status prn_conv_read(const prony_context *context, prn_conv *conv)
+{
+    PRN_TRY(read_operands(context, conv));
+    const prony_shape *w = &conv->weights->shape;
+    conv->out_channels = w->dim[0];
+    if (conv->in_channels % conv->groups || conv->in_channels / conv->groups != w->dim[1])
+        return prony_fail(context, PRONY_SHAPE_MISMATCH,
+                          "%lld input channels in %lld groups, the weights take %lld each",
+                          (long long)conv->in_channels, (long long)conv->groups, (long long)w->dim[1]);
+    if (conv->out_channels % conv->groups)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld output channels do not divide into %lld groups",
+                          (long long)conv->out_channels, (long long)conv->groups);
+    PRN_TRY(check_bias(context, conv));
+    PRN_TRY(prn_window_forward(context, &((const prn_conv_params *)context->params)->window, &conv->window));
+    derive(conv);
+    return PRONY_OK;
+}
+
+prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv)
+{
+    const prn_conv_params *params = context->params;
+    PRN_TRY(read_operands(context, conv));
+    const prony_shape *w = &conv->weights->shape;
+    if (w->dim[0] != conv->in_channels || conv->in_channels % conv->groups)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld input channels in %lld groups, the weights take %lld",
+                          (long long)conv->in_channels, (long long)conv->groups, (long long)w->dim[0]);
+    if (w->dim[1] > INT32_MAX)
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "%lld output channels per group", (long long)w->dim[1]);
+    conv->out_channels = w->dim[1] * conv->groups;
+    PRN_TRY(check_bias(context, conv));
+    PRN_TRY(
+        prn_window_transposed(context, &params->window, &params->output_padding, &params->output_shape, &conv->window));
+    derive(conv);
+    return PRONY_OK;
+}
+
+prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv)
+{
+    prony_shape shape = prn_window_output_shape(&conv->window, conv->batch, conv->out_channels);
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
+    prn_set_output(context, 0, conv->x->dtype, &shape);
+    return PRONY_OK;
+}
+
+prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, int64_t elements, int64_t channels,
+                           prony_cost *cost)
+{
+    uint64_t per_element = 0, macs = 0;
+    if (!prn_mul_u64(&per_element, (uint64_t)channels, (uint64_t)conv->kernel_volume) ||
+        !prn_mul_u64(&macs, (uint64_t)elements, per_element))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the cost overflows 64 bits");
+    PRN_TRY(prn_cost_macs(context, cost, macs, false));
+    if (conv->bias) {
+        uint64_t outputs = (uint64_t)prony_shape_numel(&conv->y->shape);
+        if (!prn_add_u64(&cost->flops, cost->flops, outputs))
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "the cost overflows 64 bits");
+    }
+    prn_cost_fact(cost, "groups", conv->groups);
+    prn_cost_fact(cost, "bias", conv->bias != NULL);
+    prn_cost_fact(cost, "kernel_volume", conv->kernel_volume);
+    prn_cost_fact(cost, "in_channels", conv->in_channels);
+    prn_cost_fact(cost, "out_channels", conv->out_channels);
+    prn_cost_fact(cost, "input_elements", prony_shape_numel(&conv->x->shape));
+    prn_cost_fact(cost, "output_elements", prony_shape_numel(&conv->y->shape));
+    prn_cost_fact(cost, "batch_spatial", conv->batch * conv->out_spatial);
+    return PRONY_OK;
+}
+
+/* ---- shapes and cost */
+
+static prony_status infer(const prony_context *context)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    return prn_conv_infer(context, &conv);
+}
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    return prn_conv_cost(context, &conv, prony_shape_numel(&conv.y->shape), conv.group_in, cost);
+}
+
+/* ---- reference */
+
+/* Stores the sum for output channel k of image n at output position `at` as element `place`. */
+#define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
+    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
+                           int64_t place)                                                                              \
+    {                                                                                                                  \
+        const prn_window *window = &conv->window;                                                                      \
+        const storage *weights = (const storage *)conv->weights->data + k * conv->group_in * conv->kernel_volume;      \
+        int64_t channel = n * conv->in_channels + k / conv->group_out * conv->group_in;                                \
+        const storage *x = (const storage *)conv->x->data + channel * conv->in_spatial;                                \
+        int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];                                 \
+        for (int a = 0; a < PRN_WINDOW_AXES; a++) {                                                                    \
+            start[a] = at[a] * window->stride[a] - window->pad_begin[a];                                               \
+            prn_window_clip(window, a, start[a], &first[a], &last[a]);                                                 \
+        }                                                                                                              \
+        work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
+        for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
+            if (prn_stopped_at(c)) return;                                                                             \
+            for (int64_t i = first[0]; i < last[0]; i++) {                                                             \
+                for (int64_t j = first[1]; j < last[1]; j++) {                                                         \
+                    int64_t row =                                                                                      \
+                        (start[0] + i * window->dilation[0]) * window->in[1] + start[1] + j * window->dilation[1];     \
+                    const storage *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];                   \
+                    for (int64_t t = first[2]; t < last[2]; t++)                                                       \
+                        sum += load(x[row * window->in[2] + start[2] + t * window->dilation[2]]) * load(taps[t]);      \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        ((storage *)conv->y->data)[place] = store(sum);                                                                \
+    }
+PRN_FLOAT_TYPES(DEFINE_SUM, )
+
+void prn_conv_reference(const prony_context *context, const prn_conv *conv, prn_conv_sum_fn sum)
+{
+    const int64_t *out = conv->window.out;
+    const bool long_sums = conv->group_in > 256 || conv->kernel_volume > 256;
+    for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
+        for (int64_t p = 0; p < conv->out_spatial; p++) {
+            if (long_sums ? prn_stopped() : prn_stopped_at(p)) return;
+            const int64_t at[PRN_WINDOW_AXES] = {p / (out[1] * out[2]), p / out[2] % out[1], p % out[2]};
+            sum(conv, plane / conv->out_channels, plane % conv->out_channels, at, plane * conv->out_spatial + p);
+        }
+        if (!context->post_ops) continue;
+        prn_post_ops_apply_f32(context, (float *)conv->y->data + plane * conv->out_spatial, plane * conv->out_spatial,
+                               conv->out_spatial);
+    }
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+        PRN_FLOAT_TYPES(SUM_ROW, )};
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    prn_conv_reference(context, &conv, sums[conv.x->dtype]);
+    return PRONY_OK;
+}
+
+/* ---- descriptor */
+
+static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
+
+#define NATIVE                                                                                                         \
+    {                                                                                                                  \
+        .name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,       \
+        .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true                               \
+    }
+static const prn_kernel native = NATIVE;
+PRN_WIDENED(half, &native)
+
+static const prn_kernel kernels[] = {
+#ifdef PRN_HAVE_DNNL
+    {.name = "conv_f32_direct",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = prn_conv_direct_usable,
+     .layouts = prn_conv_direct_layouts,
+     .prepare = prn_conv_direct_prepare,
+     .run = prn_conv_direct_run,
+     .inplace = ~UINT32_C(7),
+     .post_ops = true,
+     .own_layout = true},
+    {.name = "conv_f32_dnnl",
+     .backend = "dnnl",
+     .types = PRN_TYPE_F32,
+     .usable = prn_dnnl_conv_usable,
+     .layouts = prn_dnnl_conv_layouts,
+     .prepare = prn_dnnl_conv_prepare,
+     .run = prn_dnnl_conv_run,
+     .release = prn_dnnl_conv_release,
+     /* The residual may be overwritten; operands of the sum itself may not. */
+     .inplace = ~UINT32_C(7),
+     .post_ops = true,
+     .own_layout = true},
+#endif
+    NATIVE,
+    PRN_WIDENED_ROW(half, "conv_half_native"),
+    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
+    {0}};
+
+const prn_op prn_op_conv = {.name = "Conv",
+                            .domain = "",
+                            .since_opset = 1,
+                            .min_inputs = 2,
+                            .max_inputs = 3,
+                            .min_outputs = 1,
+                            .max_outputs = 1,
+                            .flags = PRN_OP_POST_OPS,
+                            .params = params,
+                            .params_bytes = sizeof(prn_conv_params),
+                            .check = prn_conv_check,
+                            .infer = infer,
+                            .cost = cost,
+                            .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias",
+                            .kernels = kernels};

@@ -1,0 +1,12 @@
+/* The blocked direct convolution: few output channels on large images, constant weights, blocked layouts. */
+#ifndef PRN_OPS_NN_CONV_DIRECT_H
+#define PRN_OPS_NN_CONV_DIRECT_H
+
+#include "ops/op.h"
+
+bool prn_conv_direct_usable(const prony_context *context);
+void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
+prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_conv_direct_run(const prony_context *context);
+
+#endif

@@ -1,0 +1,181 @@
+/* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
+ * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
+ * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap, input lane;
+ * then what it is added to. */
+#include "ops/nn/conv_direct_simd.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
+#define LANES 16
+#define POSITIONS_1 8
+#define POSITIONS_2 8
+#define POSITIONS_3 8
+#define POSITIONS_4 6
+#elif defined(__AVX2__)
+#define LANES 8
+#define POSITIONS_1 8
+#define POSITIONS_2 6
+#define POSITIONS_3 4
+#define POSITIONS_4 3
+#else
+#define LANES 4
+#define POSITIONS_1 8
+#define POSITIONS_2 4
+#define POSITIONS_3 3
+#define POSITIONS_4 3
+#endif
+
+/* With a check at every element of every unrolled step, a sanitizer's build of this file would take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
+#define UNROLL
+#elif defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+
+static inline vec splat(float x)
+{
+    return x - (vec){0};
+}
+
+/* What padding is read from. */
+static const float padding[LANES];
+
+/* Without a branch: edges of small images are no pattern that a processor could foresee. */
+static inline __attribute__((always_inline)) const float *tap_input(const float *x, int32_t offset)
+{
+    const float *at = (const float *)((uintptr_t)x + (uintptr_t)(uint32_t)offset * sizeof(float));
+#ifdef __x86_64__
+    __asm__("testl %1, %1\n\tcmovs %2, %0" : "+r"(at) : "r"(offset), "r"(padding) : "cc");
+    return at;
+#else
+    return offset < 0 ? padding : at;
+#endif
+}
+
+static inline __attribute__((always_inline)) void tap_inputs(const float *x, const int32_t *offsets,
+                                                             const int positions, const float **at)
+{
+    UNROLL
+    for (int p = 0; p < positions; p++) at[p] = tap_input(x, offsets[p]);
+}
+
+typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
+
+/* blocks and positions are constants after inlining. */
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
+                                                          const int blocks, const int positions, sums sum)
+{
+    UNROLL
+    for (int c = 0; c < LANES; c++) {
+        /* Held in registers: whichever are fewer, inputs or weights. */
+        vec held[PRN_DIRECT_MOST_BLOCKS];
+        const float *w = weights + c * blocks * LANES;
+        if (positions < blocks) {
+            UNROLL
+            for (int p = 0; p < positions; p++) held[p] = splat(at[p][c]);
+            UNROLL
+            for (int b = 0; b < blocks; b++) {
+                const vec one = *(const vec *)(w + b * LANES);
+                UNROLL
+                for (int p = 0; p < positions; p++) sum[b][p] += held[p] * one;
+            }
+        } else {
+            UNROLL
+            for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(w + b * LANES);
+            UNROLL
+            for (int p = 0; p < positions; p++) {
+                const vec one = splat(at[p][c]);
+                UNROLL
+                for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
+            }
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
+                                                            const int positions)
+{
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(start + b * LANES);
+    }
+}
+
+static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
+                                                            const int blocks, const int positions)
+{
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(there + b * y_block + p * LANES);
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
+{
+    sums sum;
+    const int64_t y_block = t->y_block, taps = t->taps;
+    for (int64_t i = 0; i < t->next_lines; i++) __builtin_prefetch(t->next + i * 16, 0, 2);
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) {
+            sum[b][p] = (vec){0};
+        }
+    }
+    for (int64_t i = 0; i < t->in_blocks; i++) {
+        const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
+        const float *at[PRN_DIRECT_MOST_POSITIONS];
+        for (int64_t k = 0; k < taps; k++, weights += LANES * blocks * LANES) {
+            tap_inputs(x, t->offsets + k * positions, positions, at);
+            sum_tap(at, weights, blocks, positions, sum);
+        }
+    }
+    /* What is there already comes last: short sums are the more exact ones. */
+    if (!t->start) {
+        add_there(sum, t->y, y_block, blocks, positions);
+    } else {
+        add_start(sum, t->start, blocks, positions);
+        if (t->added) add_there(sum, t->added, y_block, blocks, positions);
+    }
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
+    }
+}
+
+#define TILE(blocks, positions)                                                                                        \
+    static void tile_##blocks##x##positions(const prn_direct_tile *t)                                                  \
+    {                                                                                                                  \
+        tile(t, blocks, positions);                                                                                    \
+    }
+#define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
+#define EACH_4(X, b) EACH_3(X, b) X(b, 4)
+#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
+#define EACH(X, b) JOIN(EACH_, POSITIONS_##b)(X, b)
+EACH(TILE, 1)
+EACH(TILE, 2)
+EACH(TILE, 3)
+EACH(TILE, 4)
+
+#define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
+const prn_direct_simd JOIN(prn_direct_simd_, PRN_SIMD) = {
+    .lanes = LANES,
+    .positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
+    .tile = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}}};

@@ -1,0 +1,37 @@
+/* The register tiles of the blocked direct convolution, compiled once per instruction set. */
+#ifndef PRN_OPS_NN_CONV_DIRECT_SIMD_H
+#define PRN_OPS_NN_CONV_DIRECT_SIMD_H
+
+#include <stdint.h>
+
+/* What a tap that falls into the padding stands at; no other offset is negative. */
+#define PRN_DIRECT_PADDING (-1)
+
+/* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */
+typedef struct prn_direct_tile {
+    const float *x;         /* the first input block's first position */
+    int64_t x_block;        /* between input blocks */
+    const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING */
+    const float *weights;   /* of the first tap; [input block][tap][input lane][output block][output lane] */
+    int64_t w_block;        /* between input blocks */
+    int64_t in_blocks, taps;
+    float *y;
+    int64_t y_block;
+    const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */
+    const float *added; /* with `start`: a residual that is added as well, lying as y does; NULL: none */
+    const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched on the way */
+    int64_t next_lines;
+} prn_direct_tile;
+
+enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 8 };
+
+typedef struct prn_direct_simd {
+    int64_t lanes;                                 /* channels of a block */
+    int64_t positions[PRN_DIRECT_MOST_BLOCKS + 1]; /* most of a tile with so many output blocks */
+    /* tile[blocks][positions], both at least 1 */
+    void (*tile[PRN_DIRECT_MOST_BLOCKS + 1][PRN_DIRECT_MOST_POSITIONS + 1])(const prn_direct_tile *tile);
+} prn_direct_simd;
+
+extern const prn_direct_simd prn_direct_simd_scalar, prn_direct_simd_avx2, prn_direct_simd_avx512;
+
+#endif

@@ -1,0 +1,317 @@
+/* The native convolution, plain operands: a matrix product over windows that are copied out panel by panel (which the
+ * transposed convolution uses as well), and a direct loop for depthwise.
+ *
+ *      depth = C/g K                 a task: one image, one group, 64 output positions, a range of output channels
+ *     +-------------+     +------+   per piece of 192 depths: copy the windows' elements into a panel (48 KiB, on the
+ * stack), | weights     |  x  | panel|   then all register tiles of `rows` channels by `columns` positions | [K/g,
+ * depth]|     |      |
+ *     +-------------+     +------+
+ *
+ * The state is the packed weights, [group][channel block][depth][rows], owned by the model; without constant weights
+ * they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
+ * order of depth. */
+#include "ops/nn/conv_native.h"
+
+#include "base/isa.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/conv_problem.h"
+#include "ops/nn/conv_simd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8 };
+
+static const prn_conv_simd *simd(void)
+{
+    prn_isa isa = prn_isa_level();
+    return isa >= PRN_ISA_AVX512 ? &prn_conv_simd_avx512
+           : isa == PRN_ISA_AVX2 ? &prn_conv_simd_avx2
+                                 : &prn_conv_simd_scalar;
+}
+
+static int64_t round_up_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- weights */
+
+static size_t packed_bytes(const prn_conv_matrix *matrix)
+{
+    int64_t rows = round_up_div(matrix->rows, simd()->rows) * simd()->rows;
+    return prony_dtype_bytes(PRONY_FLOAT32, matrix->groups * rows * matrix->depth);
+}
+
+static void pack(const prn_conv_matrix *matrix, float *packed)
+{
+    int64_t rows = simd()->rows;
+    for (int64_t g = 0; g < matrix->groups; g++) {
+        const float *data = matrix->data + g * matrix->group_step;
+        for (int64_t block = 0; block < matrix->rows; block += rows) {
+            for (int64_t d = 0; d < matrix->depth; d++) {
+                for (int64_t r = block; r < block + rows; r++)
+                    *packed++ = r < matrix->rows ? data[r * matrix->row_step + d * matrix->depth_step] : 0.0f;
+            }
+        }
+    }
+}
+
+static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+{
+    (void)context;
+    pack(argument, packed);
+    return PRONY_OK;
+}
+
+prony_status prn_conv_matrix_prepare(const prony_context *context, prn_conv_matrix *matrix, prn_prepared *out)
+{
+    size_t bytes = packed_bytes(matrix);
+    if (bytes == SIZE_MAX) return prn_no_memory(context->error);
+    if (!matrix->data) {
+        out->scratch_bytes = bytes;
+        return PRONY_OK;
+    }
+    char tag[160];
+    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld by %lld %lld", (long long)simd()->rows,
+             (long long)matrix->groups, (long long)matrix->rows, (long long)matrix->depth, (long long)matrix->row_step,
+             (long long)matrix->depth_step);
+    const void *packed;
+    PRN_TRY(context->host->packed(context, matrix->data, tag, bytes, build_packed, matrix, &packed));
+    out->state = (void *)(uintptr_t)packed;
+    return PRONY_OK;
+}
+
+const float *prn_conv_matrix_packed(const prony_context *context, const prn_conv_matrix *matrix)
+{
+    if (context->state) return context->state;
+    pack(matrix, context->scratch);
+    return context->scratch;
+}
+
+/* ---- windows */
+
+typedef struct job {
+    const prony_context *context; /* for post-operations; NULL: none */
+    const prn_conv_simd *simd;
+    const prn_conv *conv;
+    prn_window window;
+    const float *packed, *x;
+    float *y;
+    int64_t depth, blocks; /* blocks of `rows` output channels in a group */
+    int64_t tiles, cuts;   /* pieces of the output positions, and of a group's channel blocks */
+} job;
+
+/* What output positions [begin, begin + count) meet at tap (kz, ky, kx) of one channel. */
+static void gather(const prn_window *window, const float *x, const int64_t tap[PRN_WINDOW_AXES], int64_t begin,
+                   int64_t count, float *line)
+{
+    int64_t width = window->out[2], stride = window->stride[2], first, last;
+    int64_t shift = tap[2] * window->dilation[2] - window->pad_begin[2];
+    prn_window_outputs(window, tap[2], &first, &last);
+    while (count > 0) {
+        int64_t row = begin / width, from = begin % width;
+        int64_t to = from + count < width ? from + count : width;
+        int64_t start = prn_window_row(window, row, tap[0], tap[1]);
+        const float *source = x + start;
+        int64_t lo = first > from ? first : from, hi = last < to ? last : to;
+        if (start < 0 || lo >= hi) {
+            memset(line, 0, (size_t)(to - from) * sizeof *line);
+        } else {
+            memset(line, 0, (size_t)(lo - from) * sizeof *line);
+            if (stride == 1) {
+                memcpy(line + lo - from, source + lo + shift, (size_t)(hi - lo) * sizeof *line);
+            } else {
+                for (int64_t i = lo; i < hi; i++) line[i - from] = source[i * stride + shift];
+            }
+            memset(line + hi - from, 0, (size_t)(to - hi) * sizeof *line);
+        }
+        line += to - from;
+        begin += to - from;
+        count -= to - from;
+    }
+}
+
+/* Fills panel[column block][depths][columns] for depths [from, from + depths). */
+static void fill_panel(const job *job, const float *x, int64_t from, int64_t depths, int64_t begin, int64_t count,
+                       float *panel)
+{
+    const prn_conv *conv = job->conv;
+    const int64_t *kernel = job->window.kernel;
+    int64_t columns = job->simd->columns;
+    float line[TILE] = {0};
+    for (int64_t d = 0; d < depths; d++) {
+        int64_t channel = (from + d) / conv->kernel_volume, t = (from + d) % conv->kernel_volume;
+        const int64_t tap[PRN_WINDOW_AXES] = {t / (kernel[1] * kernel[2]), t / kernel[2] % kernel[1], t % kernel[2]};
+        gather(&job->window, x + channel * conv->in_spatial, tap, begin, count, line);
+        for (int64_t j = 0; j < count; j += columns)
+            memcpy(panel + (j * depths + d * columns), line + j, (size_t)columns * sizeof *panel);
+    }
+}
+
+/* ---- product */
+
+/* One register tile at the edge of the output, through a buffer of the tile's full size. */
+static void edge_tile(const prn_conv_simd *simd, const float *a, const float *b, int64_t depths, const float *start,
+                      float *y, int64_t stride, int64_t rows, int64_t columns)
+{
+    float buffer[PRN_CONV_MAX_ROWS * PRN_CONV_MAX_COLUMNS] = {0};
+    for (int64_t r = 0; r < rows && !start; r++)
+        memcpy(buffer + r * simd->columns, y + r * stride, (size_t)columns * sizeof *y);
+    simd->tile(a, b, depths, start, buffer, simd->columns);
+    for (int64_t r = 0; r < rows; r++) memcpy(y + r * stride, buffer + r * simd->columns, (size_t)columns * sizeof *y);
+}
+
+/* All tiles of channel block `block` for one piece of the depth. */
+static void multiply_block(const job *job, int64_t group, int64_t block, int64_t from, int64_t depths,
+                           const float *panel, float *y, int64_t count)
+{
+    const prn_conv *conv = job->conv;
+    const prn_conv_simd *simd = job->simd;
+    const float *a = job->packed + ((group * job->blocks + block) * job->depth + from) * simd->rows;
+    int64_t channel = group * conv->group_out + block * simd->rows;
+    int64_t rows = conv->group_out - block * simd->rows;
+    if (rows > simd->rows) rows = simd->rows;
+    float start[PRN_CONV_MAX_ROWS] = {0};
+    for (int64_t r = 0; r < rows && conv->bias; r++) start[r] = ((const float *)conv->bias->data)[channel + r];
+    for (int64_t j = 0; j < count; j += simd->columns) {
+        const float *b = panel + j * depths;
+        if (rows == simd->rows && count - j >= simd->columns) {
+            simd->tile(a, b, depths, from ? NULL : start, y + j, conv->out_spatial);
+        } else {
+            int64_t columns = count - j < simd->columns ? count - j : simd->columns;
+            edge_tile(simd, a, b, depths, from ? NULL : start, y + j, conv->out_spatial, rows, columns);
+        }
+    }
+}
+
+static void product_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    const prn_conv *conv = job->conv;
+    int64_t cut = task % job->cuts, tile = task / job->cuts % job->tiles;
+    int64_t group = task / (job->cuts * job->tiles) % conv->groups, n = task / (job->cuts * job->tiles * conv->groups);
+    int64_t begin = tile * TILE, count = conv->out_spatial - begin < TILE ? conv->out_spatial - begin : TILE;
+    int64_t first = cut * job->blocks / job->cuts, last = (cut + 1) * job->blocks / job->cuts;
+    int64_t rows = job->simd->rows;
+    const float *x = job->x + (n * conv->in_channels + group * conv->group_in) * conv->in_spatial;
+    int64_t offset = (n * conv->out_channels + group * conv->group_out) * conv->out_spatial + begin;
+    float *y = job->y + offset;
+    float panel[PIECE * TILE] __attribute__((aligned(64)));
+    for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
+        int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
+        fill_panel(job, x, from, depths, begin, count, panel);
+        for (int64_t block = first; block < last; block++)
+            multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial, count);
+    }
+    int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
+    for (int64_t k = first * rows; k < end && job->context; k++)
+        prn_post_ops_apply_f32(job->context, y + k * conv->out_spatial, offset + k * conv->out_spatial, count);
+}
+
+/* A 1x1 kernel that meets every input once sees the image as one row. */
+static void flatten(prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        if (window->kernel[a] != 1 || window->stride[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
+    }
+    window->in[2] = window->out[2] = prn_window_volume(window->in);
+    window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
+}
+
+void prn_conv_product(const prony_context *context, const prn_conv *conv, const float *packed, const float *x, float *y,
+                      bool post_ops)
+{
+    job job = {.context = post_ops ? context : NULL, .simd = simd(), .conv = conv, .window = conv->window};
+    job.packed = packed;
+    job.x = x;
+    job.y = y;
+    flatten(&job.window);
+    job.depth = conv->group_in * conv->kernel_volume;
+    job.blocks = round_up_div(conv->group_out, job.simd->rows);
+    job.tiles = round_up_div(conv->out_spatial, TILE);
+    int64_t tasks = conv->batch * conv->groups * job.tiles;
+    job.cuts = tasks < WANTED_TASKS ? round_up_div(WANTED_TASKS, tasks) : 1;
+    if (job.cuts > job.blocks) job.cuts = job.blocks;
+    prn_parallel_tasks(context->threads, tasks * job.cuts, product_task, &job);
+}
+
+/* ---- depthwise */
+
+static bool is_depthwise(const prn_conv *conv)
+{
+    return conv->group_in == 1 && conv->groups > 1;
+}
+
+/* One output channel of one image. */
+static void depthwise_task(void *argument, int64_t plane)
+{
+    const job *job = argument;
+    const prn_conv *conv = job->conv;
+    const prn_window *window = &job->window;
+    int64_t n = plane / conv->out_channels, k = plane % conv->out_channels;
+    const float *weights = (const float *)conv->weights->data + k * conv->kernel_volume;
+    const float *x = job->x + (n * conv->in_channels + k / conv->group_out) * conv->in_spatial;
+    float *y = job->y + plane * conv->out_spatial;
+    float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
+    for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
+    for (int64_t row = 0; row < window->out[0] * window->out[1] && !prn_stopped(); row++) {
+        for (int64_t t = 0; t < window->kernel[0] * window->kernel[1]; t++) {
+            int64_t source = prn_window_row(window, row, t / window->kernel[1], t % window->kernel[1]);
+            for (int64_t kx = 0; source >= 0 && kx < window->kernel[2]; kx++) {
+                int64_t first, last, shift = kx * window->dilation[2] - window->pad_begin[2];
+                prn_window_outputs(window, kx, &first, &last);
+                job->simd->add_scaled(y + row * window->out[2] + first,
+                                      x + (source + first * window->stride[2] + shift), window->stride[2],
+                                      weights[t * window->kernel[2] + kx], last - first);
+            }
+        }
+    }
+    prn_post_ops_apply_f32(job->context, y, plane * conv->out_spatial, conv->out_spatial);
+}
+
+/* ---- kernel */
+
+static prn_conv_matrix weight_matrix(const prn_conv *conv)
+{
+    int64_t depth = conv->group_in * conv->kernel_volume;
+    return (prn_conv_matrix){.data = conv->weights->data,
+                             .groups = conv->groups,
+                             .rows = conv->group_out,
+                             .depth = depth,
+                             .group_step = conv->group_out * depth,
+                             .row_step = depth,
+                             .depth_step = 1};
+}
+
+bool prn_conv_native_usable(const prony_context *context)
+{
+    prn_conv conv;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
+    return conv.batch > 0 && conv.out_channels > 0 && conv.group_in > 0;
+}
+
+prony_status prn_conv_native_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    if (is_depthwise(&conv)) return PRONY_OK;
+    prn_conv_matrix matrix = weight_matrix(&conv);
+    return prn_conv_matrix_prepare(context, &matrix, out);
+}
+
+prony_status prn_conv_native_run(const prony_context *context)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    float *y = context->outputs[0]->data;
+    if (is_depthwise(&conv)) {
+        job job = {.context = context, .simd = simd(), .conv = &conv, .window = conv.window, .x = conv.x->data, .y = y};
+        prn_parallel_tasks(context->threads, conv.batch * conv.out_channels, depthwise_task, &job);
+        return PRONY_OK;
+    }
+    prn_conv_matrix matrix = weight_matrix(&conv);
+    prn_conv_product(context, &conv, prn_conv_matrix_packed(context, &matrix), conv.x->data, y, true);
+    return PRONY_OK;
+}

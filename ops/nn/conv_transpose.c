@@ -1,0 +1,228 @@
+/* ConvTranspose: shapes, the native kernel, the plain C reference and the descriptor.
+ *
+ *   y[n, k, i stride - pad + t dilation] += x[n, c, i] w[c, k, t] over all c of k's group, i and t; plus bias[k]
+ *
+ * The native kernel computes, image by image, the products of every tap as a 1x1 convolution with K outputs per
+ * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output. The state is the
+ * packed weights. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
+#include "ops/loops/conv_problem.h"
+
+#include "base/parallel.h"
+#include "base/shape.h"
+#include "base/stop.h"
+#include "ops/loops/number.h"
+#include "ops/loops/widen.h"
+#include "ops/nn/conv_native.h"
+
+/* ---- shapes and cost */
+
+static prony_status infer(const prony_context *context)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    return prn_conv_infer(context, &conv);
+}
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    return prn_conv_cost(context, &conv, prony_shape_numel(&conv.x->shape), conv.group_out, cost);
+}
+
+/* ---- native */
+
+/* The problem of all taps' products for one image. */
+static prn_conv tap_products(const prn_conv *conv)
+{
+    prn_conv products = *conv;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        products.window.out[a] = conv->window.in[a];
+        products.window.kernel[a] = products.window.stride[a] = products.window.dilation[a] = 1;
+        products.window.pad_begin[a] = products.window.pad_end[a] = 0;
+    }
+    products.batch = 1;
+    products.out_channels = conv->out_channels * conv->kernel_volume;
+    products.group_out = conv->group_out * conv->kernel_volume;
+    products.kernel_volume = 1;
+    products.out_spatial = conv->in_spatial;
+    products.bias = NULL;
+    return products;
+}
+
+static prn_conv_matrix weight_matrix(const prn_conv *conv)
+{
+    int64_t rows = conv->group_out * conv->kernel_volume;
+    return (prn_conv_matrix){.data = conv->weights->data,
+                             .groups = conv->groups,
+                             .rows = rows,
+                             .depth = conv->group_in,
+                             .group_step = conv->group_in * rows,
+                             .row_step = 1,
+                             .depth_step = rows};
+}
+
+static size_t products_bytes(const prn_conv *conv)
+{
+    int64_t rows, count;
+    if (__builtin_mul_overflow(conv->out_channels, conv->kernel_volume, &rows) ||
+        __builtin_mul_overflow(rows, conv->in_spatial, &count))
+        return SIZE_MAX;
+    return prony_dtype_bytes(PRONY_FLOAT32, count);
+}
+
+static bool native_usable(const prony_context *context)
+{
+    prn_conv conv;
+    if (prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
+    return conv.batch > 0 && conv.in_spatial > 0 && conv.group_in > 0 && conv.group_out > 0 &&
+           products_bytes(&conv) < SIZE_MAX / 2;
+}
+
+static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    prn_conv_matrix matrix = weight_matrix(&conv);
+    PRN_TRY(prn_conv_matrix_prepare(context, &matrix, out));
+    size_t bytes = products_bytes(&conv);
+    if (out->scratch_bytes > SIZE_MAX - bytes) return prn_no_memory(context->error);
+    out->scratch_bytes += bytes;
+    return PRONY_OK;
+}
+
+typedef struct job {
+    const prn_conv *conv;
+    prn_window mirror; /* from the output to the input: what a forward convolution would see */
+    const float *products;
+    float *y;
+} job;
+
+/* Gathers the taps of one output channel. */
+static void add_taps(void *argument, int64_t k)
+{
+    const job *job = argument;
+    const prn_conv *conv = job->conv;
+    const prn_window *mirror = &job->mirror;
+    const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
+    float *y = job->y + k * conv->out_spatial, start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
+    int64_t stride = mirror->stride[2], width = mirror->out[2];
+    for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
+    for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped(); t++, products += conv->in_spatial) {
+        int64_t kx = t % mirror->kernel[2], ky = t / mirror->kernel[2] % mirror->kernel[1];
+        int64_t kz = t / (mirror->kernel[2] * mirror->kernel[1]), first, last;
+        int64_t shift = kx * mirror->dilation[2] - mirror->pad_begin[2];
+        prn_window_outputs(mirror, kx, &first, &last);
+        for (int64_t row = 0; row < mirror->out[0] * mirror->out[1]; row++) {
+            int64_t to = prn_window_row(mirror, row, kz, ky);
+            if (to < 0) continue;
+            for (int64_t i = first; i < last; i++) y[to + i * stride + shift] += products[row * width + i];
+        }
+    }
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    prn_conv products = tap_products(&conv);
+    prn_conv_matrix matrix = weight_matrix(&conv);
+    const float *packed = prn_conv_matrix_packed(context, &matrix);
+    float *space = (float *)((char *)context->scratch + (context->scratch_bytes - products_bytes(&conv)));
+    job job = {.conv = &conv, .mirror = conv.window, .products = space};
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        job.mirror.in[a] = conv.window.out[a];
+        job.mirror.out[a] = conv.window.in[a];
+    }
+    for (int64_t n = 0; n < conv.batch; n++) {
+        const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
+        job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
+        prn_conv_product(context, &products, packed, x, space, false);
+        prn_parallel_tasks(context->threads, conv.out_channels, add_taps, &job);
+    }
+    return PRONY_OK;
+}
+
+/* ---- reference */
+
+/* The input position that tap `t` joins with output position `at` along one axis, or -1. */
+static int64_t joined(const prn_window *window, int axis, int64_t at, int64_t t)
+{
+    int64_t distance = at + window->pad_begin[axis] - t * window->dilation[axis];
+    if (distance < 0 || distance % window->stride[axis]) return -1;
+    int64_t i = distance / window->stride[axis];
+    return i < window->in[axis] ? i : -1;
+}
+
+/* Stores the sum for output channel k of image n at output position `at` as element `place`. */
+#define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
+    static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
+                           int64_t place)                                                                              \
+    {                                                                                                                  \
+        const prn_window *window = &conv->window;                                                                      \
+        const storage *inputs = conv->x->data, *weights = conv->weights->data;                                         \
+        int64_t group = k / conv->group_out;                                                                           \
+        work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
+        for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped_at(t); t++) {                                      \
+            int64_t z = joined(window, 0, at[0], t / (window->kernel[1] * window->kernel[2]));                         \
+            int64_t y = joined(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);                           \
+            int64_t x = joined(window, 2, at[2], t % window->kernel[2]);                                               \
+            if (z < 0 || y < 0 || x < 0) continue;                                                                     \
+            int64_t position = (z * window->in[1] + y) * window->in[2] + x;                                            \
+            for (int64_t c = group * conv->group_in; c < (group + 1) * conv->group_in; c++) {                          \
+                int64_t input = (n * conv->in_channels + c) * conv->in_spatial + position;                             \
+                int64_t weight = (c * conv->group_out + k % conv->group_out) * conv->kernel_volume + t;                \
+                sum += load(inputs[input]) * load(weights[weight]);                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        ((storage *)conv->y->data)[place] = store(sum);                                                                \
+    }
+PRN_FLOAT_TYPES(DEFINE_SUM, )
+
+static prony_status run_reference(const prony_context *context)
+{
+    static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
+#define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
+        PRN_FLOAT_TYPES(SUM_ROW, )};
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    prn_conv_reference(context, &conv, sums[conv.x->dtype]);
+    return PRONY_OK;
+}
+
+/* ---- descriptor */
+
+static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
+                                   PRN_INT(prn_conv_params, group, 1),
+                                   PRN_INTS(prn_conv_params, output_padding),
+                                   PRN_INTS(prn_conv_params, output_shape),
+                                   {0}};
+
+#define NATIVE                                                                                                         \
+    {                                                                                                                  \
+        .name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,       \
+        .prepare = prepare_native, .run = run_native                                                                   \
+    }
+static const prn_kernel native = NATIVE;
+PRN_WIDENED(half, &native)
+
+static const prn_kernel kernels[] = {
+    NATIVE,
+    PRN_WIDENED_ROW(half, "convtranspose_half_native"),
+    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
+    {0}};
+
+const prn_op prn_op_conv_transpose = {.name = "ConvTranspose",
+                                      .domain = "",
+                                      .since_opset = 1,
+                                      .min_inputs = 2,
+                                      .max_inputs = 3,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .params = params,
+                                      .params_bytes = sizeof(prn_conv_params),
+                                      .check = prn_conv_check,
+                                      .infer = infer,
+                                      .cost = cost,
+                                      .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias",
+                                      .kernels = kernels};

@@ -1,0 +1,487 @@
+/* MaxPool, AveragePool and LpPool; their global forms are in pool_global.c.
+ *
+ * The native kernel runs in whatever layout its input has: a tensor is [outer][D, H, W][lanes] with lanes 1 (plain), 8
+ * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: the
+ * order in which an output combines its window's elements depends on the window and the layout alone. */
+#include "ops/nn/pool.h"
+
+#include "base/isa.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+#include "ops/loops/vec.h"
+#include "ops/loops/window.h"
+#include "ops/nn/pool_simd.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct pool_params {
+    prn_window_params window;
+    int64_t count_include_pad, storage_order, p;
+} pool_params;
+
+/* ---- shapes and cost */
+
+static prony_status check(const prony_context *context)
+{
+    const pool_params *params = context->params;
+    if (params->storage_order != 0 && params->storage_order != 1)
+        return prony_fail(context, PRONY_INVALID_MODEL, "storage_order is %lld; it must be 0 or 1",
+                          (long long)params->storage_order);
+    return prn_window_check(context, &params->window);
+}
+
+static prony_status check_lp(const prony_context *context)
+{
+    PRN_TRY(check(context));
+    return prn_pool_check_p(context, ((const pool_params *)context->params)->p);
+}
+
+static prony_status read_window(const prony_context *context, prn_window *window)
+{
+    const pool_params *params = context->params;
+    PRN_TRY(prn_check_rank(context, 0, 3, 2 + PRN_WINDOW_AXES));
+    size_t axes = (size_t)context->inputs[0]->shape.rank - 2;
+    if (params->window.kernel_shape.count != axes)
+        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, %zu are needed",
+                          params->window.kernel_shape.count, axes);
+    PRN_TRY(prn_window_begin(context, &params->window, params->window.kernel_shape.v, window));
+    return prn_window_forward(context, &params->window, window);
+}
+
+static prony_status infer_types(const prony_context *context, uint32_t types)
+{
+    prn_window window;
+    PRN_TRY(prn_check_type(context, 0, types));
+    PRN_TRY(read_window(context, &window));
+    const prony_shape *in = &context->inputs[0]->shape;
+    prony_shape shape = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    prn_set_output(context, 1, PRONY_INT64, &shape);
+    return PRONY_OK;
+}
+
+#define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
+
+static prony_status infer_max(const prony_context *context)
+{
+    return infer_types(context, MAX_TYPES);
+}
+
+static prony_status infer_average(const prony_context *context)
+{
+    return infer_types(context, PRN_TYPES_FLOAT);
+}
+
+static prony_status cost_window(const prony_context *context, prony_cost *cost, bool average)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    const prony_shape *in = &context->inputs[0]->shape;
+    prony_shape out = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
+    int64_t volume = prn_window_volume(window.kernel), outputs = prony_shape_numel(&out);
+    prn_cost_fact(cost, "kernel_volume", volume);
+    prn_cost_fact(cost, "input_elements", prony_shape_numel(in));
+    prn_cost_fact(cost, "output_elements", outputs);
+    return prn_cost_elementwise(context, cost, (uint64_t)outputs, (uint64_t)(average ? volume : volume - 1), average);
+}
+
+static prony_status cost_max(const prony_context *context, prony_cost *cost)
+{
+    return cost_window(context, cost, false);
+}
+
+static prony_status cost_average(const prony_context *context, prony_cost *cost)
+{
+    return cost_window(context, cost, true);
+}
+
+static prony_status cost_lp(const prony_context *context, prony_cost *cost)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    prn_cost_fact(cost, "kernel_volume", prn_window_volume(window.kernel));
+    return prn_pool_cost_lp(context, cost, (uint64_t)prn_window_volume(window.kernel),
+                            ((const pool_params *)context->params)->p);
+}
+
+/* ---- windows */
+
+/* Input positions first, last along each axis, for one output position. */
+typedef struct reach {
+    int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES];
+} reach;
+
+static void find_reach(const prn_window *window, const int64_t at[PRN_WINDOW_AXES], reach *reach)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        reach->start[a] = at[a] * window->stride[a] - window->pad_begin[a];
+        prn_window_clip(window, a, reach->start[a], &reach->first[a], &reach->last[a]);
+    }
+}
+
+/* Every output position sees at least one input, so that lanes of zeros stay zeros. */
+static bool all_windows_meet_input(const prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        for (int64_t o = 0; o < window->out[a]; o++) {
+            if (prn_window_taps(window, a, o, false) == 0) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- native */
+
+typedef struct job {
+    prn_window window;
+    const float *x;
+    float *y;
+    int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
+    bool average, padding;
+} job;
+
+static const prn_pool_simd *table(void)
+{
+#if defined(__x86_64__)
+    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_pool_simd_avx512;
+    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_pool_simd_avx2;
+#endif
+    return &prn_pool_simd_scalar;
+}
+
+/* Windows inside the input have one number of taps. */
+static void divide_row(const job *job, int64_t z, int64_t row, float *y)
+{
+    const prn_window *window = &job->window;
+    const int64_t depth_rows =
+        prn_window_taps(window, 0, z, job->padding) * prn_window_taps(window, 1, row, job->padding);
+    const int64_t room = window->in[2] - prn_window_reach(window, 2) + window->pad_begin[2];
+    int64_t first = (window->pad_begin[2] + window->stride[2] - 1) / window->stride[2];
+    int64_t last = room < 0 ? 0 : room / window->stride[2] + 1;
+    if (last > window->out[2]) last = window->out[2];
+    if (first > last) first = last;
+    prn_vec()->vs[PRN_BINARY_DIV](y + first * job->lanes, y + first * job->lanes,
+                                  (float)(depth_rows * window->kernel[2]), (last - first) * job->lanes);
+    for (int64_t k = 0; k < window->out[2] - (last - first); k++) {
+        const int64_t i = k < first ? k : k + (last - first);
+        const float count = (float)(depth_rows * prn_window_taps(window, 2, i, job->padding));
+        for (int64_t l = 0; l < job->lanes; l++) y[i * job->lanes + l] /= count;
+    }
+}
+
+static void pool_row(const job *job, int64_t index)
+{
+    const prn_window *window = &job->window;
+    const int64_t lanes = job->lanes, row = index % window->out[1], z = index / window->out[1] % window->out[0];
+    const float *plane = job->x + index / (window->out[0] * window->out[1]) * prn_window_volume(window->in) * lanes;
+    float *y = job->y + index * window->out[2] * lanes;
+    const int64_t at[PRN_WINDOW_AXES] = {z, row, 0}, width = window->in[2] * lanes;
+    reach reach;
+    find_reach(window, at, &reach);
+    const int64_t first_z = reach.start[0] + reach.first[0] * window->dilation[0];
+    const int64_t first_row = reach.start[1] + reach.first[1] * window->dilation[1];
+    const prn_pool_row rows = {.x = plane + (first_z * window->in[1] + first_row) * width,
+                               .depth = reach.last[0] - reach.first[0],
+                               .depth_step = window->dilation[0] * window->in[1] * width,
+                               .height = reach.last[1] - reach.first[1],
+                               .height_step = window->dilation[1] * width,
+                               .in = window->in[2],
+                               .out = window->out[2],
+                               .lanes = lanes,
+                               .taps = window->kernel[2],
+                               .stride = window->stride[2],
+                               .dilation = window->dilation[2],
+                               .pad = window->pad_begin[2]};
+    if (job->average) {
+        table()->sum(y, &rows);
+        divide_row(job, z, row, y);
+    } else {
+        table()->max(y, &rows);
+    }
+}
+
+static void pool_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    int64_t end = (task + 1) * job->rows_per_task;
+    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows && !prn_stopped(); row++) pool_row(job, row);
+}
+
+static prony_status run_native(const prony_context *context, bool average)
+{
+    enum { TASK_ELEMENTS = 16384 };
+    const prony_value *x = context->inputs[0];
+    prn_layout layout = (prn_layout)x->layout;
+    int64_t block = prn_layout_block(layout), channels = x->shape.dim[1];
+    job job = {.x = x->data,
+               .y = context->outputs[0]->data,
+               .lanes = layout == PRN_NHWC ? channels
+                        : block            ? block
+                                           : 1,
+               .average = average,
+               .padding = ((const pool_params *)context->params)->count_include_pad != 0};
+    PRN_TRY(read_window(context, &job.window));
+    int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
+    if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
+    job.rows = planes * job.window.out[0] * job.window.out[1];
+    job.rows_per_task = TASK_ELEMENTS / (job.window.out[2] * job.lanes) + 1;
+    prn_parallel_tasks(context->threads, (job.rows + job.rows_per_task - 1) / job.rows_per_task, pool_task, &job);
+    return PRONY_OK;
+}
+
+static prony_status run_max_native(const prony_context *context)
+{
+    return run_native(context, false);
+}
+
+static prony_status run_average_native(const prony_context *context)
+{
+    return run_native(context, true);
+}
+
+static bool native_usable(const prony_context *context)
+{
+    prn_window window;
+    if (prn_output(context, 1) || prony_shape_numel(&context->inputs[0]->shape) <= 0) return false;
+    return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
+}
+
+static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
+}
+
+/* ---- reference */
+
+/* One output element after another: [begin, end) of them. */
+typedef struct plain_job {
+    prn_window window;
+    const prony_value *x;
+    prony_value *y;
+    int64_t *indices;
+    int64_t in_plane, out_plane, p; /* p: 0 is an average */
+    bool column_major, padding;
+} plain_job;
+
+/* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
+#define DEFINE_LARGEST(P, DTYPE, name, storage, work, load, store)                                                     \
+    static int64_t largest_##name(const void *data, const prn_window *window, const reach *reach)                      \
+    {                                                                                                                  \
+        const storage *x = data;                                                                                       \
+        int64_t best = -1;                                                                                             \
+        for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
+            for (int64_t j = reach->first[1]; j < reach->last[1]; j++) {                                               \
+                for (int64_t t = reach->first[2]; t < reach->last[2]; t++) {                                           \
+                    int64_t z = reach->start[0] + i * window->dilation[0];                                             \
+                    int64_t row = reach->start[1] + j * window->dilation[1];                                           \
+                    int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
+                    if (best < 0 || load(x[p]) > load(x[best])) best = p;                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        return best;                                                                                                   \
+    }
+#define MAX_LIST(X, P)                                                                                                 \
+    PRN_FLOAT_TYPES(X, P)                                                                                              \
+    X(P, INT8, i8, int8_t, int64_t, prn_as_is, prn_as_is)                                                              \
+    X(P, UINT8, u8, uint8_t, int64_t, prn_as_is, prn_as_is)
+MAX_LIST(DEFINE_LARGEST, )
+
+static int64_t largest(const prony_value *x, int64_t first, const prn_window *window, const reach *reach)
+{
+    switch (x->dtype) {
+#define LARGEST_CASE(P, DTYPE, name, storage, work, load, store)                                                       \
+    case PRONY_##DTYPE:                                                                                                \
+        return largest_##name((const storage *)x->data + first, window, reach);
+        MAX_LIST(LARGEST_CASE, )
+    default:
+        return -1;
+    }
+}
+
+/* Number of element p of a plane in the order that the Indices output counts in. */
+static int64_t stored_index(const prn_window *window, int64_t p, bool column_major)
+{
+    if (!column_major) return p;
+    int64_t x = p % window->in[2], y = p / window->in[2] % window->in[1], z = p / (window->in[1] * window->in[2]);
+    return z + (y + x * window->in[1]) * window->in[0];
+}
+
+/* Where the window of output element p of a plane stands. */
+static void place_window(const plain_job *job, int64_t p, int64_t at[PRN_WINDOW_AXES], reach *reach)
+{
+    const int64_t *out = job->window.out;
+    at[0] = p / (out[1] * out[2]);
+    at[1] = p / out[2] % out[1];
+    at[2] = p % out[2];
+    find_reach(&job->window, at, reach);
+}
+
+/* A window that lies in the padding gives the lowest value of the type. */
+static void find_maxima(void *argument, int64_t begin, int64_t end)
+{
+    const plain_job *job = argument;
+    const size_t size = prony_dtype_bytes(job->x->dtype, 1);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[PRN_WINDOW_AXES], first = i / job->out_plane * job->in_plane;
+        reach reach;
+        place_window(job, i % job->out_plane, at, &reach);
+        int64_t best = largest(job->x, first, &job->window, &reach);
+        if (best < 0)
+            prn_put_f64(job->y->data, job->y->dtype, i, -(double)INFINITY);
+        else
+            memcpy((char *)job->y->data + (size_t)i * size, (const char *)job->x->data + (size_t)(first + best) * size,
+                   size);
+        if (job->indices) job->indices[i] = first + stored_index(&job->window, best < 0 ? 0 : best, job->column_major);
+    }
+}
+
+/* Sum over the window of x, or of |x|^p. */
+static double window_sum(const plain_job *job, int64_t plane, const reach *reach)
+{
+    const prn_window *window = &job->window;
+    double sum = 0;
+    for (int64_t a = reach->first[0]; a < reach->last[0]; a++) {
+        for (int64_t b = reach->first[1]; b < reach->last[1]; b++) {
+            int64_t row =
+                (reach->start[0] + a * window->dilation[0]) * window->in[1] + reach->start[1] + b * window->dilation[1];
+            int64_t first = plane + row * window->in[2] + reach->start[2];
+            for (int64_t c = reach->first[2]; c < reach->last[2]; c++) {
+                double x = prn_get_f64(job->x->data, job->x->dtype, first + c * window->dilation[2]);
+                sum += job->p == 0 ? x : prn_pool_power(x, job->p);
+            }
+        }
+    }
+    return sum;
+}
+
+static void sum_windows(void *argument, int64_t begin, int64_t end)
+{
+    const plain_job *job = argument;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[PRN_WINDOW_AXES], count = 1;
+        reach reach;
+        place_window(job, i % job->out_plane, at, &reach);
+        double sum = window_sum(job, i / job->out_plane * job->in_plane, &reach);
+        for (int a = 0; a < PRN_WINDOW_AXES; a++) count *= prn_window_taps(&job->window, a, at[a], job->padding);
+        prn_put_f64(job->y->data, job->y->dtype, i, job->p == 0 ? sum / (double)count : prn_pool_root(sum, job->p));
+    }
+}
+
+static prony_status run_plain(const prony_context *context, int64_t p,
+                              void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    const pool_params *params = context->params;
+    const prony_value *indices = prn_output(context, 1);
+    plain_job job = {.x = context->inputs[0],
+                     .y = context->outputs[0],
+                     .indices = indices ? indices->data : NULL,
+                     .p = p,
+                     .column_major = params->storage_order == 1,
+                     .padding = params->count_include_pad != 0};
+    PRN_TRY(read_window(context, &job.window));
+    job.in_plane = prn_window_volume(job.window.in);
+    job.out_plane = prn_window_volume(job.window.out);
+    const int64_t count = job.x->shape.dim[0] * job.x->shape.dim[1] * job.out_plane;
+    prn_parallel_items(context->threads, count, 8 * count * prn_window_volume(job.window.kernel), fn, &job);
+    return PRONY_OK;
+}
+
+static prony_status run_max_reference(const prony_context *context)
+{
+    return run_plain(context, 0, find_maxima);
+}
+
+static prony_status run_average_reference(const prony_context *context)
+{
+    return run_plain(context, 0, sum_windows);
+}
+
+static prony_status run_lp_reference(const prony_context *context)
+{
+    return run_plain(context, ((const pool_params *)context->params)->p, sum_windows);
+}
+
+/* ---- descriptors */
+
+static const prn_param params[] = {PRN_WINDOW_PARAMS(pool_params),
+                                   PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                   PRN_INT(pool_params, count_include_pad, 0),
+                                   PRN_INT(pool_params, storage_order, 0),
+                                   {0}};
+static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
+                                      PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                      PRN_INT(pool_params, p, 2),
+                                      {0}};
+
+static const prn_kernel max_kernels[] = {
+    {.name = "maxpool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_max_native},
+    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_max_reference},
+    {0}};
+
+static const prn_kernel average_kernels[] = {
+    {.name = "averagepool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_average_native},
+    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
+    {0}};
+
+static const prn_kernel lp_kernels[] = {
+    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
+
+const prn_op prn_op_max_pool = {.name = "MaxPool",
+                                .domain = "",
+                                .since_opset = 1,
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .min_outputs = 1,
+                                .max_outputs = 2,
+                                .params = params,
+                                .params_bytes = sizeof(pool_params),
+                                .check = check,
+                                .infer = infer_max,
+                                .cost = cost_max,
+                                .cost_text = "n (K - 1)",
+                                .kernels = max_kernels};
+
+const prn_op prn_op_average_pool = {.name = "AveragePool",
+                                    .domain = "",
+                                    .since_opset = 1,
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .min_outputs = 1,
+                                    .max_outputs = 1,
+                                    .params = params,
+                                    .params_bytes = sizeof(pool_params),
+                                    .check = check,
+                                    .infer = infer_average,
+                                    .cost = cost_average,
+                                    .cost_text = "n K, n of them divisions",
+                                    .kernels = average_kernels};
+
+const prn_op prn_op_lp_pool = {.name = "LpPool",
+                               .domain = "",
+                               .since_opset = 1,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .params = lp_params,
+                               .params_bytes = sizeof(pool_params),
+                               .check = check_lp,
+                               .infer = infer_average,
+                               .cost = cost_lp,
+                               .cost_text = PRN_POOL_LP_COST_TEXT,
+                               .kernels = lp_kernels};

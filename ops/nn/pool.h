@@ -1,0 +1,35 @@
+/* The p-norm that LpPool and GlobalLpPool share. Pure functions. */
+#ifndef PRN_OPS_NN_POOL_H
+#define PRN_OPS_NN_POOL_H
+
+#include "ops/loops/elementwise.h"
+
+#include <math.h>
+
+/* |x|^p */
+static inline double prn_pool_power(double x, int64_t p)
+{
+    return p == 2 ? x * x : (p == 1 ? fabs(x) : pow(fabs(x), (double)p));
+}
+
+/* sum^(1/p) */
+static inline double prn_pool_root(double sum, int64_t p)
+{
+    return p == 2 ? sqrt(sum) : (p == 1 ? sum : pow(sum, 1.0 / (double)p));
+}
+
+static inline prony_status prn_pool_check_p(const prony_context *context, int64_t p)
+{
+    if (p >= 1) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "p is %lld, wanted at least 1", (long long)p);
+}
+
+/* A power and an addition per tap of every output element, and a root; no root for p = 1. */
+#define PRN_POOL_LP_COST_TEXT "2 n K (p = 1: n (2 K - 1)); special n (p = 2), n (K + 1) (p > 2), 0 (p = 1)"
+static inline prony_status prn_pool_cost_lp(const prony_context *context, prony_cost *cost, uint64_t volume, int64_t p)
+{
+    const uint64_t special = p == 1 ? 0 : (p == 2 ? 1 : volume + 1);
+    return prn_cost_elementwise(context, cost, volume ? prn_output_elements(context) : 0, 2 * volume - (p == 1), special);
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* GlobalAveragePool, GlobalMaxPool and GlobalLpPool: each channel of each image to one element.
+ *
+ * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 8 or 16, so that element i of the run
+ * belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order at
+ * the end. NHWC keeps one result per channel. Nothing is kept between runs. Invariant: the order in which a result is
+ * combined depends on shape and layout alone. */
+#include "ops/nn/pool.h"
+
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+
+#include <math.h>
+
+enum { PARTIALS = 32 };
+
+/* ---- shapes and cost */
+
+static prony_status infer(const prony_context *context)
+{
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_rank(context, 0, 3, PRONY_MAX_RANK));
+    prony_shape shape = context->inputs[0]->shape;
+    for (int i = 2; i < shape.rank; i++) {
+        if (shape.dim[i] == 0)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "spatial axis %d has no elements", i - 2);
+        shape.dim[i] = 1;
+    }
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status add_facts(const prony_context *context, prony_cost *cost)
+{
+    prn_cost_fact(cost, "input_elements", prony_shape_numel(&context->inputs[0]->shape));
+    prn_cost_fact(cost, "output_elements", prony_shape_numel(&context->outputs[0]->shape));
+    return PRONY_OK;
+}
+
+static prony_status cost_max(const prony_context *context, prony_cost *cost)
+{
+    int64_t in = prony_shape_numel(&context->inputs[0]->shape), out = prony_shape_numel(&context->outputs[0]->shape);
+    PRN_TRY(add_facts(context, cost));
+    return prn_cost_elementwise(context, cost, (uint64_t)(in - out), 1, 0);
+}
+
+static prony_status cost_average(const prony_context *context, prony_cost *cost)
+{
+    PRN_TRY(add_facts(context, cost));
+    PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[0]->shape), 1, 0));
+    return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 0, 1);
+}
+
+typedef struct lp_params {
+    int64_t p;
+} lp_params;
+
+static prony_status check_lp(const prony_context *context)
+{
+    return prn_pool_check_p(context, ((const lp_params *)context->params)->p);
+}
+
+static prony_status cost_lp(const prony_context *context, prony_cost *cost)
+{
+    const int64_t in = prony_shape_numel(&context->inputs[0]->shape),
+                  out = prony_shape_numel(&context->outputs[0]->shape);
+    PRN_TRY(add_facts(context, cost));
+    return prn_pool_cost_lp(context, cost, out > 0 ? (uint64_t)(in / out) : 0, ((const lp_params *)context->params)->p);
+}
+
+/* ---- native */
+
+typedef struct job {
+    const float *x;
+    float *y;
+    int64_t planes, spatial, lanes, planes_per_task;
+    bool average;
+} job;
+
+static inline float combine(float a, float b, bool average)
+{
+    return average ? a + b : (b > a ? b : a);
+}
+
+static inline void combine_run(float partial[PARTIALS], const float *x, int64_t count, bool average)
+{
+    int64_t i = 0;
+    for (; i + PARTIALS <= count && !prn_stopped_at(i / PARTIALS); i += PARTIALS) {
+        for (int64_t j = 0; j < PARTIALS; j++) partial[j] = combine(partial[j], x[i + j], average);
+    }
+    for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
+}
+
+static void pool_plane(const job *job, int64_t plane)
+{
+    const float *x = job->x + plane * job->spatial * job->lanes;
+    float partial[PARTIALS];
+    for (int j = 0; j < PARTIALS; j++) partial[j] = job->average ? 0.0f : -INFINITY;
+    if (job->average)
+        combine_run(partial, x, job->spatial * job->lanes, true);
+    else
+        combine_run(partial, x, job->spatial * job->lanes, false);
+    for (int64_t l = 0; l < job->lanes; l++) {
+        float result = partial[l];
+        for (int64_t j = l + job->lanes; j < PARTIALS; j += job->lanes)
+            result = combine(result, partial[j], job->average);
+        job->y[plane * job->lanes + l] = job->average ? result / (float)job->spatial : result;
+    }
+}
+
+/* NHWC: a plane is an image, its lanes are all channels. */
+static void pool_image(const job *job, int64_t image)
+{
+    const float *x = job->x + image * job->spatial * job->lanes;
+    float *y = job->y + image * job->lanes;
+    for (int64_t l = 0; l < job->lanes; l++) y[l] = x[l];
+    for (int64_t p = 1; p < job->spatial; p++) {
+        for (int64_t l = 0; l < job->lanes; l++) y[l] = combine(y[l], x[p * job->lanes + l], job->average);
+    }
+    for (int64_t l = 0; l < job->lanes && job->average; l++) y[l] /= (float)job->spatial;
+}
+
+static void pool_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    int64_t end = (task + 1) * job->planes_per_task;
+    for (int64_t plane = task * job->planes_per_task; plane < end && plane < job->planes; plane++) {
+        if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16)
+            pool_plane(job, plane);
+        else
+            pool_image(job, plane);
+    }
+}
+
+static prony_status run_native(const prony_context *context, bool average)
+{
+    enum { TASK_ELEMENTS = 32768 };
+    const prony_value *x = context->inputs[0];
+    prn_layout layout = (prn_layout)x->layout;
+    int64_t block = prn_layout_block(layout);
+    job job = {.x = x->data, .y = context->outputs[0]->data, .average = average};
+    job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
+    job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
+    job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
+    job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
+    prn_parallel_tasks(context->threads, (job.planes + job.planes_per_task - 1) / job.planes_per_task, pool_task, &job);
+    return PRONY_OK;
+}
+
+static prony_status run_average_native(const prony_context *context)
+{
+    return run_native(context, true);
+}
+
+static prony_status run_max_native(const prony_context *context)
+{
+    return run_native(context, false);
+}
+
+static bool native_usable(const prony_context *context)
+{
+    return prony_shape_numel(&context->inputs[0]->shape) > 0;
+}
+
+static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
+}
+
+/* ---- reference */
+
+typedef enum plain_kind { PLAIN_MAX, PLAIN_AVERAGE, PLAIN_LP } plain_kind;
+
+typedef struct plain_job {
+    const prony_value *x;
+    prony_value *y;
+    int64_t spatial, p;
+    plain_kind kind;
+} plain_job;
+
+static void pool_planes(void *argument, int64_t begin, int64_t end)
+{
+    const plain_job *job = argument;
+    for (int64_t plane = begin; plane < end; plane++) {
+        double result = job->kind == PLAIN_MAX ? -(double)INFINITY : 0.0;
+        for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial && !prn_stopped_at(i); i++) {
+            const double x = prn_get_f64(job->x->data, job->x->dtype, i);
+            if (job->kind == PLAIN_MAX)
+                result = x > result || x != x ? x : result;
+            else
+                result += job->kind == PLAIN_AVERAGE ? x : prn_pool_power(x, job->p);
+        }
+        if (job->kind == PLAIN_AVERAGE) result /= (double)job->spatial;
+        if (job->kind == PLAIN_LP) result = prn_pool_root(result, job->p);
+        prn_put_f64(job->y->data, job->y->dtype, plane, result);
+    }
+}
+
+static prony_status run_plain(const prony_context *context, plain_kind kind, int64_t p)
+{
+    const prony_value *x = context->inputs[0];
+    plain_job job = {.x = x, .y = context->outputs[0], .p = p, .kind = kind};
+    job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
+    prn_parallel_items(context->threads, x->shape.dim[0] * x->shape.dim[1], (int64_t)prn_value_bytes(x), pool_planes,
+                       &job);
+    return PRONY_OK;
+}
+
+static prony_status run_average_reference(const prony_context *context)
+{
+    return run_plain(context, PLAIN_AVERAGE, 0);
+}
+
+static prony_status run_max_reference(const prony_context *context)
+{
+    return run_plain(context, PLAIN_MAX, 0);
+}
+
+static prony_status run_lp_reference(const prony_context *context)
+{
+    return run_plain(context, PLAIN_LP, ((const lp_params *)context->params)->p);
+}
+
+/* ---- descriptors */
+
+static const prn_kernel average_kernels[] = {
+    {.name = "globalaveragepool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_average_native},
+    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
+    {0}};
+
+static const prn_kernel max_kernels[] = {
+    {.name = "globalmaxpool_f32_native",
+     .backend = "native",
+     .types = PRN_TYPE_F32,
+     .usable = native_usable,
+     .layouts = any_layout,
+     .run = run_max_native},
+    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_max_reference},
+    {0}};
+
+static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
+static const prn_kernel lp_kernels[] = {
+    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
+
+const prn_op prn_op_global_average_pool = {.name = "GlobalAveragePool",
+                                           .domain = "",
+                                           .since_opset = 1,
+                                           .min_inputs = 1,
+                                           .max_inputs = 1,
+                                           .min_outputs = 1,
+                                           .max_outputs = 1,
+                                           .infer = infer,
+                                           .cost = cost_average,
+                                           .cost_text = "input elements, n of them divisions",
+                                           .kernels = average_kernels};
+
+const prn_op prn_op_global_max_pool = {.name = "GlobalMaxPool",
+                                       .domain = "",
+                                       .since_opset = 1,
+                                       .min_inputs = 1,
+                                       .max_inputs = 1,
+                                       .min_outputs = 1,
+                                       .max_outputs = 1,
+                                       .infer = infer,
+                                       .cost = cost_max,
+                                       .cost_text = "input elements - n",
+                                       .kernels = max_kernels};
+
+const prn_op prn_op_global_lp_pool = {.name = "GlobalLpPool",
+                                      .domain = "",
+                                      .since_opset = 1,
+                                      .min_inputs = 1,
+                                      .max_inputs = 1,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .params = lp_attributes,
+                                      .params_bytes = sizeof(lp_params),
+                                      .check = check_lp,
+                                      .infer = infer,
+                                      .cost = cost_lp,
+                                      .cost_text = PRN_POOL_LP_COST_TEXT,
+                                      .kernels = lp_kernels};

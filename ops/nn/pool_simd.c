@@ -1,0 +1,167 @@
+/* The loops of ops/nn/pool_simd.h for one instruction set (PRN_SIMD names it).
+ *
+ * With lanes, an output's window is combined in registers, row by row. Without, the rows are combined into one line
+ * with room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
+ * Invariant: an output's order depends on the window and on the number of lanes alone. */
+#include "ops/nn/pool_simd.h"
+
+#include "ops/loops/vec_math.h"
+
+#include <stdbool.h>
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#ifndef PRN_SIMD
+#define PRN_SIMD scalar
+#endif
+
+enum { LINE = 2048, LONGEST_REACH = 512 };
+
+VEC_INLINE vf combined(vf a, vf b, bool average)
+{
+    return average ? a + b : v_larger(a, b);
+}
+
+/* Taps [first, last) of the window that begins at `start` lie in the input. */
+static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *first, int64_t *last)
+{
+    *first = start < 0 ? (row->dilation - 1 - start) / row->dilation : 0;
+    *last = row->taps;
+    if (start + (row->taps - 1) * row->dilation >= row->in)
+        *last = (row->in - start + row->dilation - 1) / row->dilation;
+}
+
+/* What one vector of a window's lanes comes to, of which `lanes` are there. */
+VEC_INLINE vf window_vector(const float *window, const prn_pool_row *row, int64_t depth, int64_t height, int64_t taps,
+                            int64_t lanes, bool average, float empty)
+{
+    vf result = v_splat(empty);
+    for (int64_t z = 0; z < depth; z++) {
+        for (int64_t j = 0; j < height; j++) {
+            const float *x = window + z * row->depth_step + j * row->height_step;
+            for (int64_t t = 0; t < taps; t++, x += row->dilation * row->lanes)
+                result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
+        }
+    }
+    return result;
+}
+
+VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *row, int64_t taps, bool average,
+                           float empty)
+{
+    int64_t l = 0;
+    const bool flat = row->depth == 1;
+    if (flat && row->height == 3 && taps == 3) {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, 1, 3, 3, VEC_LANES, average, empty));
+    } else if (flat && row->height == 2 && taps == 2) {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, 1, 2, 2, VEC_LANES, average, empty));
+    } else {
+        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+            v_store(y + l, window_vector(window + l, row, row->depth, row->height, taps, VEC_LANES, average, empty));
+    }
+    if (l < row->lanes)
+        v_store_part(y + l,
+                     window_vector(window + l, row, row->depth, row->height, taps, row->lanes - l, average, empty),
+                     row->lanes - l);
+}
+
+VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+{
+    for (int64_t i = 0; i < row->out; i++) {
+        const int64_t start = i * row->stride - row->pad;
+        int64_t first, last;
+        clip_taps(row, start, &first, &last);
+        one_window(y + i * row->lanes, row->x + (start + first * row->dilation) * row->lanes, row, last - first,
+                   average, empty);
+    }
+}
+
+/* line[k] = the rows' elements at column `begin` + k combined, `empty` outside of the input */
+VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_pool_row *row, bool average, float empty)
+{
+    int64_t left = begin < 0 ? -begin : 0, right = begin + n > row->in ? row->in - begin : n;
+    if (left > n) left = n;
+    if (right < left) right = left;
+    for (int64_t k = 0; k < left; k++) line[k] = empty;
+    for (int64_t k = right; k < n; k++) line[k] = empty;
+    for (int64_t k = left; k < right; k += VEC_LANES) {
+        vf result = v_splat(empty);
+        for (int64_t z = 0; z < row->depth; z++) {
+            for (int64_t j = 0; j < row->height; j++) {
+                const float *x = row->x + z * row->depth_step + j * row->height_step + begin + k;
+                result = combined(result, v_load_part(x, right - k, 0.0f), average);
+            }
+        }
+        v_store_part(line + k, result, right - k);
+    }
+}
+
+/* Every second of the 2 VEC_LANES elements from p on. */
+VEC_INLINE vf v_load_even(const float *p)
+{
+#if VEC_LANES == 4
+    return __builtin_shufflevector(v_load(p), v_load(p + 4), 0, 2, 4, 6);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(v_load(p), v_load(p + 8), 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return __builtin_shufflevector(v_load(p), v_load(p + 16), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                   30);
+#endif
+}
+
+VEC_INLINE vf v_load_steps(const float *p, int64_t stride)
+{
+    if (stride == 1) return v_load(p);
+    if (stride == 2) return v_load_even(p);
+    vf x = {0};
+    for (int k = 0; k < VEC_LANES; k++) x[k] = p[k * stride];
+    return x;
+}
+
+VEC_INLINE void take_taps(float *y, int64_t n, const float *line, const prn_pool_row *row, int64_t stride, bool average)
+{
+    for (int64_t i = 0; i < n; i += VEC_LANES) {
+        vf result = v_load_steps(line + i * stride, stride);
+        for (int64_t t = 1; t < row->taps; t++)
+            result = combined(result, v_load_steps(line + i * stride + t * row->dilation, stride), average);
+        v_store_part(y + i, result, n - i);
+    }
+}
+
+VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+{
+    float line[LINE + 2 * VEC_LANES];
+    const int64_t reach = (row->taps - 1) * row->dilation + 1;
+    int64_t piece = (LINE - reach - VEC_LANES * row->stride) / row->stride;
+    piece -= piece % VEC_LANES;
+    for (int64_t i = 0; i < row->out; i += piece) {
+        const int64_t n = row->out - i < piece ? row->out - i : piece;
+        const int64_t width = (n - 1) * row->stride + reach;
+        const int64_t whole = (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES * row->stride + reach + VEC_LANES;
+        fill_line(line, i * row->stride - row->pad, width, row, average, empty);
+        for (int64_t k = width; k < whole; k++) line[k] = empty; /* what the last vector reads beyond */
+        if (row->stride == 1)
+            take_taps(y + i, n, line, row, 1, average);
+        else if (row->stride == 2)
+            take_taps(y + i, n, line, row, 2, average);
+        else
+            take_taps(y + i, n, line, row, row->stride, average);
+    }
+}
+
+#define DEFINE_POOL(name, average, empty)                                                                              \
+    static void name(float *y, const prn_pool_row *row)                                                                \
+    {                                                                                                                  \
+        if (row->lanes == 1 && row->stride * VEC_LANES <= LONGEST_REACH &&                                             \
+            (row->taps - 1) * row->dilation < LONGEST_REACH)                                                           \
+            without_lanes(y, row, average, empty);                                                                     \
+        else                                                                                                           \
+            with_lanes(y, row, average, empty);                                                                        \
+    }
+DEFINE_POOL(max_row, false, -INFINITY)
+DEFINE_POOL(sum_row, true, 0.0f)
+
+const prn_pool_simd JOIN(prn_pool_simd_, PRN_SIMD) = {.max = max_row, .sum = sum_row};

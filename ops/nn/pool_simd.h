@@ -1,0 +1,24 @@
+/* The inner loops of MaxPool and AveragePool, compiled once per instruction set. No state, thread-safe.
+ */
+#ifndef PRN_OPS_NN_POOL_SIMD_H
+#define PRN_OPS_NN_POOL_SIMD_H
+
+#include <stdint.h>
+
+/* One row of outputs, [out][lanes], and the input rows [in][lanes] that its windows meet: depth x height of them, as
+ * many elements apart as the steps say, the first at x. Along the row a window has `taps` taps `dilation` apart; window
+ * i begins at i stride - pad. All extents are at least 1 and every window meets the input. */
+typedef struct prn_pool_row {
+    const float *x;
+    int64_t depth, depth_step, height, height_step;
+    int64_t in, out, lanes, taps, stride, dilation, pad;
+} prn_pool_row;
+
+typedef struct prn_pool_simd {
+    void (*max)(float *y, const prn_pool_row *row); /* NaN never exceeds anything */
+    void (*sum)(float *y, const prn_pool_row *row);
+} prn_pool_simd;
+
+extern const prn_pool_simd prn_pool_simd_scalar, prn_pool_simd_avx2, prn_pool_simd_avx512;
+
+#endif

@@ -1,0 +1,61 @@
+/* RNN: h = f(X W^T + Wb + h R^T + Rb). */
+#include "ops/loops/vec.h"
+#include "ops/nn/recurrent.h"
+
+static int first_gates(const prn_recurrent *node)
+{
+    (void)node;
+    return 1;
+}
+
+static prn_unit_cost unit_cost(const prn_recurrent *node, int direction)
+{
+    prn_unit_cost cost = {0};
+    prn_gate_add_cost(&cost, node, node->gate[direction][0]);
+    return cost;
+}
+
+static void row_f64(const prn_recurrent_row_f64 *row)
+{
+    const int64_t n = row->node->hidden;
+    prn_recurrent_product_f64(row->temp, row->r, row->h, row->rb, n, n);
+    for (int64_t i = 0; i < n; i++)
+        row->h[i] = prn_gate_f64(row->node, row->node->gate[row->direction][0], row->x[i] + row->temp[i]);
+}
+
+static void row_f32(const prn_recurrent_row_f32 *row)
+{
+    const int64_t n = row->node->hidden;
+    prn_vec()->vv[PRN_BINARY_ADD](row->h, row->gates, row->x, n);
+    prn_gate_f32(row->node, row->node->gate[row->direction][0], row->h, n);
+}
+
+static const prn_recurrent_cell cell = {.gates = 1,
+                                        .functions = 1,
+                                        .defaults = {"Tanh"},
+                                        .unit_cost = unit_cost,
+                                        .row_f64 = row_f64,
+                                        .first_gates = first_gates,
+                                        .row_f32 = {row_f32}};
+
+PRN_RECURRENT_FUNCTIONS(cell, "rnn");
+
+static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
+
+const prn_op prn_op_rnn = {
+    .name = "RNN",
+    .domain = "",
+    .since_opset = 1,
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .min_outputs = 0,
+    .max_outputs = 2,
+    .non_weight_inputs = 1 << 4 | 1 << 5,
+    .params = attributes,
+    .params_bytes = sizeof(prn_recurrent_params),
+    .check = prn_recurrent_check,
+    .infer = infer,
+    .cost = cost,
+    .cost_text = "M = T B H (I + H) per direction; 2 M, + 2 T B H with bias, + the activation, + 2 T B H with clip",
+    .kernels = kernels,
+};

@@ -1,0 +1,406 @@
+/* ConvInteger and QLinearConv: a convolution of 8-bit codes less their zero points, in 32 bits; padding counts as the
+ * zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output channel.
+ *
+ * The geometry is Conv's. The native kernel is the integer product of the weights, widened once, and panels that are
+ * copied out of the input; depthwise has a loop of its own. The state is the widened weights, owned by the model. */
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/conv_problem.h"
+#include "ops/loops/int_product.h"
+
+#include <string.h>
+
+enum { NONE = 15, SEGMENT = 256 };
+
+typedef struct roles {
+    size_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+} roles;
+
+static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE};
+static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+typedef struct int_conv {
+    prn_conv conv;
+    prn_window window;      /* the convolution's; one row where every input is met once */
+    prony_value x, w, bias; /* the operands under the type that the geometry is read with */
+    prony_dtype x_type, w_type;
+    int32_t x_zero;
+    prn_quant_lines w_zero, w_scale;
+    float x_scale;
+    bool quantized;
+    prn_quant_scalar y;
+    const prony_value *out;
+    const int16_t *rows; /* widened weights; NULL: not there */
+} int_conv;
+
+/* ---- description ---------------------------------------------------------------------------------------------------
+ */
+
+static prony_status read_geometry(const prony_context *context, const roles *at, int_conv *out)
+{
+    const prony_value *bias = prn_input(context, at->bias);
+    const prony_value *operands[3] = {&out->x, &out->w, bias ? &out->bias : NULL};
+    out->x = *context->inputs[at->x];
+    out->w = *context->inputs[at->w];
+    out->x_type = out->x.dtype;
+    out->w_type = out->w.dtype;
+    out->x.dtype = out->w.dtype = PRONY_FLOAT32;
+    if (bias) {
+        PRN_TRY(prn_check_type(context, at->bias, PRN_TYPE(PRONY_INT32)));
+        out->bias = *bias;
+        out->bias.dtype = PRONY_FLOAT32;
+    }
+    prony_context shadow = *context;
+    shadow.inputs = operands;
+    shadow.input_count = bias ? 3 : 2;
+    shadow.post_ops = NULL;
+    return prn_conv_read(&shadow, &out->conv);
+}
+
+static prony_status read_parameters(const prony_context *context, const roles *at, int_conv *out)
+{
+    const prn_conv *conv = &out->conv;
+    const prony_shape matrix =
+        prn_shape_make(2, (const int64_t[]){conv->out_channels, conv->group_in * conv->kernel_volume});
+    const prony_value *x_zero = prn_input(context, at->x_zero);
+    PRN_TRY(prn_check_type(context, at->x_zero, PRN_TYPE(out->x_type)));
+    if (x_zero && prony_shape_numel(&x_zero->shape) != 1)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu must be one zero point", at->x_zero);
+    if (x_zero && x_zero->data) out->x_zero = (int32_t)prn_quant_get(x_zero, 0);
+    PRN_TRY(prn_quant_lines_read(context, at->w_zero, PRN_TYPE(out->w_type), &matrix, 0, &out->w_zero));
+    if (out->w_zero.step) out->w_zero.matrix_step = conv->group_out;
+    if (!out->quantized) return PRONY_OK;
+    PRN_TRY(prn_quant_scalar_check(context, at->x_scale, at->x_zero, PRN_TYPE(out->x_type)));
+    PRN_TRY(prn_quant_scalar_check(context, at->y_scale, at->y_zero, PRN_TYPES_8_BIT));
+    if (!prn_input(context, at->y_zero))
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the zero point) is missing", at->y_zero);
+    if (!prn_input(context, at->w_scale))
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the scale) is missing", at->w_scale);
+    PRN_TRY(prn_quant_lines_read(context, at->w_scale, PRN_TYPES_SCALE, &matrix, 0, &out->w_scale));
+    const prony_value *given[] = {context->inputs[at->x_scale], context->inputs[at->y_scale],
+                                  context->inputs[at->y_zero]};
+    if (!given[0]->data || !given[1]->data || !given[2]->data) return PRONY_OK;
+    out->x_scale = prn_quant_get(given[0], 0);
+    out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
+    return PRONY_OK;
+}
+
+/* A 1x1 kernel that meets every input once sees the image as one row. */
+static void flatten(prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        if (window->kernel[a] != 1 || window->stride[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
+    }
+    window->in[2] = window->out[2] = prn_window_volume(window->in);
+    window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
+}
+
+static prony_status describe(const prony_context *context, const roles *at, int_conv *out)
+{
+    *out = (int_conv){.quantized = at == &qlinear_roles, .out = prn_output(context, 0)};
+    for (size_t i = 0; i < 2; i++) {
+        const size_t input = i ? at->w : at->x;
+        if (!prn_input(context, input)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", input);
+        PRN_TRY(prn_check_type(context, input, PRN_TYPES_8_BIT));
+    }
+    PRN_TRY(read_geometry(context, at, out));
+    PRN_TRY(read_parameters(context, at, out));
+    out->window = out->conv.window;
+    flatten(&out->window);
+    return PRONY_OK;
+}
+
+static prony_status infer(const prony_context *context, const roles *at)
+{
+    int_conv conv;
+    PRN_TRY(describe(context, at, &conv));
+    PRN_TRY(prn_conv_infer(context, &conv.conv));
+    context->outputs[0]->dtype = conv.quantized ? context->inputs[at->y_zero]->dtype : PRONY_INT32;
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out, const roles *at)
+{
+    int_conv conv;
+    prony_cost as_float = {0};
+    PRN_TRY(describe(context, at, &conv));
+    const uint64_t outputs = (uint64_t)prony_shape_numel(&conv.out->shape);
+    PRN_TRY(prn_conv_cost(context, &conv.conv, (int64_t)outputs, conv.conv.group_in, &as_float));
+    for (uint32_t f = 0; f < as_float.fact_count; f++)
+        prn_cost_fact(out, as_float.facts[f].key, as_float.facts[f].value);
+    out->macs = as_float.macs;
+    out->madds = as_float.madds;
+    out->int_ops = as_float.flops;
+    return conv.quantized ? prn_cost_elementwise(context, out, outputs, 5, 0) : PRONY_OK;
+}
+
+/* ---- results -------------------------------------------------------------------------------------------------------
+ */
+
+/* Sums of output channel `channel` of image `image`, from position `at` on. */
+static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)
+{
+    static const prn_cast_rule rule = {.saturate = true};
+    const prn_conv *conv = &c->conv;
+    const int64_t first = (image * conv->out_channels + channel) * conv->out_spatial + at;
+    if (!c->quantized) {
+        memcpy((int32_t *)c->out->data + first, sums, (size_t)n * sizeof *sums);
+        return;
+    }
+    const uint32_t bias = conv->bias ? (uint32_t)((const int32_t *)conv->bias->data)[channel] : 0;
+    const float factor = c->x_scale * prn_quant_lines_at(&c->w_scale, 0, channel) / c->y.scale;
+    float scale[SEGMENT], values[SEGMENT], zero[SEGMENT];
+    for (int64_t i = 0; i < n; i++) {
+        sums[i] = (int32_t)((uint32_t)sums[i] + bias);
+        scale[i] = factor;
+        zero[i] = c->y.zero;
+    }
+    prn_quant_simd_table()->scale_i32(values, sums, scale, n);
+    prn_quantize_run(c->out->data, c->out->dtype, first, values, zero, n, &rule);
+}
+
+static void store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+{
+    const int_conv *c = argument;
+    const int64_t groups = c->conv.groups;
+    store_sums(c, item / groups, item % groups * c->conv.group_out + row, column, n, sums);
+}
+
+/* ---- native --------------------------------------------------------------------------------------------------------
+ */
+
+static void widen_codes(const int_conv *c, int64_t at, int64_t step, int64_t n, int16_t *to)
+{
+    const prn_quant_simd *simd = prn_quant_simd_table();
+    if (c->x_type == PRONY_UINT8) {
+        simd->widen_u8(to, (const uint8_t *)c->x.data + at, step, n, c->x_zero);
+    } else {
+        simd->widen_i8(to, (const int8_t *)c->x.data + at, step, n, c->x_zero);
+    }
+}
+
+/* What output positions [begin, begin + count) meet of the channel at `base` under one tap; padding is 0. */
+static void gather(const int_conv *c, int64_t base, int64_t tap, int64_t begin, int64_t count, int16_t *line)
+{
+    const prn_window *window = &c->window;
+    const int64_t *kernel = window->kernel, width = window->out[2], stride = window->stride[2];
+    const int64_t kx = tap % kernel[2], shift = kx * window->dilation[2] - window->pad_begin[2];
+    int64_t first, last;
+    prn_window_outputs(window, kx, &first, &last);
+    while (count > 0) {
+        const int64_t from = begin % width, to = from + count < width ? from + count : width;
+        const int64_t start =
+            prn_window_row(window, begin / width, tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1]);
+        int64_t lo = first > from ? first : from, hi = last < to ? last : to;
+        if (start < 0 || lo >= hi) lo = hi = to;
+        memset(line, 0, (size_t)(lo - from) * sizeof *line);
+        if (lo < hi) widen_codes(c, base + start + lo * stride + shift, stride, hi - lo, line + (lo - from));
+        memset(line + (hi - from), 0, (size_t)(to - hi) * sizeof *line);
+        line += to - from;
+        begin += to - from;
+        count -= to - from;
+    }
+}
+
+static void fill(const void *argument, int64_t item, int64_t depth, int64_t count, int64_t column, int64_t n,
+                 int16_t *panels)
+{
+    enum { MOST = 64 };
+    const int_conv *c = argument;
+    const prn_conv *conv = &c->conv;
+    const prn_quant_simd *simd = prn_quant_simd_table();
+    const int64_t image = item / conv->groups, group = item % conv->groups;
+    const int64_t first = image * conv->in_channels + group * conv->group_in, volume = conv->kernel_volume;
+    const int64_t panel_step = simd->columns * (count + count % 2);
+    int16_t lines[2][MOST] = {{0}};
+    for (int64_t d = 0; d < count; d += 2) {
+        for (int64_t k = 0; k < 2; k++) {
+            const int64_t at = depth + d + k;
+            if (d + k < count) {
+                gather(c, (first + at / volume) * conv->in_spatial, at % volume, column, n, lines[k]);
+            } else {
+                memset(lines[k], 0, sizeof lines[k]);
+            }
+        }
+        for (int64_t j = 0; j < n; j += simd->columns) {
+            simd->interleave(panels + j / simd->columns * panel_step + d * simd->columns, lines[0] + j, lines[1] + j,
+                             simd->columns);
+        }
+    }
+}
+
+static bool is_depthwise(const prn_conv *conv)
+{
+    return conv->group_in == 1 && conv->groups > 1;
+}
+
+static int32_t weight_at(const int_conv *c, int64_t channel, int64_t at)
+{
+    const int64_t index = channel * c->conv.group_in * c->conv.kernel_volume + at;
+    const int32_t code =
+        c->w_type == PRONY_UINT8 ? ((const uint8_t *)c->w.data)[index] : ((const int8_t *)c->w.data)[index];
+    return code - (int32_t)prn_quant_lines_at(&c->w_zero, 0, channel);
+}
+
+/* One output channel of one image. */
+static void depthwise_task(void *argument, int64_t plane)
+{
+    const int_conv *c = argument;
+    const prn_conv *conv = &c->conv;
+    const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
+    const int64_t base = (image * conv->in_channels + channel / conv->group_out) * conv->in_spatial;
+    int16_t line[SEGMENT];
+    int32_t sums[SEGMENT];
+    for (int64_t at = 0; at < conv->out_spatial && !prn_stopped(); at += SEGMENT) {
+        const int64_t n = conv->out_spatial - at < SEGMENT ? conv->out_spatial - at : SEGMENT;
+        memset(sums, 0, sizeof sums);
+        for (int64_t tap = 0; tap < conv->kernel_volume; tap++) {
+            gather(c, base, tap, at, n, line);
+            prn_quant_simd_table()->add_scaled(sums, line, 1, weight_at(c, channel, tap), n);
+        }
+        store_sums(c, image, channel, at, n, sums);
+    }
+}
+
+static prn_int_product product_of(const int_conv *c)
+{
+    const prn_conv *conv = &c->conv;
+    const int64_t depth = conv->group_in * conv->kernel_volume;
+    prn_int_product product = {.shape = prn_product_make(PRONY_INT8, conv->group_out, conv->out_spatial, depth),
+                               .a_type = c->w_type,
+                               .b_type = c->x_type,
+                               .a_zero = c->w_zero,
+                               .fill = fill,
+                               .store = store_row,
+                               .argument = c};
+    product.shape.a = c->w.data;
+    product.shape.a_row = depth;
+    product.shape.a_col = 1;
+    prn_product_batch(&product.shape, conv->batch, 0, 0, 0);
+    prn_product_batch(&product.shape, conv->groups, conv->group_out * depth, 0, 0);
+    return product;
+}
+
+static prony_status prepare(const prony_context *context, prn_prepared *out, const roles *at)
+{
+    int_conv conv;
+    const int16_t *rows = NULL;
+    PRN_TRY(describe(context, at, &conv));
+    if (is_depthwise(&conv.conv)) return PRONY_OK;
+    const prn_int_product product = product_of(&conv);
+    PRN_TRY(prn_int_widen_rows(context, &product, conv.conv.out_channels, &rows));
+    out->state = (void *)(uintptr_t)rows;
+    return PRONY_OK;
+}
+
+static prony_status run(const prony_context *context, const roles *at)
+{
+    int_conv conv;
+    PRN_TRY(describe(context, at, &conv));
+    if (is_depthwise(&conv.conv)) {
+        prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, depthwise_task, &conv);
+        return PRONY_OK;
+    }
+    prn_int_product product = product_of(&conv);
+    product.a_rows = context->state;
+    prn_int_product_run(context->threads, &product);
+    return PRONY_OK;
+}
+
+/* ---- reference -----------------------------------------------------------------------------------------------------
+ */
+
+/* The sum for output channel `channel` of image `image` at output position `p`. */
+static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, int64_t p)
+{
+    const prn_conv *conv = &c->conv;
+    const prn_window *window = &conv->window;
+    const int64_t at[PRN_WINDOW_AXES] = {p / (window->out[1] * window->out[2]), p / window->out[2] % window->out[1],
+                                         p % window->out[2]};
+    const int64_t first = image * conv->in_channels + channel / conv->group_out * conv->group_in;
+    uint32_t sum = 0;
+    for (int64_t d = 0; d < conv->group_in * conv->kernel_volume; d++) {
+        int64_t tap = d % conv->kernel_volume, position = 0, step = 1;
+        bool inside = true;
+        for (int a = PRN_WINDOW_AXES - 1; a >= 0; a--) {
+            const int64_t k = tap % window->kernel[a];
+            const int64_t x = at[a] * window->stride[a] - window->pad_begin[a] + k * window->dilation[a];
+            inside = inside && x >= 0 && x < window->in[a];
+            position += x * step;
+            step *= window->in[a];
+            tap /= window->kernel[a];
+        }
+        if (!inside) continue;
+        const int64_t index = (first + d / conv->kernel_volume) * conv->in_spatial + position;
+        const int32_t code =
+            c->x_type == PRONY_UINT8 ? ((const uint8_t *)c->x.data)[index] : ((const int8_t *)c->x.data)[index];
+        sum += (uint32_t)((code - c->x_zero) * weight_at(c, channel, d));
+    }
+    return (int32_t)sum;
+}
+
+static prony_status run_reference(const prony_context *context, const roles *at)
+{
+    int_conv c;
+    PRN_TRY(describe(context, at, &c));
+    const prn_conv *conv = &c.conv;
+    for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
+        const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
+        for (int64_t p = 0; p < conv->out_spatial; p++) {
+            int32_t sum = reference_sum(&c, image, channel, p);
+            store_sums(&c, image, channel, p, 1, &sum);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------------------------------
+ */
+
+static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
+
+#define OPERATOR(symbol, op_roles, op_name, least, most, not_weights, text)                                            \
+    static prony_status symbol##_infer(const prony_context *context)                                                   \
+    {                                                                                                                  \
+        return infer(context, &op_roles);                                                                              \
+    }                                                                                                                  \
+    static prony_status symbol##_cost(const prony_context *context, prony_cost *out)                                   \
+    {                                                                                                                  \
+        return cost(context, out, &op_roles);                                                                          \
+    }                                                                                                                  \
+    static prony_status symbol##_prepare(const prony_context *context, prn_prepared *out)                              \
+    {                                                                                                                  \
+        return prepare(context, out, &op_roles);                                                                       \
+    }                                                                                                                  \
+    static prony_status symbol##_native(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run(context, &op_roles);                                                                                \
+    }                                                                                                                  \
+    static prony_status symbol##_reference(const prony_context *context)                                               \
+    {                                                                                                                  \
+        return run_reference(context, &op_roles);                                                                      \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        {.name = #symbol "_native", .backend = "native", .prepare = symbol##_prepare, .run = symbol##_native},         \
+        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
+        {0}};                                                                                                          \
+    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
+                                    .domain = "",                                                                      \
+                                    .since_opset = 10,                                                                 \
+                                    .min_inputs = least,                                                               \
+                                    .max_inputs = most,                                                                \
+                                    .min_outputs = 1,                                                                  \
+                                    .max_outputs = 1,                                                                  \
+                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
+                                    .non_weight_inputs = not_weights,                                                  \
+                                    .params = params,                                                                  \
+                                    .params_bytes = sizeof(prn_conv_params),                                           \
+                                    .check = prn_conv_check,                                                           \
+                                    .infer = symbol##_infer,                                                           \
+                                    .cost = symbol##_cost,                                                             \
+                                    .cost_text = text,                                                                 \
+                                    .kernels = symbol##_kernels};
+
+OPERATOR(conv_integer, integer_roles, "ConvInteger", 2, 4, 0xc, "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M")
+OPERATOR(qlinear_conv, qlinear_roles, "QLinearConv", 8, 9, 0xf6,
+         "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias")

@@ -1,0 +1,349 @@
+/* QLinearAveragePool and QLinearGlobalAveragePool (com.microsoft): averages of 8-bit codes, quantized again.
+ *
+ *   y = quantized(x_scale (sum of codes - taps zero point) / divisor / y_scale)
+ *
+ * Codes lie channels first ([N, C, spatial …]) or last ([N, spatial …, C]). A run is a stretch of outputs that are
+ * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
+ * on how outputs are cut into runs. */
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/quantized.h"
+#include "ops/loops/window.h"
+
+#include <string.h>
+
+typedef struct pool_params {
+    prn_window_params window;
+    int64_t count_include_pad, channels_last;
+} pool_params;
+
+static const prn_param window_attributes[] = {PRN_WINDOW_PARAMS(pool_params),
+                                              PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+                                              PRN_INT(pool_params, count_include_pad, 0),
+                                              PRN_INT(pool_params, channels_last, 0),
+                                              {0}};
+static const prn_param global_attributes[] = {PRN_INT(pool_params, channels_last, 0), {0}};
+
+enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
+enum { RUN = 256, TASK_TAPS = 1 << 16 };
+
+typedef struct pool {
+    prn_window window;
+    int64_t batch, channels;
+    bool last, padding; /* channels last; padding counts in the divisor */
+    prony_dtype type;
+    const void *x;
+    void *y;
+    prn_quant_scalar from, to;
+    int64_t rows, rows_per_task; /* rows of output positions, of all images and, channels first, channels */
+} pool;
+
+/* ---- shapes and cost */
+
+/* The shape as [N, C, spatial …]. */
+static prony_shape channels_first(const prony_shape *shape, bool last)
+{
+    prony_shape out = *shape;
+    if (!last) return out;
+    out.dim[1] = shape->dim[shape->rank - 1];
+    for (int d = 2; d < shape->rank; d++) out.dim[d] = shape->dim[d - 1];
+    return out;
+}
+
+static prony_status read_pool(const prony_context *context, bool global, pool *out)
+{
+    const pool_params *params = context->params;
+    const prony_value *x = context->inputs[X];
+    *out = (pool){.last = params->channels_last != 0, .padding = params->count_include_pad != 0, .type = x->dtype};
+    PRN_TRY(prn_check_type(context, X, PRN_TYPES_8_BIT));
+    PRN_TRY(prn_check_rank(context, X, 3, 2 + PRN_WINDOW_AXES));
+    PRN_TRY(prn_quant_scalar_check(context, X_SCALE, X_ZERO, PRN_TYPE(x->dtype)));
+    PRN_TRY(prn_quant_scalar_check(context, Y_SCALE, Y_ZERO, PRN_TYPE(x->dtype)));
+    prony_value seen = *x;
+    seen.shape = channels_first(&x->shape, out->last);
+    const prony_value *inputs[] = {&seen};
+    prony_context shadow = *context;
+    shadow.inputs = inputs;
+    shadow.input_count = 1;
+    out->batch = seen.shape.dim[0];
+    out->channels = seen.shape.dim[1];
+    const size_t axes = (size_t)seen.shape.rank - 2;
+    prn_window_params whole = {.auto_pad = "NOTSET"};
+    const prn_window_params *window = global ? &whole : &params->window;
+    if (!global && window->kernel_shape.count != axes)
+        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, %zu are needed",
+                          window->kernel_shape.count, axes);
+    for (size_t d = 0; global && d < axes; d++) {
+        if (seen.shape.dim[d + 2] < 1)
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "spatial axis %zu has no elements", d);
+    }
+    PRN_TRY(prn_window_begin(&shadow, window, global ? seen.shape.dim + 2 : window->kernel_shape.v, &out->window));
+    return prn_window_forward(&shadow, window, &out->window);
+}
+
+static prony_status infer(const prony_context *context, bool global)
+{
+    pool p;
+    PRN_TRY(read_pool(context, global, &p));
+    prony_shape shape = prn_window_output_shape(&p.window, p.batch, p.channels);
+    if (p.last) {
+        for (int d = 1; d < shape.rank - 1; d++) shape.dim[d] = shape.dim[d + 1];
+        shape.dim[shape.rank - 1] = p.channels;
+    }
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
+    prn_set_output(context, 0, p.type, &shape);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out, bool global)
+{
+    pool p;
+    PRN_TRY(read_pool(context, global, &p));
+    const int64_t volume = prn_window_volume(p.window.kernel), outputs = prony_shape_numel(&context->outputs[0]->shape);
+    prn_cost_fact(out, "kernel_volume", volume);
+    prn_cost_fact(out, "input_elements", prony_shape_numel(&context->inputs[X]->shape));
+    prn_cost_fact(out, "output_elements", outputs);
+    return prn_cost_elementwise(context, out, (uint64_t)outputs, (uint64_t)volume + 7, 0);
+}
+
+/* ---- native */
+
+/* sums[i] += x[at + i step] */
+static void add_codes(const pool *p, int32_t *sums, int64_t at, int64_t step, int64_t n)
+{
+    if (p->type == PRONY_UINT8) {
+        const uint8_t *x = (const uint8_t *)p->x + at;
+        for (int64_t i = 0; i < n; i++) sums[i] += x[i * step];
+    } else {
+        const int8_t *x = (const int8_t *)p->x + at;
+        for (int64_t i = 0; i < n; i++) sums[i] += x[i * step];
+    }
+}
+
+/* The sum of `count` codes that follow each other. */
+static int32_t sum_codes(const pool *p, int64_t at, int64_t count)
+{
+    enum { WIDTH = 16 };
+    int32_t sums[WIDTH] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + WIDTH <= count; i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
+    add_codes(p, sums, at + i, 1, count - i);
+    for (int k = 0; k < WIDTH; k++) sum += sums[k];
+    return sum;
+}
+
+/* Quantizes n sums over `taps` codes each, for outputs from `at` on. */
+static void finish(const pool *p, const int32_t *sums, const int64_t *taps, const int64_t *divisor, int64_t at,
+                   int64_t n)
+{
+    static const prn_cast_rule rule = {.saturate = true};
+    float values[RUN], zero[RUN];
+    for (int64_t i = 0; i < n; i++) {
+        const float sum = (float)((double)sums[i] - (double)taps[i] * (double)p->from.zero);
+        values[i] = sum * p->from.scale / (float)divisor[i] / p->to.scale;
+        zero[i] = p->to.zero;
+    }
+    prn_quantize_run(p->y, p->type, at, values, zero, n, &rule);
+}
+
+/* What a run of outputs meets of the input: n of them from position `column` (and channel `first_lane`) of row `row` on. */
+typedef struct run {
+    int64_t base, row, column, n;
+    int64_t from[PRN_WINDOW_AXES], to[PRN_WINDOW_AXES]; /* taps that meet the input somewhere */
+} run;
+
+/* Adds one row of every window, which starts at element `start` of the input's positions. */
+static void add_tap_row(const pool *p, const run *r, int64_t start, int32_t *sums)
+{
+    const prn_window *w = &p->window;
+    for (int64_t kx = r->from[2]; kx < r->to[2]; kx++) {
+        const int64_t shift = kx * w->dilation[2] - w->pad_begin[2];
+        int64_t first, last;
+        prn_window_outputs(w, kx, &first, &last);
+        if (p->last) {
+            const int64_t x = r->column * w->stride[2] + shift;
+            if (r->column >= first && r->column < last)
+                add_codes(p, sums, r->base + (start + x) * p->channels, 1, r->n);
+            continue;
+        }
+        if (first < r->column) first = r->column;
+        if (last > r->column + r->n) last = r->column + r->n;
+        if (first < last) {
+            add_codes(p, sums + (first - r->column), r->base + start + first * w->stride[2] + shift, w->stride[2],
+                      last - first);
+        }
+    }
+}
+
+/* Adds to the sums of n outputs, from position `column` (and channel `first_lane`) of a row on, what their windows
+ * hold.
+ */
+static void add_window_rows(const pool *p, int64_t plane, int64_t row, int64_t column, int64_t first_lane, int64_t n,
+                            int32_t *sums)
+{
+    const prn_window *w = &p->window;
+    const int64_t lanes = p->last ? p->channels : 1;
+    run r = {plane * prn_window_volume(w->in) * lanes + first_lane, row, column, n, {0}, {0}};
+    const bool whole_row =
+        !p->last && w->out[2] == 1 && w->kernel[2] == w->in[2] && w->pad_begin[2] == 0 && w->dilation[2] == 1;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) prn_window_useful(w, a, &r.from[a], &r.to[a]);
+    for (int64_t kz = r.from[0]; kz < r.to[0]; kz++) {
+        for (int64_t ky = r.from[1]; ky < r.to[1]; ky++) {
+            const int64_t start = prn_window_row(w, row, kz, ky);
+            if (start < 0) continue;
+            if (whole_row)
+                sums[0] += sum_codes(p, r.base + start, w->in[2]);
+            else
+                add_tap_row(p, &r, start, sums);
+        }
+    }
+}
+
+/* One row of output positions: runs of positions, or of channels at each position. */
+static void pool_row(const pool *p, int64_t index)
+{
+    const prn_window *w = &p->window;
+    const int64_t lanes = p->last ? p->channels : 1, width = w->out[2];
+    const int64_t plane = index / (w->out[0] * w->out[1]), row = index % (w->out[0] * w->out[1]);
+    const int64_t z = row / w->out[1], y = row % w->out[1];
+    const int64_t high_taps = prn_window_taps(w, 0, z, false) * prn_window_taps(w, 1, y, false);
+    const int64_t high_divisor = prn_window_taps(w, 0, z, p->padding) * prn_window_taps(w, 1, y, p->padding);
+    int32_t sums[RUN];
+    int64_t taps[RUN], divisor[RUN];
+    for (int64_t at = 0; at < width * lanes;) {
+        const int64_t column = at / lanes, lane = at % lanes;
+        const int64_t rest = p->last ? lanes - lane : width - column, n = rest < RUN ? rest : RUN;
+        memset(sums, 0, sizeof sums);
+        add_window_rows(p, plane, row, column, lane, n, sums);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t x = p->last ? column : column + i;
+            taps[i] = high_taps * prn_window_taps(w, 2, x, false);
+            divisor[i] = high_divisor * prn_window_taps(w, 2, x, p->padding);
+        }
+        finish(p, sums, taps, divisor, index * width * lanes + at, n);
+        at += n;
+    }
+}
+
+static void pool_task(void *argument, int64_t task)
+{
+    const pool *p = argument;
+    const int64_t end = (task + 1) * p->rows_per_task;
+    for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_stopped(); row++) pool_row(p, row);
+}
+
+static prony_status open_pool(const prony_context *context, bool global, pool *p)
+{
+    PRN_TRY(read_pool(context, global, p));
+    p->x = context->inputs[X]->data;
+    p->y = context->outputs[0]->data;
+    p->from = prn_quant_scalar_get(context, X_SCALE, X_ZERO);
+    p->to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO);
+    return PRONY_OK;
+}
+
+static prony_status run_native(const prony_context *context, bool global)
+{
+    pool p;
+    PRN_TRY(open_pool(context, global, &p));
+    if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
+    const int64_t lanes = p.last ? p.channels : 1;
+    p.rows = (p.last ? p.batch : p.batch * p.channels) * p.window.out[0] * p.window.out[1];
+    int64_t taps; /* a window may reach far into padding */
+    if (__builtin_mul_overflow(p.window.out[2] * lanes, prn_window_volume(p.window.kernel), &taps)) taps = INT64_MAX;
+    p.rows_per_task = TASK_TAPS / taps + 1;
+    prn_parallel_tasks(context->threads, (p.rows + p.rows_per_task - 1) / p.rows_per_task, pool_task, &p);
+    return PRONY_OK;
+}
+
+/* ---- reference */
+
+static double reference_average(const pool *p, int64_t image, int64_t channel, const int64_t at[PRN_WINDOW_AXES])
+{
+    const prn_window *w = &p->window;
+    const int64_t volume = prn_window_volume(w->in);
+    int64_t start[PRN_WINDOW_AXES], first[PRN_WINDOW_AXES], last[PRN_WINDOW_AXES], divisor = 1;
+    double sum = 0;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        start[a] = at[a] * w->stride[a] - w->pad_begin[a];
+        prn_window_clip(w, a, start[a], &first[a], &last[a]);
+        divisor *= prn_window_taps(w, a, at[a], p->padding);
+    }
+    for (int64_t kz = first[0]; kz < last[0]; kz++) {
+        for (int64_t ky = first[1]; ky < last[1]; ky++) {
+            for (int64_t kx = first[2]; kx < last[2]; kx++) {
+                const int64_t z = start[0] + kz * w->dilation[0], y = start[1] + ky * w->dilation[1];
+                const int64_t place = (z * w->in[1] + y) * w->in[2] + start[2] + kx * w->dilation[2];
+                const int64_t index = p->last ? (image * volume + place) * p->channels + channel
+                                              : (image * p->channels + channel) * volume + place;
+                sum += (double)prn_dequantize_one(p->x, p->type, index, p->from.zero, 1.0f);
+            }
+        }
+    }
+    return (double)((float)sum * p->from.scale / (float)divisor);
+}
+
+static prony_status run_reference(const prony_context *context, bool global)
+{
+    const prn_cast_rule rule = {.saturate = true};
+    pool p;
+    PRN_TRY(open_pool(context, global, &p));
+    const int64_t *out = p.window.out, volume = prn_window_volume(out);
+    for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_stopped(); i++) {
+        const int64_t plane = i / volume, place = i % volume;
+        const int64_t at[] = {place / (out[1] * out[2]), place / out[2] % out[1], place % out[2]};
+        const int64_t image = plane / p.channels, channel = plane % p.channels;
+        const float average = (float)reference_average(&p, image, channel, at);
+        prn_quantize_one(p.y, p.type, p.last ? (image * volume + place) * p.channels + channel : i,
+                         average / p.to.scale, p.to.zero, &rule);
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptors */
+
+static prony_status check_window(const prony_context *context)
+{
+    return prn_window_check(context, &((const pool_params *)context->params)->window);
+}
+
+#define OPERATOR(symbol, op_name, is_global, attributes, check_function, text)                                         \
+    static prony_status symbol##_infer(const prony_context *context)                                                   \
+    {                                                                                                                  \
+        return infer(context, is_global);                                                                              \
+    }                                                                                                                  \
+    static prony_status symbol##_cost(const prony_context *context, prony_cost *out)                                   \
+    {                                                                                                                  \
+        return cost(context, out, is_global);                                                                          \
+    }                                                                                                                  \
+    static prony_status symbol##_native(const prony_context *context)                                                  \
+    {                                                                                                                  \
+        return run_native(context, is_global);                                                                         \
+    }                                                                                                                  \
+    static prony_status symbol##_reference(const prony_context *context)                                               \
+    {                                                                                                                  \
+        return run_reference(context, is_global);                                                                      \
+    }                                                                                                                  \
+    static const prn_kernel symbol##_kernels[] = {                                                                     \
+        {.name = #symbol "_native", .backend = "native", .run = symbol##_native},                                      \
+        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
+        {0}};                                                                                                          \
+    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
+                                    .domain = "com.microsoft",                                                         \
+                                    .since_opset = 1,                                                                  \
+                                    .min_inputs = 4,                                                                   \
+                                    .max_inputs = 5,                                                                   \
+                                    .min_outputs = 1,                                                                  \
+                                    .max_outputs = 1,                                                                  \
+                                    .non_weight_inputs = 0x1e,                                                         \
+                                    .params = attributes,                                                              \
+                                    .params_bytes = sizeof(pool_params),                                               \
+                                    .check = check_function,                                                           \
+                                    .infer = symbol##_infer,                                                           \
+                                    .cost = symbol##_cost,                                                             \
+                                    .cost_text = text,                                                                 \
+                                    .kernels = symbol##_kernels};
+
+#define TEXT "int_ops n K + 7n (average, dequantization, quantization)"
+OPERATOR(qlinear_average_pool, "QLinearAveragePool", false, window_attributes, check_window, TEXT)
+OPERATOR(qlinear_global_average_pool, "QLinearGlobalAveragePool", true, global_attributes, NULL, TEXT)

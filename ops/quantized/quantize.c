@@ -1,0 +1,398 @@
+/* QuantizeLinear, DequantizeLinear (ai.onnx and com.microsoft) and DynamicQuantizeLinear.
+ *
+ *   quantize     y = saturate(round(x / scale) + zero point), half to even; float codes are not rounded first
+ *   dequantize   y = (x - zero point) scale
+ *   dynamic      scale = (max(x, 0) - min(x, 0)) / 255, zero point = round(-min / scale), then as quantize
+ *
+ * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
+ * byte. Invariant: the native kernels give the reference's codes to the bit. */
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/quantized.h"
+#include "ops/loops/vec.h"
+
+typedef struct quantize_params {
+    int64_t axis, saturate, block_size, output_dtype, precision;
+} quantize_params;
+
+static const prn_param quantize_attributes[] = {
+    PRN_INT(quantize_params, axis, 1),       PRN_INT(quantize_params, saturate, 1),
+    PRN_INT(quantize_params, block_size, 0), PRN_INT(quantize_params, output_dtype, 0),
+    PRN_INT(quantize_params, precision, 0),  {0}};
+
+enum { X, SCALE, ZERO };
+
+#define CODE_TYPES                                                                                                     \
+    (PRN_TYPES_8_BIT | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_UINT16) | PRN_TYPES_NARROW_INTEGER | PRN_TYPES_FLOAT8 |  \
+     PRN_TYPE(PRONY_FLOAT4E2M1))
+#define DEQUANTIZE_TYPES (CODE_TYPES | PRN_TYPE(PRONY_INT32))
+#define QUANTIZE_TYPES (PRN_TYPES_SCALE | PRN_TYPE(PRONY_INT32))
+#define SCALE_TYPES (PRN_TYPES_SCALE | PRN_TYPE(PRONY_FLOAT8E8M0))
+
+static prony_status check(const prony_context *context)
+{
+    const quantize_params *params = context->params;
+    if (params->block_size < 0)
+        return prony_fail(context, PRONY_INVALID_MODEL, "block_size is %lld; it must not be negative",
+                          (long long)params->block_size);
+    return PRONY_OK;
+}
+
+static prony_status read_quant(const prony_context *context, prn_quant *out)
+{
+    const quantize_params *params = context->params;
+    PRN_TRY(prn_check_type(context, SCALE, SCALE_TYPES));
+    return prn_quant_read(context, &context->inputs[X]->shape, SCALE, ZERO, params->axis, params->block_size, out);
+}
+
+/* An attribute that names an element type: one of `types`, or 0. */
+static prony_status check_dtype(const prony_context *context, const char *name, int64_t dtype, uint32_t types)
+{
+    if (dtype == 0 || (dtype > 0 && dtype < PRONY_DTYPE_COUNT && (types >> dtype & 1))) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute '%s' is %lld, which is no type that it may name", name,
+                      (long long)dtype);
+}
+
+/* ---- QuantizeLinear */
+
+static prony_status quantize_infer(const prony_context *context)
+{
+    const quantize_params *params = context->params;
+    const prony_value *zero = prn_input(context, ZERO);
+    prn_quant quant;
+    PRN_TRY(prn_check_type(context, X, QUANTIZE_TYPES));
+    PRN_TRY(prn_check_type(context, ZERO, CODE_TYPES));
+    PRN_TRY(check_dtype(context, "output_dtype", params->output_dtype, CODE_TYPES));
+    PRN_TRY(check_dtype(context, "precision", params->precision, PRN_TYPES_SCALE));
+    PRN_TRY(read_quant(context, &quant));
+    prony_dtype type = params->output_dtype ? (prony_dtype)params->output_dtype : zero ? zero->dtype : PRONY_UINT8;
+    if (zero && zero->dtype != type) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "output_dtype is %s, the zero point is %s",
+                          prony_dtype_name(type), prony_dtype_name(zero->dtype));
+    }
+    prn_set_output(context, 0, type, &context->inputs[X]->shape);
+    return PRONY_OK;
+}
+
+static prony_status quantize_cost(const prony_context *context, prony_cost *cost)
+{
+    const uint64_t n = (uint64_t)prony_shape_numel(&context->inputs[X]->shape);
+    return prn_cost_elementwise(context, cost, n, prn_input(context, ZERO) ? 5 : 4, 1);
+}
+
+/* The type that x / scale is rounded to. */
+static prony_dtype quotient_type(const prony_context *context)
+{
+    const quantize_params *params = context->params;
+    if (params->precision) return (prony_dtype)params->precision;
+    const prony_dtype scale = context->inputs[SCALE]->dtype;
+    return scale == PRONY_FLOAT8E8M0 ? PRONY_FLOAT32 : scale;
+}
+
+typedef struct quantize_job {
+    const prony_context *context;
+    prn_quant quant;
+    prn_cast_rule rule;
+    prony_dtype quotient; /* float32: no rounding */
+} quantize_job;
+
+static prony_status quantize_job_make(const prony_context *context, quantize_job *job)
+{
+    *job = (quantize_job){.context = context, .quotient = PRONY_FLOAT32};
+    job->rule.saturate = ((const quantize_params *)context->params)->saturate != 0;
+    return read_quant(context, &job->quant);
+}
+
+static void quantize_range(void *argument, int64_t begin, int64_t end)
+{
+    const quantize_job *job = argument;
+    const prony_value *x = job->context->inputs[X], *y = job->context->outputs[0];
+    float values[PRN_QUANT_CHUNK], scale[PRN_QUANT_CHUNK], zero[PRN_QUANT_CHUNK];
+    uint16_t rounded[PRN_QUANT_CHUNK];
+    for (int64_t at = begin; at < end; at += PRN_QUANT_CHUNK) {
+        const int64_t n = end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
+        const float *source = values;
+        if (at == begin || !job->quant.uniform) prn_quant_fill(&job->quant, at, n, scale, zero);
+        if (x->dtype == PRONY_FLOAT32) {
+            source = (const float *)x->data + at;
+        } else {
+            prn_cast(values, PRONY_FLOAT32, 0, x->data, x->dtype, at, n, &job->rule);
+        }
+        prn_vec()->vv[PRN_BINARY_DIV](values, source, scale, n);
+        if (job->quotient != PRONY_FLOAT32) {
+            prn_convert(rounded, job->quotient, values, PRONY_FLOAT32, n);
+            prn_convert(values, PRONY_FLOAT32, rounded, job->quotient, n);
+        }
+        prn_quantize_run(y->data, y->dtype, at, values, zero, n, &job->rule);
+    }
+}
+
+static prony_status quantize_native(const prony_context *context)
+{
+    quantize_job job;
+    PRN_TRY(quantize_job_make(context, &job));
+    job.quant.no_zero = -0.0f;
+    job.quotient = quotient_type(context);
+    prn_parallel_range(context->threads, prony_shape_numel(&context->inputs[X]->shape), PRN_QUANT_GRAIN, quantize_range,
+                       &job);
+    return PRONY_OK;
+}
+
+static prony_status quantize_reference(const prony_context *context)
+{
+    const prony_value *x = context->inputs[X], *y = context->outputs[0];
+    const prony_dtype quotient = quotient_type(context);
+    quantize_job job;
+    PRN_TRY(quantize_job_make(context, &job));
+    job.quant.no_zero = -0.0f;
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
+        float scale, zero;
+        uint32_t rounded;
+        prn_quant_fill(&job.quant, i, 1, &scale, &zero);
+        float value = prn_quant_get(x, i) / scale;
+        prn_convert(&rounded, quotient, &value, PRONY_FLOAT32, 1);
+        prn_convert(&value, PRONY_FLOAT32, &rounded, quotient, 1);
+        prn_quantize_one(y->data, y->dtype, i, value, zero, &job.rule);
+    }
+    return PRONY_OK;
+}
+
+/* ---- DequantizeLinear */
+
+static prony_status dequantize_infer(const prony_context *context)
+{
+    const quantize_params *params = context->params;
+    prn_quant quant;
+    PRN_TRY(prn_check_type(context, X, DEQUANTIZE_TYPES));
+    PRN_TRY(prn_check_type(context, ZERO, PRN_TYPE(context->inputs[X]->dtype)));
+    PRN_TRY(check_dtype(context, "output_dtype", params->output_dtype, PRN_TYPES_SCALE));
+    PRN_TRY(read_quant(context, &quant));
+    prony_dtype type = quant.scale->dtype;
+    if (params->output_dtype) type = (prony_dtype)params->output_dtype;
+    if (type == PRONY_FLOAT8E8M0) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "a scale of %s needs output_dtype", prony_dtype_name(type));
+    }
+    prn_set_output(context, 0, type, &context->inputs[X]->shape);
+    return PRONY_OK;
+}
+
+static prony_status dequantize_cost(const prony_context *context, prony_cost *cost)
+{
+    const uint64_t n = (uint64_t)prony_shape_numel(&context->inputs[X]->shape);
+    return prn_cost_elementwise(context, cost, n, prn_input(context, ZERO) ? 2 : 1, 0);
+}
+
+static void dequantize_range(void *argument, int64_t begin, int64_t end)
+{
+    const quantize_job *job = argument;
+    const prony_value *x = job->context->inputs[X], *y = job->context->outputs[0];
+    float values[PRN_QUANT_CHUNK], scale[PRN_QUANT_CHUNK], zero[PRN_QUANT_CHUNK];
+    for (int64_t at = begin; at < end; at += PRN_QUANT_CHUNK) {
+        const int64_t n = end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
+        const bool direct = y->dtype == PRONY_FLOAT32;
+        if (at == begin || !job->quant.uniform) prn_quant_fill(&job->quant, at, n, scale, zero);
+        float *to = direct ? (float *)y->data + at : values;
+        prn_dequantize_run(to, x->data, x->dtype, at, zero, scale, n);
+        if (!direct) prn_convert((uint16_t *)y->data + at, y->dtype, values, PRONY_FLOAT32, n);
+    }
+}
+
+static prony_status dequantize_native(const prony_context *context)
+{
+    quantize_job job;
+    PRN_TRY(quantize_job_make(context, &job));
+    prn_parallel_range(context->threads, prony_shape_numel(&context->inputs[X]->shape), PRN_QUANT_GRAIN,
+                       dequantize_range, &job);
+    return PRONY_OK;
+}
+
+static prony_status dequantize_reference(const prony_context *context)
+{
+    const prony_value *x = context->inputs[X], *y = context->outputs[0];
+    quantize_job job;
+    PRN_TRY(quantize_job_make(context, &job));
+    for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
+        float scale, zero;
+        prn_quant_fill(&job.quant, i, 1, &scale, &zero);
+        const float value = prn_dequantize_one(x->data, x->dtype, i, zero, scale);
+        prn_cast(y->data, y->dtype, i, &value, PRONY_FLOAT32, 0, 1, &job.rule);
+    }
+    return PRONY_OK;
+}
+
+/* ---- DynamicQuantizeLinear */
+
+enum { MOST_PIECES = 64, LEAST_PIECE = 16384 };
+
+typedef struct extent_job {
+    const float *x;
+    int64_t count, piece;
+    float low[MOST_PIECES], high[MOST_PIECES];
+} extent_job;
+
+/* NaN is passed over. */
+static void widen_extent(const float *x, int64_t n, float *low, float *high)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] < *low) *low = x[i];
+        if (x[i] > *high) *high = x[i];
+    }
+}
+
+static void extent_task(void *argument, int64_t task)
+{
+    extent_job *job = argument;
+    const int64_t begin = task * job->piece, rest = job->count - begin;
+    const int64_t n = rest < job->piece ? rest : job->piece;
+    float low = prn_vec()->min(job->x + begin, n), high = prn_vec()->max(job->x + begin, n);
+    if (isnan(low)) {
+        low = high = 0.0f;
+        widen_extent(job->x + begin, n, &low, &high);
+    }
+    job->low[task] = low;
+    job->high[task] = high;
+}
+
+prn_quant_scalar prn_quantize_dynamic_range(float low, float high)
+{
+    low = low < 0.0f ? low : 0.0f;
+    high = high > 0.0f ? high : 0.0f;
+    const float scale = low == high ? 1.0f : (high - low) / 255.0f;
+    float zero = rintf(-low / scale);
+    zero = zero > 0.0f ? zero : 0.0f;
+    return (prn_quant_scalar){scale, zero < 255.0f ? zero : 255.0f};
+}
+
+prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, int64_t count)
+{
+    extent_job job = {.x = x, .count = count, .piece = count / MOST_PIECES + 1};
+    float low = 0.0f, high = 0.0f;
+    if (job.piece < LEAST_PIECE) job.piece = LEAST_PIECE;
+    const int64_t tasks = (count + job.piece - 1) / job.piece;
+    prn_parallel_tasks(threads, tasks, extent_task, &job);
+    for (int64_t t = 0; t < tasks; t++) {
+        if (job.low[t] < low) low = job.low[t];
+        if (job.high[t] > high) high = job.high[t];
+    }
+    return prn_quantize_dynamic_range(low, high);
+}
+
+typedef struct dynamic_job {
+    const float *x;
+    uint8_t *y;
+    prn_quant_scalar quant;
+} dynamic_job;
+
+static void dynamic_range(void *argument, int64_t begin, int64_t end)
+{
+    const dynamic_job *job = argument;
+    float values[PRN_QUANT_CHUNK], zero[PRN_QUANT_CHUNK];
+    for (int64_t i = 0; i < PRN_QUANT_CHUNK; i++) zero[i] = job->quant.zero;
+    for (int64_t at = begin; at < end; at += PRN_QUANT_CHUNK) {
+        const int64_t n = end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
+        prn_vec()->vs[PRN_BINARY_DIV](values, job->x + at, job->quant.scale, n);
+        prn_quant_simd_table()->quantize_u8(job->y + at, values, zero, n);
+    }
+}
+
+void prn_quantize_dynamic_codes(int threads, const float *x, int64_t count, prn_quant_scalar quant, uint8_t *y)
+{
+    dynamic_job job = {x, y, quant};
+    prn_parallel_range(threads, count, PRN_QUANT_GRAIN, dynamic_range, &job);
+}
+
+static prony_status dynamic_infer(const prony_context *context)
+{
+    const prony_shape scalar = prn_shape_scalar();
+    PRN_TRY(prn_check_type(context, X, PRN_TYPE_F32));
+    prn_set_output(context, 0, PRONY_UINT8, &context->inputs[X]->shape);
+    prn_set_output(context, 1, PRONY_FLOAT32, &scalar);
+    prn_set_output(context, 2, PRONY_UINT8, &scalar);
+    return PRONY_OK;
+}
+
+static prony_status dynamic_cost(const prony_context *context, prony_cost *cost)
+{
+    return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[X]->shape), 7, 1);
+}
+
+static void dynamic_outputs(const prony_context *context, prn_quant_scalar quant)
+{
+    if (prn_output(context, 1)) *(float *)context->outputs[1]->data = quant.scale;
+    if (prn_output(context, 2)) *(uint8_t *)context->outputs[2]->data = (uint8_t)quant.zero;
+}
+
+static prony_status dynamic_native(const prony_context *context)
+{
+    const prony_value *x = context->inputs[X];
+    const int64_t count = prony_shape_numel(&x->shape);
+    const prn_quant_scalar quant = prn_quantize_dynamic_parameters(context->threads, x->data, count);
+    if (prn_output(context, 0)) {
+        prn_quantize_dynamic_codes(context->threads, x->data, count, quant, context->outputs[0]->data);
+    }
+    dynamic_outputs(context, quant);
+    return PRONY_OK;
+}
+
+static prony_status dynamic_reference(const prony_context *context)
+{
+    const float *x = context->inputs[X]->data;
+    const int64_t count = prony_shape_numel(&context->inputs[X]->shape);
+    const prn_cast_rule rule = {.saturate = true};
+    float low = 0.0f, high = 0.0f;
+    widen_extent(x, count, &low, &high);
+    const prn_quant_scalar quant = prn_quantize_dynamic_range(low, high);
+    for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_stopped_at(i); i++) {
+        prn_quantize_one(context->outputs[0]->data, PRONY_UINT8, i, x[i] / quant.scale, quant.zero, &rule);
+    }
+    dynamic_outputs(context, quant);
+    return PRONY_OK;
+}
+
+/* ---- descriptors */
+
+#define KERNELS(op)                                                                                                    \
+    static const prn_kernel op##_kernels[] = {                                                                         \
+        {.name = #op "_linear_native", .backend = "native", .run = op##_native},                                       \
+        {.name = #op "_linear_reference", .backend = "reference", .run = op##_reference},                              \
+        {0}};
+KERNELS(quantize)
+KERNELS(dequantize)
+KERNELS(dynamic)
+
+#define LINEAR(symbol, kind, op_name, op_domain, opset, least, text)                                                   \
+    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
+                                    .domain = op_domain,                                                               \
+                                    .since_opset = opset,                                                              \
+                                    .min_inputs = least,                                                               \
+                                    .max_inputs = 3,                                                                   \
+                                    .min_outputs = 1,                                                                  \
+                                    .max_outputs = 1,                                                                  \
+                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
+                                    .non_weight_inputs = 6,                                                            \
+                                    .params = quantize_attributes,                                                     \
+                                    .params_bytes = sizeof(quantize_params),                                           \
+                                    .check = check,                                                                    \
+                                    .infer = kind##_infer,                                                             \
+                                    .cost = kind##_cost,                                                               \
+                                    .cost_text = text,                                                                 \
+                                    .kernels = kind##_kernels};
+
+#define QUANTIZE_TEXT "4n (division, rounding, both ends), + n with zero point; special n"
+#define DEQUANTIZE_TEXT "n, + n with zero point"
+LINEAR(quantize_linear, quantize, "QuantizeLinear", "", 10, 2, QUANTIZE_TEXT)
+LINEAR(dequantize_linear, dequantize, "DequantizeLinear", "", 10, 2, DEQUANTIZE_TEXT)
+LINEAR(ms_quantize_linear, quantize, "QuantizeLinear", "com.microsoft", 1, 2, QUANTIZE_TEXT)
+LINEAR(ms_dequantize_linear, dequantize, "DequantizeLinear", "com.microsoft", 1, 2, DEQUANTIZE_TEXT)
+
+const prn_op prn_op_dynamic_quantize_linear = {.name = "DynamicQuantizeLinear",
+                                               .domain = "",
+                                               .since_opset = 11,
+                                               .min_inputs = 1,
+                                               .max_inputs = 1,
+                                               .min_outputs = 1,
+                                               .max_outputs = 3,
+                                               .infer = dynamic_infer,
+                                               .cost = dynamic_cost,
+                                               .cost_text = "7n (extremes, then as QuantizeLinear); special n",
+                                               .kernels = dynamic_kernels};

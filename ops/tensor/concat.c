@@ -1,0 +1,377 @@
+/* Concat and Split: rows of one tensor against rows of several along an axis. Both see a tensor as
+ * [outer, axis, inner] of its bytes in memory, so that any layout in which the parts begin at whole blocks will do.
+ * Invariant: the parts' extents along the axis add up to the whole's. */
+#include "ops/loops/copy_nd.h"
+
+/* ---- shared */
+
+/* Where a part lies in the whole: `outer` rows of `part_row` elements, `whole_row` apart, the first of them at `first`.
+ */
+typedef struct place {
+    int64_t outer, part_row, whole_row, first;
+} place;
+
+/* `begin` is the part's first index along the axis; `shape` its shape. */
+static place find_place(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
+{
+    prn_layout layout = (prn_layout)whole->layout;
+    prony_shape w = prn_stored_shape(&whole->shape, layout), p = prn_stored_shape(shape, layout);
+    int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
+    int at = prn_stored_axis(whole->shape.rank, layout, axis);
+    int64_t inner = prn_shape_count(&w, at + 1, w.rank);
+    return (place){.outer = prn_shape_count(&w, 0, at),
+                   .part_row = p.dim[at] * inner,
+                   .whole_row = w.dim[at] * inner,
+                   .first = (block ? begin / block : begin) * inner};
+}
+
+/* Copies a part from or into its place in the whole. */
+static void move_part(const prony_context *context, const prony_value *whole, const prony_value *part, int axis,
+                      int64_t begin, bool gather, prn_copy_fn execute)
+{
+    size_t width = prn_copy_width(whole->dtype);
+    if (prony_shape_numel(&part->shape) == 0) return;
+    place at = find_place(whole, &part->shape, axis, begin);
+    char *place = (char *)whole->data + (size_t)at.first * width;
+    if (place == part->data) return; /* the part's producer wrote it there, or the part is a view */
+    prn_copy copy = {0};
+    prn_copy_axis(&copy, at.outer, gather ? at.part_row : at.whole_row, gather ? at.whole_row : at.part_row);
+    prn_copy_axis(&copy, at.part_row, 1, 1);
+    execute(context->threads, width, &copy, gather ? part->data : place, gather ? place : part->data);
+}
+
+/* ---- Concat */
+
+typedef struct concat_params {
+    int64_t axis;
+} concat_params;
+
+static const prn_param concat_attributes[] = {PRN_INT(concat_params, axis, PRN_ABSENT), {0}};
+
+/* Opset 4 made the attribute required; it was 1 if absent. */
+static int64_t axis_given(const prony_context *context)
+{
+    const int64_t axis = ((const concat_params *)context->params)->axis;
+    return axis == PRN_ABSENT && context->node->opset < 4 ? 1 : axis;
+}
+
+static prony_status concat_check(const prony_context *context)
+{
+    if (axis_given(context) != PRN_ABSENT) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'axis' is missing");
+}
+
+static int concat_axis(const prony_context *context)
+{
+    int64_t axis = axis_given(context);
+    return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
+}
+
+static prony_status concat_infer(const prony_context *context)
+{
+    int64_t axis = axis_given(context);
+    const prony_value *first = context->inputs[0];
+    prony_shape shape = first->shape;
+    if (!prn_axis_normalize(&axis, shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, shape.rank);
+    }
+    shape.dim[axis] = 0;
+    for (size_t i = 0; i < context->input_count; i++) {
+        const prony_value *in = context->inputs[i];
+        char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
+        if (!in) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is omitted", i);
+        PRN_TRY(prn_check_movable(context, i));
+        prony_shape other = in->shape;
+        if (other.rank == shape.rank) other.dim[axis] = first->shape.dim[axis];
+        if (in->dtype != first->dtype || !prn_shape_equal(&other, &first->shape)) {
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, which does not join %s on axis %lld", i,
+                              prn_value_text(in, right), prn_value_text(first, left), (long long)axis);
+        }
+        if (__builtin_add_overflow(shape.dim[axis], in->shape.dim[axis], &shape.dim[axis])) {
+            return prony_fail(context, PRONY_LIMIT, "the output is too large");
+        }
+    }
+    prn_set_output(context, 0, first->dtype, &shape);
+    return PRONY_OK;
+}
+
+static bool concat_joins(const prony_context *context, prn_layout layout)
+{
+    int axis = concat_axis(context);
+    int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
+    if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return false;
+    /* Only the last part may end inside a block: there the padding lanes lie where the whole has them. */
+    for (size_t i = 0; block && i + 1 < context->input_count; i++) {
+        if (context->inputs[i]->shape.dim[1] % block) return false;
+    }
+    return true;
+}
+
+/* The joinable layout in which most elements come, if that is more than half of them. */
+static void concat_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    static const prn_layout candidates[] = {PRN_BLOCKED16, PRN_BLOCKED8, PRN_NHWC};
+    int64_t total = 0;
+    for (size_t i = 0; i < context->input_count; i++) total += prony_shape_numel(&context->inputs[i]->shape);
+    for (size_t c = 0; c < sizeof candidates / sizeof *candidates; c++) {
+        int64_t offered = 0;
+        for (size_t i = 0; i < context->input_count; i++) {
+            if ((prn_layout)context->inputs[i]->layout == candidates[c]) {
+                offered += prony_shape_numel(&context->inputs[i]->shape);
+            }
+        }
+        if (offered <= total / 2 || !concat_joins(context, candidates[c])) continue;
+        for (size_t i = 0; i < context->input_count; i++) in[i] = candidates[c];
+        out[0] = candidates[c];
+        return;
+    }
+}
+
+static prony_status concat_run(const prony_context *context, prn_copy_fn execute)
+{
+    int axis = concat_axis(context);
+    int64_t begin = 0;
+    for (size_t i = 0; i < context->input_count; i++) {
+        move_part(context, context->outputs[0], context->inputs[i], axis, begin, true, execute);
+        begin += context->inputs[i]->shape.dim[axis];
+    }
+    return PRONY_OK;
+}
+
+static prony_status concat_native(const prony_context *context)
+{
+    return concat_run(context, prn_copy_native);
+}
+
+static prony_status concat_reference(const prony_context *context)
+{
+    return concat_run(context, prn_copy_reference);
+}
+
+/* Behind the part before: parts of one outer row follow one another. */
+static uint64_t bytes_of_part(const prony_value *whole, const prony_shape *shape, int axis)
+{
+    return (uint64_t)find_place(whole, shape, axis, 0).part_row * prn_copy_width(whole->dtype);
+}
+
+static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
+{
+    const prony_value *out = context->outputs[0];
+    int axis = concat_axis(context);
+    if (input > 0) *offset_bytes += bytes_of_part(out, &context->inputs[input - 1]->shape, axis);
+    return find_place(out, &context->inputs[input]->shape, axis, 0).outer == 1;
+}
+
+static const prn_kernel concat_kernels[] = {
+    {.name = "concat_native",
+     .backend = "native",
+     .layouts = concat_layouts,
+     .run = concat_native,
+     .placed = concat_placed},
+    {.name = "concat_reference", .backend = "reference", .run = concat_reference},
+    {0},
+};
+
+const prn_op prn_op_concat = {.name = "Concat",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 1,
+                              .max_inputs = -1,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .params = concat_attributes,
+                              .params_bytes = sizeof(concat_params),
+                              .check = concat_check,
+                              .infer = concat_infer,
+                              .cost = prn_cost_none,
+                              .cost_text = "0",
+                              .kernels = concat_kernels};
+
+/* ---- Split */
+
+typedef struct split_params {
+    int64_t axis;
+    int64_t num_outputs;
+    prn_ints split;
+} split_params;
+
+static const prn_param split_attributes[] = {
+    PRN_INT(split_params, axis, 0), PRN_INT(split_params, num_outputs, PRN_ABSENT), PRN_INTS(split_params, split), {0}};
+
+static prony_status split_check(const prony_context *context)
+{
+    const split_params *params = context->params;
+    if (params->num_outputs != PRN_ABSENT && params->num_outputs != (int64_t)context->output_count) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "num_outputs is %lld but there are %zu outputs",
+                          (long long)params->num_outputs, context->output_count);
+    }
+    return PRONY_OK;
+}
+
+/* Equal parts; from opset 18 on, the last one may be smaller. */
+static prony_status split_equally(const prony_context *context, int64_t extent, int64_t *part)
+{
+    int64_t count = (int64_t)context->output_count;
+    *part = extent / count + (extent % count != 0);
+    if (extent % count == 0) return PRONY_OK;
+    if (context->node->opset < 18) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld is not cut evenly into %lld parts",
+                          (long long)extent, (long long)count);
+    }
+    if (*part * (count - 1) > extent) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld has no %lld parts", (long long)extent,
+                          (long long)count);
+    }
+    return PRONY_OK;
+}
+
+/* Length k of the given list: the attribute's or input 1's. */
+static int64_t split_given(const prony_context *context, size_t k)
+{
+    const split_params *params = context->params;
+    return params->split.present ? params->split.v[k] : ((const int64_t *)context->inputs[1]->data)[k];
+}
+
+static prony_status split_lengths(const prony_context *context, int64_t extent)
+{
+    const split_params *params = context->params;
+    const prony_value *lengths = prn_input(context, 1);
+    int64_t count = params->split.present ? (int64_t)params->split.count : prony_shape_numel(&lengths->shape);
+    int64_t total = 0;
+    if (count != (int64_t)context->output_count) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "split has %lld entries for %zu outputs", (long long)count,
+                          context->output_count);
+    }
+    for (size_t k = 0; k < context->output_count; k++) {
+        int64_t part = split_given(context, k);
+        if (part < 0 || part > extent - total) {
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "split[%zu] = %lld does not fit into extent %lld", k,
+                              (long long)part, (long long)extent);
+        }
+        total += part;
+    }
+    if (total == extent) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "split adds up to %lld, the extent is %lld", (long long)total,
+                      (long long)extent);
+}
+
+static prony_status split_infer(const prony_context *context)
+{
+    const split_params *params = context->params;
+    const prony_value *in = context->inputs[0], *lengths = prn_input(context, 1);
+    int64_t axis = params->axis, part = 0;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPE(PRONY_INT64)));
+    if (!prn_axis_normalize(&axis, in->shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          in->shape.rank);
+    }
+    prony_shape shape = in->shape;
+    int64_t rest = in->shape.dim[axis];
+    bool given = params->split.present || lengths;
+    bool known = !given || params->split.present || lengths->data;
+    if (!given) {
+        PRN_TRY(split_equally(context, rest, &part));
+    } else if (known) {
+        PRN_TRY(split_lengths(context, rest));
+    } else {
+        shape = prn_shape_unknown();
+    }
+    for (size_t k = 0; k < context->output_count; k++) {
+        if (known) {
+            shape.dim[axis] = given ? split_given(context, k) : (part < rest ? part : rest);
+            rest -= shape.dim[axis];
+        }
+        prn_set_output(context, k, in->dtype, &shape);
+    }
+    return PRONY_OK;
+}
+
+static int split_axis(const prony_context *context)
+{
+    int64_t axis = ((const split_params *)context->params)->axis;
+    return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
+}
+
+/* Extent of output k along the axis, which may be an output that nobody asked for. */
+static int64_t split_extent(const prony_context *context, size_t k)
+{
+    const split_params *params = context->params;
+    if (context->outputs[k]) return context->outputs[k]->shape.dim[split_axis(context)];
+    if (params->split.present || prn_input(context, 1)) return split_given(context, k);
+    int64_t extent = context->inputs[0]->shape.dim[split_axis(context)], count = (int64_t)context->output_count;
+    int64_t part = extent / count + (extent % count != 0);
+    return part < extent - part * (int64_t)k ? part : extent - part * (int64_t)k;
+}
+
+static void split_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    prn_layout layout = (prn_layout)context->inputs[0]->layout;
+    int axis = split_axis(context);
+    int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
+    if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return;
+    for (size_t k = 0; k < context->output_count; k++) {
+        if (context->outputs[k] && context->outputs[k]->shape.rank < 0) return;
+        if (block && (!context->outputs[k] || (k + 1 < context->output_count && split_extent(context, k) % block))) {
+            return;
+        }
+    }
+    in[0] = layout;
+    for (size_t k = 0; k < context->output_count; k++) out[k] = layout;
+}
+
+static prony_status split_run(const prony_context *context, prn_copy_fn execute)
+{
+    int64_t begin = 0;
+    for (size_t k = 0; k < context->output_count; k++) {
+        prony_value *part = context->outputs[k];
+        if (part) move_part(context, context->inputs[0], part, split_axis(context), begin, false, execute);
+        begin += split_extent(context, k);
+    }
+    return PRONY_OK;
+}
+
+static prony_status split_native(const prony_context *context)
+{
+    return split_run(context, prn_copy_native);
+}
+
+static prony_status split_reference(const prony_context *context)
+{
+    return split_run(context, prn_copy_reference);
+}
+
+static bool split_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+{
+    const prony_value *in = context->inputs[0];
+    const int axis = split_axis(context);
+    prony_shape shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
+    if (output > 0) {
+        shape.dim[axis] = split_extent(context, output - 1);
+        *offset_bytes += bytes_of_part(in, &shape, axis);
+    }
+    shape.dim[axis] = split_extent(context, output);
+    return find_place(in, &shape, axis, 0).outer == 1;
+}
+
+static const prn_kernel split_kernels[] = {
+    {.name = "split_native", .backend = "native", .layouts = split_layouts, .run = split_native, .part = split_part},
+    {.name = "split_reference", .backend = "reference", .run = split_reference},
+    {0},
+};
+
+const prn_op prn_op_split = {.name = "Split",
+                             .domain = "",
+                             .since_opset = 1,
+                             .min_inputs = 1,
+                             .max_inputs = 2,
+                             .min_outputs = 1,
+                             .max_outputs = -1,
+                             .non_weight_inputs = 2,
+                             .params = split_attributes,
+                             .params_bytes = sizeof(split_params),
+                             .check = split_check,
+                             .infer = split_infer,
+                             .cost = prn_cost_none,
+                             .cost_text = "0",
+                             .kernels = split_kernels};

@@ -1,0 +1,196 @@
+/* Repetition: Expand (broadcasting to a given shape) and Tile. Both are one strided copy with strides of zero.
+ * Invariant: every extent of the result is a multiple of the input's. */
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+
+static prony_status set_unknown(const prony_context *context)
+{
+    prony_shape shape = prn_shape_unknown();
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status expand_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape wanted = {0}, shape;
+    size_t count;
+    bool known;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_input_ints(context, 1, wanted.dim, PRONY_MAX_RANK, &count, &known));
+    if (!known) return set_unknown(context);
+    wanted.rank = (int32_t)count;
+    char from[PRN_SHAPE_TEXT_BYTES], to[PRN_SHAPE_TEXT_BYTES];
+    for (size_t i = 0; i < count; i++)
+        if (wanted.dim[i] < 0)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "shape[%zu] is %lld", i, (long long)wanted.dim[i]);
+    if (!prn_shape_known(&wanted) || !prn_shape_broadcast(&shape, &in->shape, &wanted)) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s does not expand to %s", prn_shape_text(&in->shape, from),
+                          prn_shape_text(&wanted, to));
+    }
+    if (prony_shape_numel(&shape) < 0)
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "an output of shape %s is too large", prn_shape_text(&shape, to));
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status expand_run(const prony_context *context, prn_copy_fn execute)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
+    prn_copy copy = {0};
+    prn_shape_broadcast_strides(&in->shape, &out->shape, from);
+    prn_shape_strides(&out->shape, to);
+    for (int i = 0; i < out->shape.rank; i++) prn_copy_axis(&copy, out->shape.dim[i], from[i], to[i]);
+    execute(context->threads, prn_copy_width(in->dtype), &copy, in->data, out->data);
+    return PRONY_OK;
+}
+
+static prony_status expand_native(const prony_context *context)
+{
+    return expand_run(context, prn_copy_native);
+}
+
+static prony_status expand_reference(const prony_context *context)
+{
+    return expand_run(context, prn_copy_reference);
+}
+
+static const prn_kernel expand_kernels[] = {
+    {.name = "expand_native", .backend = "native", .run = expand_native},
+    {.name = "expand_reference", .backend = "reference", .run = expand_reference},
+    {0},
+};
+
+const prn_op prn_op_expand = {.name = "Expand",
+                              .domain = "",
+                              .since_opset = 8,
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .infer = expand_infer,
+                              .cost = prn_cost_none,
+                              .cost_text = "0",
+                              .kernels = expand_kernels};
+
+/* ---- Tile */
+
+static prony_status tile_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = in->shape;
+    int64_t repeats[PRONY_MAX_RANK];
+    size_t count;
+    bool known;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_input_ints(context, 1, repeats, PRONY_MAX_RANK, &count, &known));
+    if (count != (size_t)shape.rank) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "repeats has %zu entries, input 0 has rank %d", count, shape.rank);
+    }
+    if (!known) return set_unknown(context);
+    for (int i = 0; i < shape.rank; i++) {
+        if (repeats[i] < 0 || __builtin_mul_overflow(shape.dim[i], repeats[i], &shape.dim[i])) {
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "repeats[%d] is %lld", i, (long long)repeats[i]);
+        }
+    }
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status tile_run(const prony_context *context, prn_copy_fn execute)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
+    prn_copy copy = {0};
+    if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
+    prn_shape_strides(&in->shape, from);
+    prn_shape_strides(&out->shape, to);
+    for (int i = 0; i < in->shape.rank; i++) {
+        int64_t dim = in->shape.dim[i];
+        prn_copy_axis(&copy, out->shape.dim[i] / dim, 0, dim * to[i]);
+        prn_copy_axis(&copy, dim, from[i], to[i]);
+    }
+    execute(context->threads, prn_copy_width(in->dtype), &copy, in->data, out->data);
+    return PRONY_OK;
+}
+
+static prony_status tile_native(const prony_context *context)
+{
+    return tile_run(context, prn_copy_native);
+}
+
+static prony_status tile_reference(const prony_context *context)
+{
+    return tile_run(context, prn_copy_reference);
+}
+
+static const prn_kernel tile_kernels[] = {
+    {.name = "tile_native", .backend = "native", .run = tile_native},
+    {.name = "tile_reference", .backend = "reference", .run = tile_reference},
+    {0},
+};
+
+const prn_op prn_op_tile = {.name = "Tile",
+                            .domain = "",
+                            .since_opset = 6,
+                            .min_inputs = 2,
+                            .max_inputs = 2,
+                            .min_outputs = 1,
+                            .max_outputs = 1,
+                            .infer = tile_infer,
+                            .cost = prn_cost_none,
+                            .cost_text = "0",
+                            .kernels = tile_kernels};
+
+/* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */
+
+static prony_status read_number(const prony_context *context, size_t input, int64_t *out, bool *known)
+{
+    const prony_value *value = context->inputs[input];
+    PRN_TRY(prn_check_type(context, input, PRN_TYPES_NUMBER));
+    if (prony_shape_numel(&value->shape) != 1) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu has %lld elements, wanted one", input,
+                          (long long)prony_shape_numel(&value->shape));
+    }
+    *known = *known && value->data;
+    if (value->data) *out = prn_f64_to_i64(prn_get_f64(value->data, value->dtype, 0));
+    return PRONY_OK;
+}
+
+static prony_status tile_1_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = in->shape;
+    int64_t tiles = 0, axis = 0;
+    bool known = true;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(read_number(context, 1, &tiles, &known));
+    PRN_TRY(read_number(context, 2, &axis, &known));
+    if (!known) return set_unknown(context);
+    const int64_t given = axis;
+    if (!prn_axis_normalize(&axis, shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)given, shape.rank);
+    }
+    if (tiles < 0 || __builtin_mul_overflow(shape.dim[axis], tiles, &shape.dim[axis]))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "tiles is %lld", (long long)tiles);
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+const prn_op prn_op_tile_1 = {.name = "Tile",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 3,
+                              .max_inputs = 3,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .non_weight_inputs = 6,
+                              .infer = tile_1_infer,
+                              .cost = prn_cost_none,
+                              .cost_text = "0",
+                              .kernels = tile_kernels};

@@ -1,0 +1,304 @@
+/* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
+ * Invariant: element or block i of the result depends on index i alone. */
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/indexing.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* What is read of the data is no more than what is written. */
+static prony_status selected_cost(const prony_context *context, prony_cost *cost)
+{
+    const prony_value *out = prn_output(context, 0);
+    size_t whole = prn_value_bytes(context->inputs[0]), part = out ? prn_value_bytes(out) : SIZE_MAX;
+    if (part < whole && whole != SIZE_MAX && cost->bytes_read >= whole) cost->bytes_read -= whole - part;
+    return PRONY_OK;
+}
+
+/* Block i of the result comes from offset places[i], counted in `unit` bytes. */
+typedef struct block_work {
+    const char *from;
+    char *to;
+    int64_t bytes, unit;
+    void (*find)(const void *argument, int64_t first, int64_t n, int64_t *places);
+    const void *argument;
+} block_work;
+
+#define DEFINE_MOVE(type)                                                                                              \
+    static void move_##type(const block_work *work, void *to_, const int64_t *places, int64_t n)                       \
+    {                                                                                                                  \
+        typedef type __attribute__((may_alias, aligned(1))) element; /* two floats are one element of 8 bytes */       \
+        element *to = to_;                                                                                             \
+        const element *from = (const element *)(const void *)work->from;                                               \
+        for (int64_t i = 0; i < n; i++) to[i] = from[places[i]];                                                       \
+    }
+DEFINE_MOVE(uint8_t)
+DEFINE_MOVE(uint16_t)
+DEFINE_MOVE(uint32_t)
+DEFINE_MOVE(uint64_t)
+
+/* Places count elements where a block is one element. */
+static void move_block(const block_work *work, char *to, const int64_t *places, int64_t n)
+{
+    const bool elements = work->bytes == work->unit;
+    if (elements && work->bytes == 1) {
+        move_uint8_t(work, to, places, n);
+    } else if (elements && work->bytes == 2) {
+        move_uint16_t(work, to, places, n);
+    } else if (elements && work->bytes == 4) {
+        move_uint32_t(work, to, places, n);
+    } else if (elements && work->bytes == 8) {
+        move_uint64_t(work, to, places, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(to + i * work->bytes, work->from + places[i] * work->unit, (size_t)work->bytes);
+        }
+    }
+}
+
+static void copy_blocks(void *argument, int64_t begin, int64_t end)
+{
+    const block_work *work = argument;
+    int64_t places[PRN_INDEX_BLOCK];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
+        work->find(work->argument, first, n, places);
+        move_block(work, work->to + first * work->bytes, places, n);
+    }
+}
+
+static void move_blocks(const prony_context *context, block_work *work, int64_t count, bool native)
+{
+    work->from = context->inputs[0]->data;
+    work->to = context->outputs[0]->data;
+    if (count == 0 || work->bytes == 0) return;
+    if (!native) {
+        copy_blocks(work, 0, count);
+        return;
+    }
+    /* An index costs about as much as 16 bytes do. */
+    prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
+}
+
+/* ---- Gather */
+
+typedef struct axis_params {
+    int64_t axis;
+} axis_params;
+
+static const prn_param axis_attributes[] = {PRN_INT(axis_params, axis, 0), {0}};
+
+static prony_status gather_infer(const prony_context *context)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    int64_t axis = ((const axis_params *)context->params)->axis;
+    PRN_TRY(prn_index_check_types(context));
+    if (!prn_axis_normalize(&axis, data->rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, data->rank);
+    }
+    prony_shape shape = {.rank = data->rank + indices->rank - 1};
+    if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
+    int at = 0;
+    for (int i = 0; i < axis; i++) shape.dim[at++] = data->dim[i];
+    for (int i = 0; i < indices->rank; i++) shape.dim[at++] = indices->dim[i];
+    for (int i = (int)axis + 1; i < data->rank; i++) shape.dim[at++] = data->dim[i];
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+typedef struct gather_rows {
+    const prony_value *indices;
+    int64_t count, extent, bytes; /* indices; of the axis; of a row */
+} gather_rows;
+
+static void gather_places(const void *argument, int64_t first, int64_t n, int64_t *places)
+{
+    const gather_rows *rows = argument;
+    int64_t at = first % rows->count, base = first / rows->count * rows->extent;
+    for (int64_t i = 0; i < n; i++) {
+        places[i] = base + prn_index_wrapped(rows->indices, at, rows->extent);
+        if (++at == rows->count) {
+            at = 0;
+            base += rows->extent;
+        }
+    }
+}
+
+static prony_status gather_run(const prony_context *context, bool native)
+{
+    const prony_value *data = context->inputs[0];
+    int64_t axis = ((const axis_params *)context->params)->axis;
+    int at = (int)(axis < 0 ? axis + data->shape.rank : axis);
+    gather_rows rows = {.indices = context->inputs[1], .extent = data->shape.dim[at]};
+    rows.count = prony_shape_numel(&rows.indices->shape);
+    rows.bytes = prn_shape_count(&data->shape, at + 1, data->shape.rank) * (int64_t)prn_copy_width(data->dtype);
+    PRN_TRY(prn_index_check_range(context, &rows.extent, 1));
+    block_work work = {.bytes = rows.bytes, .unit = rows.bytes, .find = gather_places, .argument = &rows};
+    move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count, native);
+    return PRONY_OK;
+}
+
+static prony_status gather_native(const prony_context *context)
+{
+    return gather_run(context, true);
+}
+
+static prony_status gather_reference(const prony_context *context)
+{
+    return gather_run(context, false);
+}
+
+static const prn_kernel gather_kernels[] = {
+    {.name = "gather_native", .backend = "native", .run = gather_native},
+    {.name = "gather_reference", .backend = "reference", .run = gather_reference},
+    {0},
+};
+
+const prn_op prn_op_gather = {.name = "Gather",
+                              .domain = "",
+                              .since_opset = 1,
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .non_weight_inputs = 2,
+                              .params = axis_attributes,
+                              .params_bytes = sizeof(axis_params),
+                              .infer = gather_infer,
+                              .cost = selected_cost,
+                              .cost_text = "0 (reads the selected rows only)",
+                              .kernels = gather_kernels};
+
+/* ---- GatherND */
+
+typedef struct nd_params {
+    int64_t batch_dims;
+} nd_params;
+
+static const prn_param nd_attributes[] = {PRN_INT(nd_params, batch_dims, 0), {0}};
+
+static prony_status gather_nd_infer(const prony_context *context)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    int64_t batch = ((const nd_params *)context->params)->batch_dims;
+    PRN_TRY(prn_index_check_tuples(context, batch));
+    int first = (int)(batch + indices->dim[indices->rank - 1]);
+    prony_shape shape = {.rank = indices->rank - 1 + data->rank - first};
+    if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);
+    int at = 0;
+    for (int i = 0; i < indices->rank - 1; i++) shape.dim[at++] = indices->dim[i];
+    for (int i = first; i < data->rank; i++) shape.dim[at++] = data->dim[i];
+    if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static void gather_nd_places(const void *argument, int64_t first, int64_t n, int64_t *places)
+{
+    prn_index_tuple_places(argument, first, n, places);
+}
+
+static prony_status gather_nd_run(const prony_context *context, bool native)
+{
+    prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
+    PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
+    block_work work = {.bytes = tuples.block, .unit = 1, .find = gather_nd_places, .argument = &tuples};
+    move_blocks(context, &work, tuples.count, native);
+    return PRONY_OK;
+}
+
+static prony_status gather_nd_native(const prony_context *context)
+{
+    return gather_nd_run(context, true);
+}
+
+static prony_status gather_nd_reference(const prony_context *context)
+{
+    return gather_nd_run(context, false);
+}
+
+static const prn_kernel gather_nd_kernels[] = {
+    {.name = "gather_nd_native", .backend = "native", .run = gather_nd_native},
+    {.name = "gather_nd_reference", .backend = "reference", .run = gather_nd_reference},
+    {0},
+};
+
+const prn_op prn_op_gather_nd = {.name = "GatherND",
+                                 .domain = "",
+                                 .since_opset = 11,
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .min_outputs = 1,
+                                 .max_outputs = 1,
+                                 .non_weight_inputs = 2,
+                                 .params = nd_attributes,
+                                 .params_bytes = sizeof(nd_params),
+                                 .infer = gather_nd_infer,
+                                 .cost = selected_cost,
+                                 .cost_text = "0 (reads the selected rows only)",
+                                 .kernels = gather_nd_kernels};
+
+/* ---- GatherElements */
+
+static prony_status gather_elements_infer(const prony_context *context)
+{
+    PRN_TRY(prn_index_check_elements(context, ((const axis_params *)context->params)->axis));
+    prn_set_output(context, 0, context->inputs[0]->dtype, &context->inputs[1]->shape);
+    return PRONY_OK;
+}
+
+typedef struct element_source {
+    prn_index_elements elements;
+    atomic_bool *outside;
+} element_source;
+
+/* What is out of bounds is noticed here, so that the indices are read once; nothing outside is touched. */
+static void gather_element_places(const void *argument, int64_t first, int64_t n, int64_t *places)
+{
+    const element_source *source = argument;
+    if (!prn_index_element_places(&source->elements, first, n, places))
+        atomic_store_explicit(source->outside, true, memory_order_relaxed);
+}
+
+static prony_status gather_elements_run(const prony_context *context, bool native)
+{
+    atomic_bool outside = prony_shape_numel(&context->inputs[0]->shape) == 0;
+    const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
+                                   &outside};
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &source};
+    if (!outside) move_blocks(context, &work, source.elements.count, native);
+    return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
+}
+
+static prony_status gather_elements_native(const prony_context *context)
+{
+    return gather_elements_run(context, true);
+}
+
+static prony_status gather_elements_reference(const prony_context *context)
+{
+    return gather_elements_run(context, false);
+}
+
+static const prn_kernel gather_elements_kernels[] = {
+    {.name = "gather_elements_native", .backend = "native", .run = gather_elements_native},
+    {.name = "gather_elements_reference", .backend = "reference", .run = gather_elements_reference},
+    {0},
+};
+
+const prn_op prn_op_gather_elements = {.name = "GatherElements",
+                                       .domain = "",
+                                       .since_opset = 11,
+                                       .min_inputs = 2,
+                                       .max_inputs = 2,
+                                       .min_outputs = 1,
+                                       .max_outputs = 1,
+                                       .non_weight_inputs = 2,
+                                       .params = axis_attributes,
+                                       .params_bytes = sizeof(axis_params),
+                                       .infer = gather_elements_infer,
+                                       .cost = selected_cost,
+                                       .cost_text = "0 (reads the selected elements only)",
+                                       .kernels = gather_elements_kernels};

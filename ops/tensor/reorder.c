@@ -1,0 +1,212 @@
+/* prony::Reorder: the same tensor in another memory layout. The plan puts it where two kernels' layouts differ; it has
+ * no attributes, the layouts stand in the values.
+ *
+ * Every layout keeps eight consecutive channels of one image (a group, starting at a multiple of eight) at a constant
+ * distance from each other, and so its positions; a group is therefore copied, or transposed tile by tile. Owns
+ * nothing. Invariant: lanes behind the last channel are written as zeros. */
+#include "ops/op.h"
+
+#include "base/isa.h"
+#include "base/parallel.h"
+#include "base/shape.h"
+#include "base/stop.h"
+#include "ops/tensor/reorder_simd.h"
+
+#include <string.h>
+
+enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512, TASK_ELEMENTS = 8192 };
+
+/* ---- shapes */
+
+static prony_status infer(const prony_context *context)
+{
+    const prony_value *x = context->inputs[0];
+    if (x->kind != PRONY_TENSOR || x->dtype == PRONY_STRING ||
+        prony_dtype_bytes(x->dtype, 1) != prn_dtype_bits(x->dtype) / 8)
+        return prony_fail(context, PRONY_UNSUPPORTED, "only tensors of whole-byte elements have layouts");
+    return prn_infer_same(context);
+}
+
+static void given_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = (prn_layout)context->inputs[0]->layout;
+    out[0] = (prn_layout)context->outputs[0]->layout;
+}
+
+/* ---- addressing */
+
+typedef struct job {
+    const char *x;
+    char *y;
+    size_t size; /* of an element */
+    prn_layout from, to;
+    int64_t channels, spatial;
+    int64_t groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
+    int64_t parts, parts_per_task; /* a part is one piece of one group; a task of a single small one would not be worth a thread */
+} job;
+
+/* Where channel c of image n starts, in elements, and how far its positions and the next channel of its group are. */
+typedef struct place {
+    int64_t start, position, channel;
+} place;
+
+static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
+{
+    int64_t block = prn_layout_block(layout);
+    if (block) {
+        int64_t blocks = (job->channels + block - 1) / block;
+        return (place){(n * blocks + c / block) * job->spatial * block + c % block, block, 1};
+    }
+    if (layout == PRN_NHWC) return (place){n * job->spatial * job->channels + c, job->channels, 1};
+    return (place){(n * job->channels + c) * job->spatial, 1, job->spatial};
+}
+
+/* ---- native */
+
+static const prn_reorder_simd *simd(void)
+{
+    prn_isa isa = prn_isa_level();
+    return isa >= PRN_ISA_AVX512 ? &prn_reorder_simd_avx512
+           : isa == PRN_ISA_AVX2 ? &prn_reorder_simd_avx2
+                                 : &prn_reorder_simd_scalar;
+}
+
+/* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them. */
+static void move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
+{
+    const float *x = (const float *)job->x + from.start;
+    float *y = (float *)job->y + to.start;
+    for (int64_t c = 0; c < count; c++) {
+        for (int64_t p = begin; p < end; p++)
+            y[p * to.position + c * to.channel] = x[p * from.position + c * from.channel];
+    }
+    for (int64_t c = count; c < GROUP && prn_layout_block(job->to); c++) {
+        for (int64_t p = begin; p < end; p++) y[p * to.position + c] = 0.0f;
+    }
+}
+
+/* As above for elements of any size, and whole groups too. */
+static void move_elements(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
+{
+    int64_t lanes = prn_layout_block(job->to) ? GROUP : count;
+    for (int64_t c = 0; c < lanes; c++) {
+        for (int64_t p = begin; p < end; p++) {
+            char *y = job->y + (size_t)(to.start + p * to.position + c * to.channel) * job->size;
+            if (c < count)
+                memcpy(y, job->x + (size_t)(from.start + p * from.position + c * from.channel) * job->size, job->size);
+            else
+                memset(y, 0, job->size);
+        }
+    }
+}
+
+static void reorder_part(const job *job, int64_t part)
+{
+    int64_t piece = part % job->pieces, group = part / job->pieces % job->groups,
+            n = part / (job->pieces * job->groups);
+    int64_t begin = piece * TASK_POSITIONS,
+            end = begin + TASK_POSITIONS < job->spatial ? begin + TASK_POSITIONS : job->spatial;
+    int64_t c = group * GROUP, count = job->channels - c < GROUP ? job->channels - c : GROUP;
+    place to = find(job, job->to, n, c), from = find(job, job->from, n, c);
+    if (count < 0) count = 0;
+    if (job->size != sizeof(float)) {
+        move_elements(job, from, to, count, begin, end);
+    } else if (count < GROUP) {
+        move_part(job, from, to, count, begin, end);
+    } else if (from.channel == to.channel && from.channel != 1) {
+        for (int64_t k = 0; k < GROUP; k++)
+            memcpy(job->y + (size_t)(to.start + k * to.channel + begin) * job->size,
+                   job->x + (size_t)(from.start + k * from.channel + begin) * job->size,
+                   (size_t)(end - begin) * job->size);
+    } else {
+        simd()->move_group((const float *)job->x + from.start + begin * from.position, from.position, from.channel,
+                           (float *)job->y + to.start + begin * to.position, to.position, to.channel, end - begin);
+    }
+}
+
+static void reorder_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    int64_t begin = task * job->parts_per_task, end = begin + job->parts_per_task;
+    for (int64_t part = begin; part < end && part < job->parts && !prn_stopped(); part++) reorder_part(job, part);
+}
+
+static int64_t images(const prony_context *context)
+{
+    const prony_shape *shape = &context->inputs[0]->shape;
+    return shape->rank < 2 ? 1 : shape->dim[0];
+}
+
+static bool read_job(const prony_context *context, job *job)
+{
+    const prony_value *x = context->inputs[0], *y = context->outputs[0];
+    *job = (struct job){.x = x->data, .y = y->data, .size = prony_dtype_bytes(x->dtype, 1)};
+    job->from = (prn_layout)x->layout;
+    job->to = (prn_layout)y->layout;
+    if (prony_shape_numel(&x->shape) == 0) return false;
+    if (x->shape.rank < 2) {
+        job->from = job->to = PRN_PLAIN;
+        job->channels = 1;
+        job->spatial = prony_shape_numel(&x->shape);
+    } else {
+        job->channels = x->shape.dim[1];
+        job->spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
+    }
+    int64_t block = prn_layout_block(job->to);
+    if (block < GROUP) block = GROUP;
+    job->groups = (job->channels + block - 1) / block * (block / GROUP);
+    job->pieces = (job->spatial + TASK_POSITIONS - 1) / TASK_POSITIONS;
+    job->parts = images(context) * job->groups * job->pieces;
+    int64_t part_elements = GROUP * (job->pieces > 1 ? TASK_POSITIONS : job->spatial);
+    job->parts_per_task = (TASK_ELEMENTS - 1) / part_elements + 1;
+    return true;
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    job job;
+    if (!read_job(context, &job)) return PRONY_OK;
+    int64_t tasks = (job.parts - 1) / job.parts_per_task + 1;
+    prn_parallel_tasks(context->threads, tasks, reorder_task, &job);
+    return PRONY_OK;
+}
+
+/* ---- reference */
+
+static prony_status run_reference(const prony_context *context)
+{
+    job job;
+    if (!read_job(context, &job)) return PRONY_OK;
+    memset(job.y, 0, prn_layout_bytes(context->outputs[0]));
+    for (int64_t i = 0; i < images(context) * job.channels && !prn_stopped(); i++) {
+        place to = find(&job, job.to, i / job.channels, i % job.channels);
+        place from = find(&job, job.from, i / job.channels, i % job.channels);
+        for (int64_t p = 0; p < job.spatial; p++)
+            memcpy(job.y + (size_t)(to.start + p * to.position) * job.size,
+                   job.x + (size_t)(from.start + p * from.position) * job.size, job.size);
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptor */
+
+static const prn_kernel kernels[] = {
+    {.name = "reorder_native", .backend = "native", .types = PRN_TYPE_ANY, .layouts = given_layouts, .run = run_native},
+    {.name = "reorder_ref",
+     .backend = "reference",
+     .types = PRN_TYPE_ANY,
+     .layouts = given_layouts,
+     .run = run_reference},
+    {0}};
+
+const prn_op prn_op_reorder = {.name = "Reorder",
+                               .domain = "prony",
+                               .since_opset = 1,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .infer = infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "none: data movement",
+                               .kernels = kernels};

@@ -1,0 +1,259 @@
+/* Writing by index: ScatterElements (and Scatter, its old name) and ScatterND, with or without a reduction.
+ * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
+ * way. */
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/element_rows.h"
+#include "ops/loops/indexing.h"
+#include "ops/loops/number.h"
+
+#include <string.h>
+
+typedef struct scatter_params {
+    int64_t axis;
+    const char *reduction;
+} scatter_params;
+
+static const prn_param scatter_attributes[] = {
+    PRN_INT(scatter_params, axis, 0), PRN_STRING(scatter_params, reduction, "none"), {0}};
+static const prn_param scatter_nd_attributes[] = {PRN_STRING(scatter_params, reduction, "none"), {0}};
+
+typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MIN, REDUCE_MAX, REDUCE_UNKNOWN } reduction;
+
+static reduction reduction_of(const prony_context *context)
+{
+    static const char *const names[] = {"none", "add", "mul", "min", "max"};
+    const char *name = ((const scatter_params *)context->params)->reduction;
+    for (int i = 0; i < REDUCE_UNKNOWN; i++) {
+        if (strcmp(names[i], name) == 0) return (reduction)i;
+    }
+    return REDUCE_UNKNOWN;
+}
+
+static prony_status scatter_check(const prony_context *context)
+{
+    if (reduction_of(context) != REDUCE_UNKNOWN) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "reduction '%s' is not supported",
+                      ((const scatter_params *)context->params)->reduction);
+}
+
+/* Data and updates are of one type, and a number where they are combined. */
+static prony_status check_updates(const prony_context *context, const prony_shape *wanted)
+{
+    const prony_value *data = context->inputs[0], *updates = context->inputs[2];
+    char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
+    if (reduction_of(context) != REDUCE_NONE) PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
+    if (updates->dtype == data->dtype && prn_shape_equal(&updates->shape, wanted)) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "updates are %s, wanted %s%s", prn_value_text(updates, left),
+                      prony_dtype_name(data->dtype), prn_shape_text(wanted, right));
+}
+
+/* to[i] = to[i] combined with from[i], for `count` elements. */
+static void combine(reduction how, prony_dtype dtype, void *to, const void *from, int64_t count)
+{
+    static const prn_row_op rows[] = {
+        [REDUCE_ADD] = PRN_ROW_ADD, [REDUCE_MUL] = PRN_ROW_MUL, [REDUCE_MIN] = PRN_ROW_MIN, [REDUCE_MAX] = PRN_ROW_MAX};
+    prn_element_row(rows[how], dtype, to, to, from, count, 1, 1);
+}
+
+static void copy_data(const prony_context *context)
+{
+    prn_copy_bytes(context->threads, context->inputs[0]->data, context->outputs[0]->data,
+                   prn_value_bytes(context->inputs[0]));
+}
+
+static prony_status scatter_cost(const prony_context *context, prony_cost *cost)
+{
+    int64_t count = prony_shape_numel(&context->inputs[2]->shape);
+    if (reduction_of(context) == REDUCE_NONE || count < 0) return PRONY_OK;
+    return prn_cost_elementwise(context, cost, (uint64_t)count, 1, 0);
+}
+
+/* ---- ScatterElements */
+
+static prony_status scatter_infer(const prony_context *context)
+{
+    PRN_TRY(prn_index_check_elements(context, ((const scatter_params *)context->params)->axis));
+    PRN_TRY(check_updates(context, &context->inputs[1]->shape));
+    return prn_infer_same(context);
+}
+
+typedef struct scatter_job {
+    reduction how;
+    const prony_value *updates;
+    char *to;
+    prn_index_elements elements;
+    prn_index_tuples tuples;
+    int64_t width;
+    /* elements: updates as [outer][along][inner], `along` on the indexed axis; strips of the inner ones */
+    int64_t along, inner, strips;
+    int64_t piece; /* tuples: of a block, in bytes */
+} scatter_job;
+
+/* Entries [first, first + n), one after another. */
+static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
+{
+    int64_t places[PRN_INDEX_BLOCK];
+    const size_t width = (size_t)job->width;
+    for (int64_t end = first + n, count; first < end && !prn_stopped(); first += count) {
+        count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
+        prn_index_element_places(&job->elements, first, count, places);
+        const char *from = (const char *)job->updates->data + first * job->width;
+        for (int64_t i = 0; i < count; i++) {
+            char *to = job->to + places[i] * job->width;
+            if (job->how != REDUCE_NONE)
+                combine(job->how, job->updates->dtype, to, from + i * job->width, 1);
+            else if (width == 4)
+                memcpy(to, from + i * job->width, 4);
+            else
+                memcpy(to, from + i * job->width, width);
+        }
+    }
+}
+
+/* Lines along the indexed axis do not meet: each strip of them is one task. */
+static void scatter_strips(void *argument, int64_t begin, int64_t end)
+{
+    const scatter_job *job = argument;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t outer = item / job->strips, column = item % job->strips * PRN_INDEX_BLOCK;
+        const int64_t left = job->inner - column, n = left < PRN_INDEX_BLOCK ? left : PRN_INDEX_BLOCK;
+        const int64_t first = outer * job->along * job->inner + column;
+        if (job->inner == 1) {
+            scatter_entries(job, first, job->along);
+        } else {
+            for (int64_t k = 0; k < job->along; k++) scatter_entries(job, first + k * job->inner, n);
+        }
+    }
+}
+
+static prony_status scatter_run(const prony_context *context)
+{
+    const prony_shape *shape = &context->inputs[1]->shape;
+    scatter_job job = {.how = reduction_of(context),
+                       .updates = context->inputs[2],
+                       .to = context->outputs[0]->data,
+                       .elements = prn_index_elements_make(context, ((const scatter_params *)context->params)->axis),
+                       .width = (int64_t)prn_copy_width(context->inputs[2]->dtype)};
+    PRN_TRY(prn_index_check_range(context, &job.elements.extent, 1));
+    copy_data(context);
+    if (job.elements.count == 0) return PRONY_OK;
+    job.along = shape->dim[job.elements.axis];
+    job.inner = prn_shape_count(shape, job.elements.axis + 1, shape->rank);
+    job.strips = (job.inner + PRN_INDEX_BLOCK - 1) / PRN_INDEX_BLOCK;
+    prn_parallel_items(context->threads, prn_shape_count(shape, 0, job.elements.axis) * job.strips,
+                       job.elements.count * (16 + job.width), scatter_strips, &job);
+    return PRONY_OK;
+}
+
+static const prn_kernel scatter_kernels[] = {
+    {.name = "scatter_elements_reference", .backend = "reference", .run = scatter_run, .inplace = 1},
+    {0},
+};
+
+const prn_op prn_op_scatter_elements = {.name = "ScatterElements",
+                                        .domain = "",
+                                        .since_opset = 11,
+                                        .min_inputs = 3,
+                                        .max_inputs = 3,
+                                        .min_outputs = 1,
+                                        .max_outputs = 1,
+                                        .non_weight_inputs = 2,
+                                        .params = scatter_attributes,
+                                        .params_bytes = sizeof(scatter_params),
+                                        .check = scatter_check,
+                                        .infer = scatter_infer,
+                                        .cost = scatter_cost,
+                                        .cost_text = "0; with a reduction, one per update",
+                                        .kernels = scatter_kernels};
+
+const prn_op prn_op_scatter = {.name = "Scatter",
+                               .domain = "",
+                               .since_opset = 9,
+                               .min_inputs = 3,
+                               .max_inputs = 3,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .non_weight_inputs = 2,
+                               .params = scatter_attributes,
+                               .params_bytes = sizeof(scatter_params),
+                               .check = scatter_check,
+                               .infer = scatter_infer,
+                               .cost = scatter_cost,
+                               .cost_text = "0",
+                               .kernels = scatter_kernels};
+
+/* ---- ScatterND */
+
+static prony_status scatter_nd_infer(const prony_context *context)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    PRN_TRY(prn_index_check_tuples(context, 0));
+    int first = (int)indices->dim[indices->rank - 1];
+    prony_shape wanted = {.rank = indices->rank - 1 + data->rank - first};
+    if (wanted.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", wanted.rank);
+    int at = 0;
+    for (int i = 0; i < indices->rank - 1; i++) wanted.dim[at++] = indices->dim[i];
+    for (int i = first; i < data->rank; i++) wanted.dim[at++] = data->dim[i];
+    PRN_TRY(check_updates(context, &wanted));
+    return prn_infer_same(context);
+}
+
+/* Blocks may meet, but pieces at different places of a block do not: each place is one task. */
+static void scatter_pieces(void *argument, int64_t begin, int64_t end)
+{
+    const scatter_job *job = argument;
+    int64_t places[PRN_INDEX_BLOCK];
+    const int64_t at = begin * job->piece, block = job->tuples.block;
+    const int64_t bytes = end * job->piece < block ? (end - begin) * job->piece : block - at;
+    for (int64_t first = 0, n; first < job->tuples.count && !prn_stopped(); first += n) {
+        n = job->tuples.count - first < PRN_INDEX_BLOCK ? job->tuples.count - first : PRN_INDEX_BLOCK;
+        prn_index_tuple_places(&job->tuples, first, n, places);
+        for (int64_t i = 0; i < n; i++) {
+            char *to = job->to + places[i] + at;
+            const char *from = (const char *)job->updates->data + (first + i) * block + at;
+            if (job->how == REDUCE_NONE)
+                memcpy(to, from, (size_t)bytes);
+            else
+                combine(job->how, job->updates->dtype, to, from, bytes / job->width);
+        }
+    }
+}
+
+static prony_status scatter_nd_run(const prony_context *context)
+{
+    enum { PIECE_BYTES = 1024 };
+    scatter_job job = {.how = reduction_of(context),
+                       .updates = context->inputs[2],
+                       .to = context->outputs[0]->data,
+                       .tuples = prn_index_tuples_make(context, 0),
+                       .width = (int64_t)prn_copy_width(context->inputs[2]->dtype),
+                       .piece = PIECE_BYTES};
+    PRN_TRY(prn_index_check_range(context, job.tuples.dim, job.tuples.tuple));
+    copy_data(context);
+    if (job.tuples.count == 0 || job.tuples.block == 0) return PRONY_OK;
+    prn_parallel_items(context->threads, (job.tuples.block + PIECE_BYTES - 1) / PIECE_BYTES,
+                       job.tuples.count * job.tuples.block, scatter_pieces, &job);
+    return PRONY_OK;
+}
+
+static const prn_kernel scatter_nd_kernels[] = {
+    {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1},
+    {0},
+};
+
+const prn_op prn_op_scatter_nd = {.name = "ScatterND",
+                                  .domain = "",
+                                  .since_opset = 11,
+                                  .min_inputs = 3,
+                                  .max_inputs = 3,
+                                  .min_outputs = 1,
+                                  .max_outputs = 1,
+                                  .non_weight_inputs = 2,
+                                  .params = scatter_nd_attributes,
+                                  .params_bytes = sizeof(scatter_params),
+                                  .check = scatter_check,
+                                  .infer = scatter_nd_infer,
+                                  .cost = scatter_cost,
+                                  .cost_text = "0; with a reduction, one per updated element",
+                                  .kernels = scatter_nd_kernels};

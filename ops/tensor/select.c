@@ -1,0 +1,226 @@
+/* Small selectors: NonZero, OneHot, Trilu.
+ * Invariant: positions are visited in row-major order. */
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- NonZero */
+
+static bool is_nonzero(const prony_value *value, int64_t i)
+{
+    switch (prn_copy_width(value->dtype)) {
+    case 1:
+        return ((const uint8_t *)value->data)[i] != 0;
+    case 4:
+        if (value->dtype == PRONY_FLOAT32) return ((const float *)value->data)[i] != 0.0f;
+        return ((const uint32_t *)value->data)[i] != 0;
+    default:
+        return prn_get_f64(value->data, value->dtype, i) != 0.0;
+    }
+}
+
+static prony_status nonzero_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    int64_t count = prony_shape_numel(&in->shape), found = 0;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL));
+    /* A scalar has one coordinate, as NumPy sees it. */
+    prony_shape shape = {2, {in->shape.rank ? in->shape.rank : 1}};
+    if (in->data || count == 0) {
+        for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) found += is_nonzero(in, i);
+        shape.dim[1] = found;
+    } else {
+        shape.rank = -1;
+    }
+    prn_set_output(context, 0, PRONY_INT64, &shape);
+    return PRONY_OK;
+}
+
+static prony_status nonzero_run(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    int64_t *out = context->outputs[0]->data, found = context->outputs[0]->shape.dim[1];
+    int64_t count = prony_shape_numel(&in->shape);
+    for (int64_t i = 0, at = 0; i < count && at < found && !prn_stopped_at(i); i++) {
+        if (!is_nonzero(in, i)) continue;
+        int64_t rest = i;
+        if (in->shape.rank == 0) out[at] = 0;
+        for (int axis = in->shape.rank - 1; axis >= 0; axis--) {
+            out[axis * found + at] = rest % in->shape.dim[axis];
+            rest /= in->shape.dim[axis];
+        }
+        at++;
+    }
+    return PRONY_OK;
+}
+
+static const prn_kernel nonzero_kernels[] = {
+    {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run},
+    {0},
+};
+
+const prn_op prn_op_nonzero = {.name = "NonZero",
+                               .domain = "",
+                               .since_opset = 9,
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .flags = PRN_OP_DATA_SHAPE,
+                               .infer = nonzero_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0",
+                               .kernels = nonzero_kernels};
+
+/* ---- OneHot */
+
+typedef struct one_hot_params {
+    int64_t axis;
+} one_hot_params;
+
+static const prn_param one_hot_attributes[] = {PRN_INT(one_hot_params, axis, -1), {0}};
+
+/* A number of any type, cut off to an integer. */
+static int64_t whole_number(const prony_value *value, int64_t i)
+{
+    if (prn_dtype_is_integer(value->dtype)) return prn_get_i64(value->data, value->dtype, i);
+    return prn_f64_to_i64(prn_get_f64(value->data, value->dtype, i));
+}
+
+static prony_status one_hot_infer(const prony_context *context)
+{
+    const prony_value *indices = context->inputs[0], *depth = context->inputs[1], *values = context->inputs[2];
+    int64_t axis = ((const one_hot_params *)context->params)->axis;
+    int rank = indices->shape.rank + 1;
+    prony_shape shape = {.rank = rank};
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPES_NUMBER));
+    if (!prn_copy_width(values->dtype) || prony_shape_numel(&values->shape) != 2) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "values are %s, wanted two", prn_value_text(values, text));
+    }
+    if (prony_shape_numel(&depth->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "depth is no scalar");
+    if (rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", rank);
+    if (!prn_axis_normalize(&axis, rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, rank);
+    }
+    if (!depth->data) {
+        shape = prn_shape_unknown();
+    } else {
+        for (int i = 0; i < rank; i++) {
+            shape.dim[i] = i == axis ? whole_number(depth, 0) : indices->shape.dim[i < axis ? i : i - 1];
+        }
+        if (prony_shape_numel(&shape) < 0) {
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "depth is %lld", (long long)shape.dim[axis]);
+        }
+    }
+    prn_set_output(context, 0, values->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status one_hot_run(const prony_context *context)
+{
+    const prony_value *indices = context->inputs[0], *values = context->inputs[2];
+    prony_value *out = context->outputs[0];
+    int64_t axis = ((const one_hot_params *)context->params)->axis;
+    if (axis < 0) axis += out->shape.rank;
+    int64_t depth = out->shape.dim[axis], inner = prn_shape_count(&out->shape, (int)axis + 1, out->shape.rank);
+    size_t width = prn_copy_width(values->dtype);
+    prn_copy copy = {0};
+    prn_copy_axis(&copy, prony_shape_numel(&out->shape), 0, 1);
+    prn_copy_native(context->threads, width, &copy, values->data, out->data);
+    int64_t count = prony_shape_numel(&indices->shape);
+    for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) {
+        int64_t index = whole_number(indices, i);
+        if (index < -depth || index >= depth) continue; /* all off */
+        if (index < 0) index += depth;
+        int64_t at = (i / inner * depth + index) * inner + i % inner;
+        memcpy((char *)out->data + (size_t)at * width, (const char *)values->data + width, width);
+    }
+    return PRONY_OK;
+}
+
+static const prn_kernel one_hot_kernels[] = {
+    {.name = "one_hot_reference", .backend = "reference", .run = one_hot_run},
+    {0},
+};
+
+const prn_op prn_op_one_hot = {.name = "OneHot",
+                               .domain = "",
+                               .since_opset = 9,
+                               .min_inputs = 3,
+                               .max_inputs = 3,
+                               .min_outputs = 1,
+                               .max_outputs = 1,
+                               .non_weight_inputs = 6,
+                               .params = one_hot_attributes,
+                               .params_bytes = sizeof(one_hot_params),
+                               .infer = one_hot_infer,
+                               .cost = prn_cost_none,
+                               .cost_text = "0",
+                               .kernels = one_hot_kernels};
+
+/* ---- Trilu */
+
+typedef struct trilu_params {
+    int64_t upper;
+} trilu_params;
+
+static const prn_param trilu_attributes[] = {PRN_INT(trilu_params, upper, 1), {0}};
+
+static prony_status trilu_infer(const prony_context *context)
+{
+    const prony_value *k = prn_input(context, 1);
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPE(PRONY_INT64)));
+    if (k && prony_shape_numel(&k->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "k is no scalar");
+    return prn_infer_same(context);
+}
+
+static prony_status trilu_run(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0], *shift = prn_input(context, 1);
+    prony_value *out = context->outputs[0];
+    bool upper = ((const trilu_params *)context->params)->upper != 0;
+    int rank = in->shape.rank;
+    int64_t rows = in->shape.dim[rank - 2], columns = in->shape.dim[rank - 1];
+    int64_t k = shift ? *(const int64_t *)shift->data : 0;
+    k = k < -rows ? -rows : (k > columns ? columns : k);
+    size_t width = prn_copy_width(in->dtype);
+    int64_t all_rows = prn_shape_count(&in->shape, 0, rank - 1);
+    for (int64_t r = 0; r < all_rows && !prn_stopped(); r++) {
+        const char *from = (const char *)in->data + (size_t)(r * columns) * width;
+        char *to = (char *)out->data + (size_t)(r * columns) * width;
+        /* The first column that belongs to the upper part, or the first that no longer does to the lower one. */
+        int64_t cut = r % rows + k + (upper ? 0 : 1);
+        cut = cut < 0 ? 0 : (cut > columns ? columns : cut);
+        size_t left = (size_t)cut * width, right = (size_t)(columns - cut) * width;
+        if (from != to) memcpy(upper ? to + left : to, upper ? from + left : from, upper ? right : left);
+        memset(upper ? to : to + left, 0, upper ? left : right);
+    }
+    return PRONY_OK;
+}
+
+static const prn_kernel trilu_kernels[] = {
+    {.name = "trilu_reference", .backend = "reference", .run = trilu_run, .inplace = 1},
+    {0},
+};
+
+const prn_op prn_op_trilu = {.name = "Trilu",
+                             .domain = "",
+                             .since_opset = 14,
+                             .min_inputs = 1,
+                             .max_inputs = 2,
+                             .min_outputs = 1,
+                             .max_outputs = 1,
+                             .non_weight_inputs = 2,
+                             .params = trilu_attributes,
+                             .params_bytes = sizeof(trilu_params),
+                             .infer = trilu_infer,
+                             .cost = prn_cost_none,
+                             .cost_text = "0",
+                             .kernels = trilu_kernels};

@@ -1,0 +1,225 @@
+/* Slice: a strided window of a tensor. One strided copy from the window's first element.
+ * Invariant: after infer, every window lies inside the input. */
+#include "ops/loops/copy_nd.h"
+
+#include <string.h>
+
+typedef struct slice_params {
+    prn_ints starts, ends, axes;
+} slice_params;
+
+static const prn_param slice_attributes[] = {
+    PRN_INTS(slice_params, starts), PRN_INTS(slice_params, ends), PRN_INTS(slice_params, axes), {0}};
+
+/* Per axis of the input: first index, step, and number of indices. */
+typedef struct window {
+    int64_t start[PRONY_MAX_RANK], step[PRONY_MAX_RANK], count[PRONY_MAX_RANK];
+} window;
+
+typedef struct bounds {
+    int64_t start[PRONY_MAX_RANK], end[PRONY_MAX_RANK], axis[PRONY_MAX_RANK], step[PRONY_MAX_RANK];
+    size_t count;
+} bounds;
+
+static prony_status bounds_from_attributes(const prony_context *context, bounds *b)
+{
+    const slice_params *params = context->params;
+    b->count = params->starts.count;
+    if (!params->starts.present || !params->ends.present) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'starts' or 'ends' is missing");
+    }
+    if (params->ends.count != b->count || b->count > PRONY_MAX_RANK ||
+        (params->axes.present && params->axes.count != b->count)) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "starts, ends and axes differ in length");
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        b->start[i] = params->starts.v[i];
+        b->end[i] = params->ends.v[i];
+        b->axis[i] = params->axes.present ? params->axes.v[i] : (int64_t)i;
+        b->step[i] = 1;
+    }
+    return PRONY_OK;
+}
+
+static prony_status bounds_from_inputs(const prony_context *context, bounds *b, bool *known)
+{
+    int64_t *lists[] = {NULL, b->start, b->end, b->axis, b->step};
+    *known = true;
+    for (size_t input = 1; input <= 4; input++) {
+        size_t count;
+        bool here;
+        if (!prn_input(context, input)) continue;
+        PRN_TRY(prn_input_ints(context, input, lists[input], PRONY_MAX_RANK, &count, &here));
+        if (input == 1) b->count = count;
+        if (count != b->count) {
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu has %zu entries, starts has %zu", input, count,
+                              b->count);
+        }
+        *known = *known && here;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        if (!prn_input(context, 3)) b->axis[i] = (int64_t)i;
+        if (!prn_input(context, 4)) b->step[i] = 1;
+    }
+    return PRONY_OK;
+}
+
+static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
+{
+    return x < lo ? lo : (x > hi ? hi : x);
+}
+
+/* One axis: negative positions count from the end, then both are clamped to where the step can reach. */
+static void cut_axis(window *w, int axis, int64_t dim, int64_t start, int64_t end, int64_t step)
+{
+    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
+    start = dim == 0 ? low : clamp(start < 0 ? start + dim : start, 0, high);
+    end = clamp(end < 0 ? end + dim : end, low, high);
+    int64_t span = step > 0 ? end - start : start - end;
+    uint64_t stride = step > 0 ? (uint64_t)step : UINT64_C(0) - (uint64_t)step;
+    w->start[axis] = start;
+    w->step[axis] = step;
+    w->count[axis] = span <= 0 ? 0 : (int64_t)(((uint64_t)span - 1) / stride) + 1;
+}
+
+static prony_status read_window(const prony_context *context, window *w, bool *known)
+{
+    const prony_shape *shape = &context->inputs[0]->shape;
+    bounds b = {0};
+    uint32_t seen = 0;
+    *known = true;
+    if (context->node->opset < 10) {
+        PRN_TRY(bounds_from_attributes(context, &b));
+    } else {
+        if (!prn_input(context, 1) || !prn_input(context, 2)) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "input 'starts' or 'ends' is missing");
+        }
+        PRN_TRY(bounds_from_inputs(context, &b, known));
+    }
+    for (int i = 0; i < shape->rank; i++) cut_axis(w, i, shape->dim[i], 0, shape->dim[i], 1);
+    for (size_t i = 0; i < b.count && *known; i++) {
+        int64_t axis = b.axis[i];
+        if (!prn_axis_normalize(&axis, shape->rank)) {
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)b.axis[i],
+                              shape->rank);
+        }
+        if (b.step[i] == 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "steps[%zu] is 0", i);
+        if (seen >> axis & 1) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "axis %lld is given twice", (long long)axis);
+        }
+        seen |= UINT32_C(1) << axis;
+        cut_axis(w, (int)axis, shape->dim[axis], b.start[i], b.end[i], b.step[i]);
+    }
+    return PRONY_OK;
+}
+
+static prony_status slice_infer(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = {.rank = in->shape.rank};
+    window w;
+    bool known;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(read_window(context, &w, &known));
+    if (known) {
+        memcpy(shape.dim, w.count, (size_t)shape.rank * sizeof *shape.dim);
+    } else {
+        shape = prn_shape_unknown();
+    }
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+/* The window as a copy; `first` is its first element in the input. */
+static prn_copy slice_copy(const prony_context *context, const window *w, int64_t *first)
+{
+    const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
+    int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
+    prn_copy copy = {0};
+    prn_shape_strides(in, from);
+    prn_shape_strides(out, to);
+    *first = 0;
+    for (int i = 0; i < in->rank; i++) {
+        /* The step is of no use to an axis with one index, and may be too large to multiply. */
+        int64_t step = w->count[i] > 1 ? w->step[i] * from[i] : to[i];
+        *first += w->start[i] * from[i];
+        prn_copy_axis(&copy, w->count[i], step, to[i]);
+    }
+    return copy;
+}
+
+static prony_status slice_run(const prony_context *context, prn_copy_fn execute)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    size_t width = prn_copy_width(in->dtype);
+    int64_t first;
+    window w;
+    bool known;
+    PRN_TRY(read_window(context, &w, &known));
+    if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
+    prn_copy copy = slice_copy(context, &w, &first);
+    execute(context->threads, width, &copy, (const char *)in->data + first * (int64_t)width, out->data);
+    return PRONY_OK;
+}
+
+/* One block of the input: every axis of the window has the stride of the result. */
+static bool slice_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+{
+    const prony_value *in = context->inputs[0];
+    int64_t first;
+    window w;
+    bool known;
+    (void)output;
+    *offset_bytes = 0;
+    prony_context quiet = *context;
+    quiet.error = NULL;
+    if (read_window(&quiet, &w, &known) != PRONY_OK || !known) return false;
+    if (prony_shape_numel(&context->outputs[0]->shape) == 0) return true;
+    prn_copy copy = slice_copy(context, &w, &first);
+    *offset_bytes = (uint64_t)first * prn_copy_width(in->dtype);
+    for (int i = 0; i < copy.rank; i++) {
+        if (copy.dim[i] > 1 && copy.from[i] != copy.to[i]) return false;
+    }
+    return true;
+}
+
+static prony_status slice_native(const prony_context *context)
+{
+    return slice_run(context, prn_copy_native);
+}
+
+static prony_status slice_reference(const prony_context *context)
+{
+    return slice_run(context, prn_copy_reference);
+}
+
+/* The window's bounds are no data to be read twice over; what is read of the tensor is what is written. */
+static prony_status slice_cost(const prony_context *context, prony_cost *cost)
+{
+    const prony_value *in = context->inputs[0], *out = prn_output(context, 0);
+    size_t whole = prn_value_bytes(in), part = out ? prn_value_bytes(out) : SIZE_MAX;
+    if (part < whole && whole != SIZE_MAX && cost->bytes_read >= whole) cost->bytes_read -= whole - part;
+    return PRONY_OK;
+}
+
+static const prn_kernel slice_kernels[] = {
+    {.name = "slice_native", .backend = "native", .run = slice_native, .part = slice_part},
+    {.name = "slice_reference", .backend = "reference", .run = slice_reference},
+    {0},
+};
+
+const prn_op prn_op_slice = {.name = "Slice",
+                             .domain = "",
+                             .since_opset = 1,
+                             .min_inputs = 1,
+                             .max_inputs = 5,
+                             .min_outputs = 1,
+                             .max_outputs = 1,
+                             .non_weight_inputs = 0x1e,
+                             .params = slice_attributes,
+                             .params_bytes = sizeof(slice_params),
+                             .infer = slice_infer,
+                             .cost = slice_cost,
+                             .cost_text = "0",
+                             .kernels = slice_kernels};

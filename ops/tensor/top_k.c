@@ -1,0 +1,306 @@
+/* TopK: the largest or smallest along an axis, with their positions.
+ * Every element becomes a 64-bit key whose order is that of the values (NaN above all, zeros alike), so that one loop
+ * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
+ * are found. */
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+
+#include <string.h>
+
+/* Larger key: comes first. */
+static inline int64_t key_at(const prony_value *value, int64_t at, bool largest)
+{
+    int64_t key;
+    if (value->dtype == PRONY_FLOAT32) {
+        float x = ((const float *)value->data)[at] + 0.0f; /* one zero */
+        int32_t bits = (int32_t)prn_f32_bits(x);
+        key = x != x ? INT64_MAX : (bits < 0 ? (int64_t)INT32_MIN - bits : bits);
+    } else if (prn_dtype_is_float(value->dtype)) {
+        double x = prn_get_f64(value->data, value->dtype, at) + 0.0;
+        memcpy(&key, &x, sizeof key);
+        key = x != x ? INT64_MAX : (key < 0 ? INT64_MIN - key : key);
+    } else {
+        key = prn_get_i64(value->data, value->dtype, at);
+        if (value->dtype == PRONY_UINT64) key ^= INT64_MIN;
+    }
+    return largest ? key : ~key;
+}
+
+/* A line of elements along the axis. */
+typedef struct line {
+    const prony_value *value;
+    int64_t first, step, count;
+    bool largest;
+} line;
+
+static inline int64_t line_key(const line *l, int64_t i)
+{
+    return key_at(l->value, l->first + i * l->step, l->largest);
+}
+
+/* [outer, extent, inner] around an axis. */
+typedef struct axis_view {
+    int64_t outer, extent, inner;
+} axis_view;
+
+static axis_view view_axis(const prony_shape *shape, int64_t axis)
+{
+    int at = (int)(axis < 0 ? axis + shape->rank : axis);
+    return (axis_view){prn_shape_count(shape, 0, at), shape->dim[at], prn_shape_count(shape, at + 1, shape->rank)};
+}
+
+static line line_of(const prony_value *value, const axis_view *view, int64_t number, bool largest)
+{
+    int64_t first = number / view->inner * view->extent * view->inner + number % view->inner;
+    return (line){value, first, view->inner, view->extent, largest};
+}
+
+typedef struct top_k_params {
+    int64_t axis, k, largest, sorted;
+} top_k_params;
+
+static const prn_param top_k_attributes[] = {PRN_INT(top_k_params, axis, -1),
+                                             PRN_INT(top_k_params, k, PRN_ABSENT),
+                                             PRN_INT(top_k_params, largest, 1),
+                                             PRN_INT(top_k_params, sorted, 1),
+                                             {0}};
+
+static prony_status top_k_infer(const prony_context *context)
+{
+    const top_k_params *params = context->params;
+    const prony_value *in = context->inputs[0];
+    int64_t axis = params->axis, k = params->k;
+    bool known = true;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
+    if (!prn_axis_normalize(&axis, in->shape.rank)) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          in->shape.rank);
+    }
+    if (context->node->opset >= 10) {
+        size_t count;
+        PRN_TRY(prn_input_ints(context, 1, &k, 1, &count, &known));
+        if (count != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "k has %zu entries, wanted one", count);
+    }
+    prony_shape shape = in->shape;
+    if (!known) {
+        shape = prn_shape_unknown();
+    } else {
+        if (k < 0 || k > shape.dim[axis]) {
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "k is %lld, the axis has %lld entries", (long long)k,
+                              (long long)shape.dim[axis]);
+        }
+        shape.dim[axis] = k;
+    }
+    prn_set_output(context, 0, in->dtype, &shape);
+    prn_set_output(context, 1, PRONY_INT64, &shape);
+    return PRONY_OK;
+}
+
+/* One comparison per element for every level of a heap of k. */
+static prony_status top_k_cost(const prony_context *context, prony_cost *cost)
+{
+    int64_t count = prony_shape_numel(&context->inputs[0]->shape);
+    const prony_value *out = prn_output(context, 0) ? prn_output(context, 0) : prn_output(context, 1);
+    if (count <= 0 || !out || prony_shape_numel(&out->shape) <= 0) return PRONY_OK;
+    uint64_t levels = 0;
+    for (int64_t k = view_axis(&out->shape, ((const top_k_params *)context->params)->axis).extent; k > 0; k >>= 1) {
+        levels++;
+    }
+    return prn_cost_elementwise(context, cost, (uint64_t)count, levels, 0);
+}
+
+typedef struct top_k_work {
+    const prony_value *in;
+    prony_value *values, *indices;
+    axis_view from, to;
+    bool largest;
+} top_k_work;
+
+/* Whether element i of the line comes before element j. */
+static inline bool comes_before(const line *l, int64_t i, int64_t j)
+{
+    int64_t a = line_key(l, i), b = line_key(l, j);
+    return a != b ? a > b : i < j;
+}
+
+/* Restores a heap of `count` positions, `step` apart, whose root is the last in order, after its entry `at` changed. */
+static void sift_down(const line *l, int64_t *heap, int64_t step, int64_t count, int64_t at)
+{
+    int64_t moving = heap[at * step];
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= count) break;
+        if (child + 1 < count && comes_before(l, heap[child * step], heap[(child + 1) * step])) child++;
+        if (!comes_before(l, moving, heap[child * step])) break;
+        heap[at * step] = heap[child * step];
+        at = child;
+    }
+    heap[at * step] = moving;
+}
+
+/* The first position from i on whose element may come before that at `last`: neighbours in float32 are passed over in
+ * pieces that hold none. */
+static int64_t next_above(const line *l, int64_t i, int64_t last)
+{
+    enum { PIECE = 64 };
+    if (l->value->dtype != PRONY_FLOAT32 || l->step != 1) return i;
+    const float *x = (const float *)l->value->data + l->first, limit = x[last];
+    while (i + PIECE <= l->count) {
+        int above = 0;
+        for (int k = 0; k < PIECE; k++) above |= l->largest ? !(x[i + k] <= limit) : !(x[i + k] >= limit);
+        if (above) break;
+        i += PIECE;
+    }
+    for (; i < l->count; i++) {
+        if (l->largest ? !(x[i] <= limit) : !(x[i] >= limit)) break;
+    }
+    return i;
+}
+
+enum { NEAR = 2048 };
+
+/* A copy of a line of float32 with its elements side by side, if it is short. */
+static void bring_near(line *l, prony_value *value, float *room)
+{
+    if (l->value->dtype != PRONY_FLOAT32 || l->step == 1 || l->count > NEAR) return;
+    const float *x = (const float *)l->value->data + l->first;
+    for (int64_t i = 0; i < l->count; i++) room[i] = x[i * l->step];
+    *value = *l->value;
+    value->data = room;
+    *l = (line){value, 0, 1, l->count, l->largest};
+}
+
+static void top_k_lines(void *argument, int64_t begin, int64_t end)
+{
+    const top_k_work *work = argument;
+    prony_value near;
+    float room[NEAR];
+    int64_t k = work->to.extent, step = work->to.inner;
+    size_t width = prn_copy_width(work->in->dtype);
+    for (int64_t number = begin; number < end; number++) {
+        line l = line_of(work->in, &work->from, number, work->largest);
+        bring_near(&l, &near, room);
+        int64_t target = number / step * k * step + number % step;
+        int64_t *heap = (int64_t *)work->indices->data + target;
+        for (int64_t i = 0; i < k; i++) heap[i * step] = i;
+        for (int64_t i = k / 2 - 1; i >= 0; i--) {
+            if (prn_stopped_at(i)) return;
+            sift_down(&l, heap, step, k, i);
+        }
+        int64_t limit = line_key(&l, heap[0]), sifted = 0;
+        for (int64_t i = next_above(&l, k, heap[0]); i < l.count; i = next_above(&l, i + 1, heap[0])) {
+            if (line_key(&l, i) <= limit) continue; /* of equals the first one stays */
+            if (prn_stopped_at(sifted++)) return;
+            heap[0] = i;
+            sift_down(&l, heap, step, k, 0);
+            limit = line_key(&l, heap[0]);
+        }
+        for (int64_t i = k - 1; i > 0; i--) {
+            if (prn_stopped_at(i)) return;
+            int64_t last = heap[0];
+            heap[0] = heap[i * step];
+            heap[i * step] = last;
+            sift_down(&l, heap, step, i, 0);
+        }
+        for (int64_t i = 0; work->values && i < k; i++) {
+            memcpy((char *)work->values->data + (size_t)(target + i * step) * width,
+                   (const char *)l.value->data + (size_t)(l.first + heap[i * step] * l.step) * width, width);
+        }
+    }
+}
+
+/* Without storage: each place takes the first element, in order, after the one before it. */
+static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
+{
+    const top_k_work *work = argument;
+    int64_t k = work->to.extent, step = work->to.inner;
+    size_t width = prn_copy_width(work->in->dtype);
+    for (int64_t number = begin; number < end; number++) {
+        line l = line_of(work->in, &work->from, number, work->largest);
+        int64_t target = number / step * k * step + number % step, previous = -1;
+        for (int64_t place = 0; place < k; place++) {
+            int64_t best = -1;
+            for (int64_t i = 0; i < l.count; i++) {
+                if (prn_stopped_at(i)) return;
+                if (previous >= 0 && !comes_before(&l, previous, i)) continue;
+                if (best < 0 || comes_before(&l, i, best)) best = i;
+            }
+            previous = best;
+            if (work->indices) ((int64_t *)work->indices->data)[target + place * step] = best;
+            if (work->values) {
+                memcpy((char *)work->values->data + (size_t)(target + place * step) * width,
+                       (const char *)work->in->data + (size_t)(l.first + best * l.step) * width, width);
+            }
+        }
+    }
+}
+
+static prony_status top_k_run(const prony_context *context, void (*lines)(void *argument, int64_t begin, int64_t end))
+{
+    int64_t axis = ((const top_k_params *)context->params)->axis;
+    top_k_work work = {.in = context->inputs[0],
+                       .values = prn_output(context, 0),
+                       .indices = prn_output(context, 1),
+                       .largest = ((const top_k_params *)context->params)->largest != 0};
+    const prony_value *out = work.values ? work.values : work.indices;
+    if (!out || prony_shape_numel(&out->shape) == 0) return PRONY_OK;
+    work.from = view_axis(&work.in->shape, axis);
+    work.to = view_axis(&out->shape, axis);
+    prn_parallel_items(context->threads, work.from.outer * work.from.inner, prony_shape_numel(&work.in->shape) * 16,
+                       lines, &work);
+    return PRONY_OK;
+}
+
+static prony_status top_k_native(const prony_context *context)
+{
+    return top_k_run(context, top_k_lines);
+}
+
+static prony_status top_k_reference(const prony_context *context)
+{
+    return top_k_run(context, top_k_lines_reference);
+}
+
+/* The heap lives in the indices. */
+static bool wants_indices(const prony_context *context)
+{
+    return prn_output(context, 1) != NULL;
+}
+
+static const prn_kernel top_k_kernels[] = {
+    {.name = "top_k_native",
+     .backend = "native",
+     .types = PRN_TYPES_NUMBER,
+     .usable = wants_indices,
+     .run = top_k_native},
+    {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},
+    {0},
+};
+
+static prony_status top_k_check(const prony_context *context)
+{
+    if (context->node->opset >= 10 && !prn_input(context, 1)) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "input 'K' is missing");
+    }
+    if (context->node->opset < 10 && ((const top_k_params *)context->params)->k == PRN_ABSENT) {
+        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'k' is missing");
+    }
+    return PRONY_OK;
+}
+
+const prn_op prn_op_top_k = {.name = "TopK",
+                             .domain = "",
+                             .since_opset = 1,
+                             .min_inputs = 1,
+                             .max_inputs = 2,
+                             .min_outputs = 1,
+                             .max_outputs = 2,
+                             .non_weight_inputs = 2,
+                             .params = top_k_attributes,
+                             .params_bytes = sizeof(top_k_params),
+                             .check = top_k_check,
+                             .infer = top_k_infer,
+                             .cost = top_k_cost,
+                             .cost_text = "input elements * (floor(log2 k) + 1)",
+                             .kernels = top_k_kernels};

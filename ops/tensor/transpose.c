@@ -1,0 +1,258 @@
+/* Permutations of elements that keep every element: Transpose, DepthToSpace, SpaceToDepth. Each describes its
+ * permutation as one strided copy; the native and the reference kernel differ in who executes it. Invariant: the axes
+ * of a copy multiply to the number of elements. */
+#include "ops/loops/copy_nd.h"
+
+#include <string.h>
+
+static prony_status run_copy(const prony_context *context, prn_copy (*describe)(const prony_context *context),
+                             prn_copy_fn execute)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    const size_t width = prn_copy_width(in->dtype);
+    prn_copy copy = describe(context);
+    if (width > 0) {
+        execute(context->threads, width, &copy, in->data, out->data);
+    } else {
+        prn_copy_packed(in->dtype, &copy, in->data, out->data);
+    }
+    return PRONY_OK;
+}
+
+/* ---- Transpose */
+
+typedef struct transpose_params {
+    prn_ints perm;
+} transpose_params;
+
+static const prn_param transpose_attributes[] = {PRN_INTS(transpose_params, perm), {0}};
+
+static int64_t permuted(const prony_context *context, int i)
+{
+    const transpose_params *params = context->params;
+    return params->perm.present ? params->perm.v[i] : context->inputs[0]->shape.rank - 1 - i;
+}
+
+static prony_status transpose_infer(const prony_context *context)
+{
+    const transpose_params *params = context->params;
+    const prony_value *in = context->inputs[0];
+    prony_shape shape = {.rank = in->shape.rank};
+    uint32_t seen = 0;
+    PRN_TRY(prn_check_tensor(context, 0));
+    if (params->perm.present && params->perm.count != (size_t)in->shape.rank) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "perm has %zu entries, the input rank %d", params->perm.count,
+                          in->shape.rank);
+    }
+    for (int i = 0; i < in->shape.rank; i++) {
+        int64_t axis = permuted(context, i);
+        if (axis < 0 || axis >= in->shape.rank || (seen >> axis & 1)) {
+            return prony_fail(context, PRONY_INVALID_MODEL, "perm[%d] = %lld is no permutation of rank %d", i,
+                              (long long)axis, in->shape.rank);
+        }
+        seen |= UINT32_C(1) << axis;
+        shape.dim[i] = in->shape.dim[axis];
+    }
+    prn_set_output(context, 0, in->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prn_copy transpose_copy(const prony_context *context)
+{
+    const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
+    int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
+    prn_copy copy = {0};
+    prn_shape_strides(in, from);
+    prn_shape_strides(out, to);
+    for (int i = 0; i < out->rank; i++) prn_copy_axis(&copy, out->dim[i], from[permuted(context, i)], to[i]);
+    return copy;
+}
+
+static prony_status transpose_native(const prony_context *context)
+{
+    return run_copy(context, transpose_copy, prn_copy_native);
+}
+
+static prony_status transpose_reference(const prony_context *context)
+{
+    return run_copy(context, transpose_copy, prn_copy_reference);
+}
+
+static const prn_kernel transpose_kernels[] = {
+    {.name = "transpose_native", .backend = "native", .run = transpose_native},
+    {.name = "transpose_reference", .backend = "reference", .run = transpose_reference},
+    {0},
+};
+
+const prn_op prn_op_transpose = {.name = "Transpose",
+                                 .domain = "",
+                                 .since_opset = 1,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .min_outputs = 1,
+                                 .max_outputs = 1,
+                                 .params = transpose_attributes,
+                                 .params_bytes = sizeof(transpose_params),
+                                 .infer = transpose_infer,
+                                 .cost = prn_cost_none,
+                                 .cost_text = "0",
+                                 .kernels = transpose_kernels};
+
+/* ---- DepthToSpace, SpaceToDepth */
+
+typedef struct block_params {
+    int64_t blocksize;
+    const char *mode;
+} block_params;
+
+static const prn_param block_attributes[] = {
+    PRN_INT_REQUIRED(block_params, blocksize), PRN_STRING(block_params, mode, "DCR"), {0}};
+
+static prony_status block_check(const prony_context *context)
+{
+    const block_params *params = context->params;
+    if (params->blocksize < 1 || params->blocksize > INT16_MAX) {
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "blocksize is %lld", (long long)params->blocksize);
+    }
+    if (strcmp(params->mode, "DCR") != 0 && strcmp(params->mode, "CRD") != 0) {
+        return prony_fail(context, PRONY_UNSUPPORTED, "mode '%s' is not supported", params->mode);
+    }
+    return PRONY_OK;
+}
+
+static prony_status depth_to_space_infer(const prony_context *context)
+{
+    int64_t block = ((const block_params *)context->params)->blocksize;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_rank(context, 0, 4, 4));
+    prony_shape shape = context->inputs[0]->shape;
+    if (shape.dim[1] % (block * block)) {
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld channels are no multiple of blocksize^2 = %lld",
+                          (long long)shape.dim[1], (long long)(block * block));
+    }
+    shape.dim[1] /= block * block;
+    if (__builtin_mul_overflow(shape.dim[2], block, &shape.dim[2]) ||
+        __builtin_mul_overflow(shape.dim[3], block, &shape.dim[3])) {
+        return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    }
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+static prony_status space_to_depth_infer(const prony_context *context)
+{
+    int64_t block = ((const block_params *)context->params)->blocksize;
+    PRN_TRY(prn_check_movable(context, 0));
+    PRN_TRY(prn_check_rank(context, 0, 4, 4));
+    prony_shape shape = context->inputs[0]->shape;
+    if (shape.dim[2] % block || shape.dim[3] % block) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s is not cut evenly by blocksize %lld",
+                          prn_shape_text(&shape, text), (long long)block);
+    }
+    shape.dim[2] /= block;
+    shape.dim[3] /= block;
+    if (__builtin_mul_overflow(shape.dim[1], block * block, &shape.dim[1])) {
+        return prony_fail(context, PRONY_LIMIT, "the output is too large");
+    }
+    prn_set_output(context, 0, context->inputs[0]->dtype, &shape);
+    return PRONY_OK;
+}
+
+/* out[n, c, h*b + y, w*b + x] = in[n, (y*b + x)*C + c, h, w], or in[n, (c*b + y)*b + x, h, w] in CRD mode. */
+static prn_copy depth_to_space_copy(const prony_context *context)
+{
+    const block_params *params = context->params;
+    const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
+    int64_t b = params->blocksize, depth = out->dim[1], height = in->dim[2], width = in->dim[3];
+    int64_t image = height * width, row = out->dim[3];
+    bool crd = strcmp(params->mode, "CRD") == 0;
+    prn_copy copy = {0};
+    prn_copy_axis(&copy, in->dim[0], in->dim[1] * image, in->dim[1] * image);
+    prn_copy_axis(&copy, depth, crd ? b * b * image : image, b * b * image);
+    prn_copy_axis(&copy, height, width, b * row);
+    prn_copy_axis(&copy, b, crd ? b * image : b * depth * image, row);
+    prn_copy_axis(&copy, width, 1, b);
+    prn_copy_axis(&copy, b, crd ? image : depth * image, 1);
+    return copy;
+}
+
+/* out[n, (y*b + x)*C + c, h, w] = in[n, c, h*b + y, w*b + x]. */
+static prn_copy space_to_depth_copy(const prony_context *context)
+{
+    const block_params *params = context->params;
+    const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
+    int64_t b = params->blocksize, depth = in->dim[1], height = out->dim[2], width = out->dim[3];
+    int64_t image = height * width;
+    prn_copy copy = {0};
+    prn_copy_axis(&copy, in->dim[0], depth * b * b * image, depth * b * b * image);
+    prn_copy_axis(&copy, b, in->dim[3], b * depth * image);
+    prn_copy_axis(&copy, b, 1, depth * image);
+    prn_copy_axis(&copy, depth, b * b * image, image);
+    prn_copy_axis(&copy, height, b * in->dim[3], width);
+    prn_copy_axis(&copy, width, b, 1);
+    return copy;
+}
+
+static prony_status depth_to_space_native(const prony_context *context)
+{
+    return run_copy(context, depth_to_space_copy, prn_copy_native);
+}
+
+static prony_status depth_to_space_reference(const prony_context *context)
+{
+    return run_copy(context, depth_to_space_copy, prn_copy_reference);
+}
+
+static prony_status space_to_depth_native(const prony_context *context)
+{
+    return run_copy(context, space_to_depth_copy, prn_copy_native);
+}
+
+static prony_status space_to_depth_reference(const prony_context *context)
+{
+    return run_copy(context, space_to_depth_copy, prn_copy_reference);
+}
+
+static const prn_kernel depth_to_space_kernels[] = {
+    {.name = "depth_to_space_native", .backend = "native", .run = depth_to_space_native},
+    {.name = "depth_to_space_reference", .backend = "reference", .run = depth_to_space_reference},
+    {0},
+};
+
+static const prn_kernel space_to_depth_kernels[] = {
+    {.name = "space_to_depth_native", .backend = "native", .run = space_to_depth_native},
+    {.name = "space_to_depth_reference", .backend = "reference", .run = space_to_depth_reference},
+    {0},
+};
+
+const prn_op prn_op_depth_to_space = {.name = "DepthToSpace",
+                                      .domain = "",
+                                      .since_opset = 1,
+                                      .min_inputs = 1,
+                                      .max_inputs = 1,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .params = block_attributes,
+                                      .params_bytes = sizeof(block_params),
+                                      .check = block_check,
+                                      .infer = depth_to_space_infer,
+                                      .cost = prn_cost_none,
+                                      .cost_text = "0",
+                                      .kernels = depth_to_space_kernels};
+
+const prn_op prn_op_space_to_depth = {.name = "SpaceToDepth",
+                                      .domain = "",
+                                      .since_opset = 1,
+                                      .min_inputs = 1,
+                                      .max_inputs = 1,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .params = block_attributes,
+                                      .params_bytes = sizeof(block_params),
+                                      .check = block_check,
+                                      .infer = space_to_depth_infer,
+                                      .cost = prn_cost_none,
+                                      .cost_text = "0",
+                                      .kernels = space_to_depth_kernels};

@@ -1,0 +1,249 @@
+/* Unique: the distinct elements of a tensor, or its distinct slices along an axis, with their first positions, the way
+ * back and how often each occurs.
+ *
+ * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. Positions are sorted by
+ * merging in scratch. Invariant: equal slices stay in the order of their positions, so the first of a run is the first
+ * occurrence. */
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+
+#include <string.h>
+
+enum { VALUES, FIRST, INVERSE, COUNTS };
+
+typedef struct unique_params {
+    int64_t axis, sorted;
+} unique_params;
+
+/* The input as [outer][count][inner]; without an axis outer and inner are 1. */
+typedef struct unique_job {
+    const prony_value *in;
+    int64_t outer, count, inner;
+    size_t width;
+    int64_t *order, *other; /* positions, sorted; working space */
+} unique_job;
+
+/* ---- shapes */
+
+static prony_status read_job(const prony_context *context, unique_job *job)
+{
+    int64_t axis = ((const unique_params *)context->params)->axis;
+    const prony_value *in = context->inputs[0];
+    *job = (unique_job){.in = in, .outer = 1, .count = prony_shape_numel(&in->shape), .inner = 1};
+    job->width = prn_copy_width(in->dtype);
+    if (axis == PRN_ABSENT) return PRONY_OK;
+    if (!prn_axis_normalize(&axis, in->shape.rank))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis,
+                          in->shape.rank);
+    job->outer = prn_shape_count(&in->shape, 0, (int)axis);
+    job->count = in->shape.dim[axis];
+    job->inner = prn_shape_count(&in->shape, (int)axis + 1, in->shape.rank);
+    return PRONY_OK;
+}
+
+/* Shape of the values for `found` distinct ones. */
+static prony_shape values_shape(const prony_context *context, int64_t found)
+{
+    const int64_t axis = ((const unique_params *)context->params)->axis;
+    if (axis == PRN_ABSENT) return (prony_shape){1, {found}};
+    prony_shape shape = context->inputs[0]->shape;
+    shape.dim[axis < 0 ? axis + shape.rank : axis] = found;
+    return shape;
+}
+
+static prony_status infer(const prony_context *context)
+{
+    unique_job job;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL | PRN_TYPE(PRONY_STRING)));
+    PRN_TRY(read_job(context, &job));
+    prony_shape values = prn_shape_unknown(), list = prn_shape_unknown();
+    if (job.count == 0) {
+        values = values_shape(context, 0);
+        list = (prony_shape){1, {0}};
+    }
+    prn_set_output(context, VALUES, context->inputs[0]->dtype, &values);
+    prn_set_output(context, FIRST, PRONY_INT64, &list);
+    prn_set_output(context, INVERSE, PRONY_INT64, &(prony_shape){1, {job.count}});
+    prn_set_output(context, COUNTS, PRONY_INT64, &list);
+    return PRONY_OK;
+}
+
+static prony_status check(const prony_context *context)
+{
+    const int64_t sorted = ((const unique_params *)context->params)->sorted;
+    if (sorted == 0 || sorted == 1) return PRONY_OK;
+    return prony_fail(context, PRONY_INVALID_MODEL, "sorted is %lld, wanted 0 or 1", (long long)sorted);
+}
+
+/* ---- order */
+
+static int compare_strings(const prony_string *a, const prony_string *b)
+{
+    const size_t shared = a->size < b->size ? a->size : b->size;
+    const int order = shared ? memcmp(a->data, b->data, shared) : 0;
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static int compare_elements(const prony_value *in, int64_t a, int64_t b)
+{
+    if (in->dtype == PRONY_STRING)
+        return compare_strings((const prony_string *)in->data + a, (const prony_string *)in->data + b);
+    if (prn_dtype_is_float(in->dtype)) {
+        const double x = prn_get_f64(in->data, in->dtype, a), y = prn_get_f64(in->data, in->dtype, b);
+        if (isnan(x) || isnan(y)) return (isnan(x) != 0) - (isnan(y) != 0);
+        return (x > y) - (x < y);
+    }
+    const int64_t x = prn_get_i64(in->data, in->dtype, a), y = prn_get_i64(in->data, in->dtype, b);
+    if (in->dtype == PRONY_UINT64) return ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y);
+    return (x > y) - (x < y);
+}
+
+static int compare_slices(const unique_job *job, int64_t a, int64_t b)
+{
+    for (int64_t o = 0; o < job->outer; o++) {
+        const int64_t row = o * job->count;
+        if (prn_stopped_at(o)) return 0;
+        for (int64_t i = 0; i < job->inner; i++) {
+            const int order = compare_elements(job->in, (row + a) * job->inner + i, (row + b) * job->inner + i);
+            if (order) return order;
+        }
+    }
+    return 0;
+}
+
+/* Runs of `length` sorted positions become runs of twice that length, in `to`. */
+static void merge_runs(const unique_job *job, const int64_t *from, int64_t *to, int64_t length)
+{
+    for (int64_t start = 0; start < job->count; start += 2 * length) {
+        const int64_t middle = start + length < job->count ? start + length : job->count;
+        const int64_t end = start + 2 * length < job->count ? start + 2 * length : job->count;
+        int64_t left = start, right = middle;
+        for (int64_t at = start; at < end; at++) {
+            if (prn_stopped_at(at)) return;
+            const bool take_left = left < middle && (right >= end || compare_slices(job, from[left], from[right]) <= 0);
+            to[at] = from[take_left ? left++ : right++];
+        }
+    }
+}
+
+static void sort_positions(unique_job *job)
+{
+    for (int64_t i = 0; i < job->count; i++) job->order[i] = i;
+    for (int64_t length = 1; length < job->count; length *= 2) {
+        merge_runs(job, job->order, job->other, length);
+        int64_t *swapped = job->order;
+        job->order = job->other;
+        job->other = swapped;
+    }
+}
+
+/* ---- kernel */
+
+/* The runs of equal slices, numbered as they come out: `first` and `number` have room for one entry per position. Of a
+ * position, number[position] is that of its run. Returns how many there are. */
+static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t *number)
+{
+    int64_t runs = 0;
+    sort_positions(job);
+    if (prn_stopped()) return 0; /* the order may be garbage */
+    for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
+        const bool fresh = at == 0 || compare_slices(job, job->order[at - 1], job->order[at]) != 0;
+        if (fresh) first[runs++] = job->order[at];
+        number[job->order[at]] = runs - 1;
+    }
+    if (sorted || prn_stopped()) return runs; /* called off, not every position has its number */
+    /* In the order of the first occurrences: `other` maps the sorted number to the new one. */
+    int64_t next = 0;
+    for (int64_t position = 0; position < job->count; position++) {
+        const int64_t run = number[position];
+        if (first[run] == position) job->other[run] = next++;
+        number[position] = job->other[run];
+    }
+    next = 0;
+    for (int64_t position = 0; position < job->count; position++) {
+        if (number[position] == next) first[next++] = position;
+    }
+    return runs;
+}
+
+static prony_status make_output(const prony_context *context, size_t index, const prony_shape *shape)
+{
+    prony_value *out = prn_output(context, index);
+    if (!out || out->shape.rank >= 0) return PRONY_OK;
+    out->shape = *shape;
+    return context->host->output_alloc(context, index);
+}
+
+static void write_values(const prony_context *context, const unique_job *job, const int64_t *first, int64_t runs)
+{
+    char *to = context->outputs[VALUES]->data;
+    for (int64_t run = 0; run < runs && to && !prn_stopped(); run++) {
+        prn_copy copy = {0};
+        prn_copy_axis(&copy, job->outer, job->count * job->inner, runs * job->inner);
+        prn_copy_axis(&copy, job->inner, 1, 1);
+        prn_copy_native(1, job->width, &copy,
+                        (const char *)job->in->data + (size_t)(first[run] * job->inner) * job->width,
+                        to + (size_t)(run * job->inner) * job->width);
+    }
+}
+
+static prony_status prepare(const prony_context *context, prn_prepared *out)
+{
+    unique_job job;
+    uint64_t bytes;
+    PRN_TRY(read_job(context, &job));
+    if (!prn_mul_u64(&bytes, (uint64_t)job.count, 4 * sizeof(int64_t)) || bytes > SIZE_MAX / 2)
+        return prony_fail(context, PRONY_LIMIT, "the positions do not fit in memory");
+    out->scratch_bytes = (size_t)bytes;
+    return PRONY_OK;
+}
+
+static prony_status run(const prony_context *context)
+{
+    unique_job job;
+    PRN_TRY(read_job(context, &job));
+    if (job.count == 0) return PRONY_OK;
+    job.order = context->scratch;
+    job.other = job.order + job.count;
+    int64_t *first = job.other + job.count, *number = first + job.count;
+    const int64_t runs = number_runs(&job, ((const unique_params *)context->params)->sorted != 0, first, number);
+    if (prn_stopped()) return PRONY_OK;
+    const prony_shape values = values_shape(context, runs), list = {1, {runs}};
+    PRN_TRY(make_output(context, VALUES, &values));
+    PRN_TRY(make_output(context, FIRST, &list));
+    PRN_TRY(make_output(context, COUNTS, &list));
+    if (prn_output(context, VALUES)) write_values(context, &job, first, runs);
+    if (prn_output(context, FIRST)) memcpy(context->outputs[FIRST]->data, first, (size_t)runs * sizeof *first);
+    if (prn_output(context, INVERSE))
+        memcpy(context->outputs[INVERSE]->data, number, (size_t)job.count * sizeof *number);
+    if (prn_output(context, COUNTS)) {
+        int64_t *counts = context->outputs[COUNTS]->data;
+        memset(counts, 0, (size_t)runs * sizeof *counts);
+        for (int64_t i = 0; i < job.count; i++) counts[number[i]]++;
+    }
+    return PRONY_OK;
+}
+
+/* ---- descriptor */
+
+static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
+
+static const prn_kernel kernels[] = {
+    {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
+
+const prn_op prn_op_unique = {.name = "Unique",
+                              .domain = "",
+                              .since_opset = 11,
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .min_outputs = 1,
+                              .max_outputs = 4,
+                              .flags = PRN_OP_DATA_SHAPE,
+                              .params = params,
+                              .params_bytes = sizeof(unique_params),
+                              .check = check,
+                              .infer = infer,
+                              .cost = prn_cost_none,
+                              .cost_text = "0",
+                              .kernels = kernels};

@@ -1,0 +1,56 @@
+/* oneDNN 2.6-2.7: the process's engine. dnnl*.c are the files that know its API; dnnl_problem.c puts a convolution in
+ * its terms, dnnl_conv.c is the kernel. The engine object lives as long as the process. */
+#include "ops/vendor/dnnl.h"
+
+#ifndef PRN_HAVE_DNNL
+const char *prn_dnnl_version(void)
+{
+    return "";
+}
+#else
+
+#include "base/isa.h"
+#include "ops/vendor/dnnl_problem.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static dnnl_engine_t engine; /* NULL: not usable */
+static char version_text[32];
+
+static void start(void)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
+    prn_isa isa = prn_isa_level();
+    if (isa < PRN_ISA_AVX2) return;
+    if (isa < PRN_ISA_AMX) {
+        /* Refused if the program used oneDNN before: then what it uses must lie within our cap anyway. */
+        dnnl_cpu_isa_t cap = isa == PRN_ISA_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_avx512_core_bf16;
+        if (dnnl_set_max_cpu_isa(cap) != dnnl_success && ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)cap))
+            return;
+    }
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
+}
+
+dnnl_engine_t prn_dnnl_engine(void)
+{
+    pthread_once(&once, start);
+    return engine;
+}
+
+const char *prn_dnnl_version(void)
+{
+    pthread_once(&once, start);
+    return version_text;
+}
+
+prony_status prn_dnnl_failed(const prony_context *context, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_out_of_memory)
+        return prony_fail(context, PRONY_OUT_OF_MEMORY, "oneDNN: %s: out of memory", what);
+    return prony_fail(context, PRONY_INTERNAL, "oneDNN: %s: status %d", what, (int)status);
+}
+
+#endif

@@ -1,0 +1,561 @@
+/* conv_f32_dnnl: a float32 convolution as tasks, each of them one oneDNN primitive that runs on one thread.
+ *
+ *     task = one piece of the problem: images x groups x a run of output channels
+ *     scratch = [thinned input][working space of each piece][copy of a residual that lies in the output]
+ *
+ * oneDNN's own threads would share each primitive evenly and wait for the slowest; tasks are claimed as threads get to
+ * them. Primitives, memory objects and the stream belong to the plan step (conv_state); a task touches only its own
+ * piece's objects. Packed weights, one run of bytes for each piece of the channels, and the bias belong to the model.
+ *
+ * Invariant: pieces depend on the problem alone, so a result's bits do not depend on the number of threads. */
+#include "ops/vendor/dnnl.h"
+
+#ifdef PRN_HAVE_DNNL
+
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/vendor/dnnl_problem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+static size_t align(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+bool prn_dnnl_conv_usable(const prony_context *context)
+{
+    prn_dnnl_problem problem;
+    dnnl_primitive_desc_t desc[2];
+    if (!prn_dnnl_problem_find(context, &problem, desc)) return false;
+    prn_dnnl_problem_drop(desc);
+    return true;
+}
+
+void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    prn_dnnl_problem problem;
+    dnnl_primitive_desc_t desc[2];
+    if (!prn_dnnl_problem_find(context, &problem, desc)) return;
+    prn_dnnl_problem_drop(desc);
+    in[0] = problem.in;
+    out[0] = problem.out;
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = problem.out;
+    }
+}
+
+/* ---- pieces */
+
+/* Where a piece starts, in whole problem's images, groups and channels of a group. */
+typedef struct place {
+    int64_t image, group, out;
+    bool last; /* it is a problem->last */
+} place;
+
+static int64_t pieces_of(int64_t whole, int64_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+
+/* Pieces that differ in channels, and so in weights. */
+static int64_t channel_pieces(const prn_dnnl_problem *problem)
+{
+    return pieces_of(problem->groups, problem->piece.groups) * pieces_of(problem->group_out, problem->piece.out);
+}
+
+/* Piece `index` of all; those of an image follow each other, channel piece by channel piece. */
+static place piece_place(const prn_dnnl_problem *problem, int64_t index)
+{
+    const prn_dnnl_piece *piece = &problem->piece;
+    int64_t outs = pieces_of(problem->group_out, piece->out), channels = channel_pieces(problem);
+    place place = {index / channels * piece->batch, index % channels / outs * piece->groups, index % outs * piece->out,
+                   false};
+    place.last = place.group + piece->groups > problem->groups || place.out + piece->out > problem->group_out;
+    return place;
+}
+
+/* ---- weights */
+
+typedef struct packing {
+    const prn_dnnl_problem *problem;
+    const dnnl_memory_desc_t *format[2]; /* of a piece and of the last one */
+    size_t step;                         /* bytes from one channel piece's weights to the next one's */
+} packing;
+
+/* Rows of the model's weights into rows of the padded ones. */
+static void copy_padded(const prn_dnnl_problem *problem, float *to)
+{
+    const prn_conv *conv = &problem->conv;
+    const float *from = conv->weights->data;
+    size_t row = (size_t)(conv->group_in * conv->kernel_volume);
+    for (int64_t g = 0; g < conv->groups; g++) {
+        for (int64_t k = 0; k < conv->group_out; k++) {
+            memcpy(to + (g * problem->group_out + k) * problem->group_in * conv->kernel_volume, from, row * sizeof *to);
+            from += row;
+        }
+    }
+}
+
+static dnnl_status_t reorder(const dnnl_memory_desc_t *from, const void *source, const dnnl_memory_desc_t *to,
+                             void *target)
+{
+    dnnl_engine_t engine = prn_dnnl_engine();
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_stream_t stream = NULL;
+    dnnl_memory_t source_memory = NULL, target_memory = NULL;
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL);
+    if (status == dnnl_success) status = dnnl_primitive_create(&primitive, desc);
+    if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+    if (status == dnnl_success) status = dnnl_memory_create(&source_memory, from, engine, (void *)(uintptr_t)source);
+    if (status == dnnl_success) status = dnnl_memory_create(&target_memory, to, engine, target);
+    if (status == dnnl_success) {
+        dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, source_memory}, {DNNL_ARG_TO, target_memory}};
+        status = dnnl_primitive_execute(primitive, stream, 2, arguments);
+    }
+    if (status == dnnl_success) status = dnnl_stream_wait(stream);
+    dnnl_memory_destroy(target_memory);
+    dnnl_memory_destroy(source_memory);
+    dnnl_stream_destroy(stream);
+    dnnl_primitive_destroy(primitive);
+    dnnl_primitive_desc_destroy(desc);
+    return status;
+}
+
+/* The weights of every channel piece from `source`, which is plain and padded. */
+static dnnl_status_t pack_pieces(const packing *packing, const float *source, char *packed)
+{
+    static const dnnl_format_tag_t plain[] = {dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+    const prn_dnnl_problem *problem = packing->problem;
+    int64_t row = problem->group_in * problem->conv.kernel_volume;
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
+        place place = piece_place(problem, i);
+        dnnl_memory_desc_t from;
+        dnnl_dims_t dims;
+        int count = prn_dnnl_weight_dims(problem, place.last ? &problem->last : &problem->piece, dims);
+        const float *rows = source + (place.group * problem->group_out + place.out) * row;
+        status = dnnl_memory_desc_init_by_tag(&from, count, dims, dnnl_f32, plain[count - 3]);
+        if (status == dnnl_success)
+            status = reorder(&from, rows, packing->format[place.last], packed + (size_t)i * packing->step);
+    }
+    return status;
+}
+
+static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+{
+    const packing *packing = argument;
+    const prn_dnnl_problem *problem = packing->problem;
+    const prony_value *weights = problem->conv.weights;
+    int64_t elements = problem->groups * problem->group_out * problem->group_in * problem->conv.kernel_volume;
+    size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, elements);
+    const float *source = weights->data;
+    float *copy = NULL;
+    if (bytes != prn_layout_bytes(weights)) {
+        copy = prn_alloc_aligned(ALIGNMENT, bytes);
+        if (!copy) return prn_no_memory(context->error);
+        memset(copy, 0, bytes);
+        copy_padded(problem, copy);
+        source = copy;
+    }
+    int former = prn_team_set(1);
+    dnnl_status_t status = pack_pieces(packing, source, packed);
+    prn_team_restore(former);
+    prn_free_aligned(copy);
+    return status == dnnl_success ? PRONY_OK : prn_dnnl_failed(context, status, "packing weights");
+}
+
+static prony_status build_bias(const prony_context *context, void *argument, void *packed)
+{
+    (void)context;
+    const prn_dnnl_problem *problem = ((const packing *)argument)->problem;
+    size_t bytes = (size_t)(problem->groups * problem->group_out) * sizeof(float);
+    memset(packed, 0, bytes);
+    memcpy(packed, problem->conv.bias->data, (size_t)problem->conv.out_channels * sizeof(float));
+    return PRONY_OK;
+}
+
+static size_t append_format(const dnnl_memory_desc_t *format, char *tag, size_t used, size_t size)
+{
+    const dnnl_blocking_desc_t *blocking = &format->format_desc.blocking;
+    for (int i = 0; i < format->ndims && used < size; i++)
+        used += (size_t)snprintf(tag + used, size - used, " %lld/%lld", (long long)format->dims[i],
+                                 (long long)blocking->strides[i]);
+    for (int i = 0; i < blocking->inner_nblks && used < size; i++)
+        used += (size_t)snprintf(tag + used, size - used, " %lld%c", (long long)blocking->inner_blks[i],
+                                 (char)('a' + blocking->inner_idxs[i]));
+    return used;
+}
+
+/* Spells out everything that the packed bytes depend on. */
+static void weights_tag(const packing *packing, char *tag, size_t size)
+{
+    const prn_dnnl_problem *problem = packing->problem;
+    size_t used = (size_t)snprintf(tag, size, "dnnl %s conv %lld groups, %lld pieces", prn_dnnl_version(),
+                                   (long long)problem->conv.groups, (long long)channel_pieces(problem));
+    for (int i = 0; i < 2 && packing->format[i]; i++) {
+        if (used < size) used += (size_t)snprintf(tag + used, size - used, " dims");
+        used = append_format(packing->format[i], tag, used, size);
+    }
+}
+
+static prony_status packed_operands(const prony_context *context, packing *packing, const void **weights,
+                                    const void **bias)
+{
+    char tag[1024];
+    const prn_dnnl_problem *problem = packing->problem;
+    const prn_conv *conv = &problem->conv;
+    int64_t channels = problem->groups * problem->group_out;
+    packing->step = align(dnnl_memory_desc_get_size(packing->format[0]));
+    weights_tag(packing, tag, sizeof tag);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, (size_t)channel_pieces(problem) * packing->step,
+                                  build_weights, packing, weights));
+    *bias = conv->bias ? conv->bias->data : NULL;
+    if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
+    snprintf(tag, sizeof tag, "bias padded to %lld", (long long)channels);
+    return context->host->packed(context, conv->bias->data, tag, (size_t)channels * sizeof(float), build_bias, packing,
+                                 bias);
+}
+
+/* ---- state */
+
+enum { MOST_ARGUMENTS = 5 + PRN_MAX_POST_OPS };
+
+typedef struct conv_piece {
+    dnnl_primitive_t primitive; /* borrowed from the state */
+    dnnl_exec_arg_t arguments[MOST_ARGUMENTS];
+    int count;
+    dnnl_memory_t x, y;
+    dnnl_memory_t scratch;                    /* NULL: needs none */
+    dnnl_memory_t residual[PRN_MAX_POST_OPS]; /* NULL: not a residual, or summed in place */
+    size_t x_offset, y_offset, scratch_offset;
+    dnnl_status_t status; /* of the last run */
+} conv_piece;
+
+typedef struct conv_state {
+    dnnl_primitive_t primitive[2];
+    dnnl_stream_t stream;
+    bool thinned;
+    prn_window thick;           /* before it was thinned */
+    int64_t x_planes, y_planes; /* channel blocks of all images */
+    int64_t x_block, y_block;
+    int64_t batch, y_spatial;
+    int64_t lanes_to_clear; /* in the last block of every image */
+    size_t y_bytes, copy_offset;
+    bool copies; /* some residual may have to be kept in scratch */
+    int64_t count;
+    conv_piece piece[];
+} conv_state;
+
+void prn_dnnl_conv_release(void *opaque)
+{
+    conv_state *state = opaque;
+    if (!state) return;
+    for (int64_t p = 0; p < state->count; p++) {
+        const conv_piece *piece = &state->piece[p];
+        for (int i = 0; i < piece->count; i++) dnnl_memory_destroy(piece->arguments[i].memory);
+    }
+    dnnl_stream_destroy(state->stream);
+    for (int i = 0; i < 2; i++) dnnl_primitive_destroy(state->primitive[i]);
+    prn_free(state);
+}
+
+static dnnl_status_t add_argument(conv_piece *piece, int kind, const dnnl_memory_desc_t *desc, const void *data,
+                                  dnnl_memory_t *out)
+{
+    dnnl_memory_t memory = NULL;
+    dnnl_status_t status = dnnl_memory_create(&memory, desc, prn_dnnl_engine(), (void *)(uintptr_t)data);
+    if (status != dnnl_success) return status;
+    piece->arguments[piece->count++] = (dnnl_exec_arg_t){kind, memory};
+    if (out) *out = memory;
+    return dnnl_success;
+}
+
+static dnnl_status_t add_residuals(conv_piece *piece, const prn_post_ops *post_ops, const dnnl_memory_desc_t *y)
+{
+    int position = 0;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD && !prn_dnnl_summed_in_place(post_ops, i)) {
+            int kind = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
+            dnnl_status_t status = add_argument(piece, kind, y, NULL, &piece->residual[i]);
+            if (status != dnnl_success) return status;
+        }
+        position += prn_dnnl_post_op_count(&post_ops->op[i]);
+    }
+    return dnnl_success;
+}
+
+typedef struct operands {
+    const char *weights;
+    const float *bias; /* NULL: none */
+    size_t weights_step;
+} operands;
+
+/* Piece `index`; its part of the scratch begins at *scratch, which moves on. */
+static dnnl_status_t fill_piece(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem,
+                                const dnnl_primitive_desc_t descs[2], const operands *operands, int64_t index,
+                                size_t *scratch)
+{
+    conv_piece *piece = &state->piece[index];
+    place place = piece_place(problem, index);
+    const dnnl_primitive_desc_t desc = descs[place.last];
+    const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
+    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    int64_t channel = place.group * problem->group_out + place.out;
+    int64_t y_plane = place.image * problem->groups * problem->group_out + channel;
+    int64_t x_plane = (place.image * problem->groups + place.group) * problem->group_in;
+    piece->primitive = state->primitive[place.last];
+    piece->x_offset = (size_t)(x_plane * problem->conv.in_spatial) * sizeof(float);
+    piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
+    piece->scratch_offset = *scratch;
+    *scratch += align(dnnl_memory_desc_get_size(work));
+    dnnl_status_t status =
+        add_argument(piece, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL, &piece->x);
+    if (status == dnnl_success)
+        status =
+            add_argument(piece, DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0),
+                         operands->weights + (size_t)(index % channel_pieces(problem)) * operands->weights_step, NULL);
+    if (status == dnnl_success && operands->bias)
+        status = add_argument(piece, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
+                              operands->bias + channel, NULL);
+    if (status == dnnl_success) status = add_argument(piece, DNNL_ARG_DST, y, NULL, &piece->y);
+    if (status == dnnl_success && dnnl_memory_desc_get_size(work))
+        status = add_argument(piece, DNNL_ARG_SCRATCHPAD, work, NULL, &piece->scratch);
+    return status == dnnl_success ? add_residuals(piece, context->post_ops, y) : status;
+}
+
+static bool keeps_zero(const prn_post_op *op)
+{
+    switch (op->kind) {
+    case PRN_POST_CLIP:
+        return op->a <= 0.0f && op->b >= 0.0f;
+    case PRN_POST_SIGMOID:
+        return false;
+    case PRN_POST_HARD_SIGMOID:
+        return op->b <= 0.0f;
+    default:
+        return true;
+    }
+}
+
+/* What run needs to know of the whole, the output's last lanes included: post-operations that do not keep zero at zero
+ * have them cleared. */
+static void fill_sizes(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem)
+{
+    const prn_conv *conv = &problem->conv;
+    int64_t channels = problem->groups * problem->group_out;
+    state->thinned = problem->thinned;
+    state->thick = problem->thick;
+    state->batch = conv->batch;
+    state->y_block = prn_layout_block(problem->out);
+    state->x_block = state->thinned ? prn_layout_block(problem->in) : 1;
+    state->x_planes = conv->batch * problem->groups * problem->group_in / state->x_block;
+    state->y_planes = conv->batch * channels / state->y_block;
+    state->y_spatial = conv->out_spatial;
+    state->y_bytes = (size_t)(conv->batch * channels * conv->out_spatial) * sizeof(float);
+    bool zero = true;
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        bool add = post_ops->op[i].kind == PRN_POST_ADD;
+        state->copies = state->copies || (add && !prn_dnnl_summed_in_place(post_ops, i));
+        zero = zero && keeps_zero(&post_ops->op[i]);
+    }
+    if (!zero) state->lanes_to_clear = channels - conv->out_channels;
+}
+
+static dnnl_status_t fill_state(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem,
+                                const dnnl_primitive_desc_t descs[2], const operands *operands, size_t *scratch)
+{
+    dnnl_status_t status = dnnl_success;
+    fill_sizes(state, context, problem);
+    *scratch = 0;
+    if (state->thinned)
+        *scratch = align((size_t)(state->x_planes * state->x_block * problem->conv.in_spatial) * sizeof(float));
+    for (int i = 0; i < 2 && descs[i] && status == dnnl_success; i++)
+        status = dnnl_primitive_create(&state->primitive[i], descs[i]);
+    if (status == dnnl_success)
+        status = dnnl_stream_create(&state->stream, prn_dnnl_engine(), dnnl_stream_default_flags);
+    for (int64_t i = 0; i < state->count && status == dnnl_success; i++)
+        status = fill_piece(state, context, problem, descs, operands, i, scratch);
+    state->copy_offset = *scratch;
+    if (state->copies) *scratch += state->y_bytes;
+    return status;
+}
+
+static prony_status prepare(const prony_context *context, const prn_dnnl_problem *problem,
+                            const dnnl_primitive_desc_t descs[2], prn_prepared *out)
+{
+    packing packing = {.problem = problem};
+    const void *weights, *bias;
+    for (int i = 0; i < 2 && descs[i]; i++)
+        packing.format[i] = dnnl_primitive_desc_query_md(descs[i], dnnl_query_weights_md, 0);
+    PRN_TRY(packed_operands(context, &packing, &weights, &bias));
+    int64_t count = problem->conv.batch / problem->piece.batch * channel_pieces(problem);
+    conv_state *state = prn_calloc(1, sizeof *state + (size_t)count * sizeof *state->piece);
+    if (!state) return prn_no_memory(context->error);
+    state->count = count;
+    operands operands = {weights, bias, packing.step};
+    int former = prn_team_set(1);
+    dnnl_status_t status = fill_state(state, context, problem, descs, &operands, &out->scratch_bytes);
+    prn_team_restore(former);
+    if (status != dnnl_success) {
+        prn_dnnl_conv_release(state);
+        return prn_dnnl_failed(context, status, "creating the primitive");
+    }
+    out->state = state;
+    return PRONY_OK;
+}
+
+prony_status prn_dnnl_conv_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_dnnl_problem problem;
+    dnnl_primitive_desc_t descs[2];
+    if (!prn_dnnl_problem_find(context, &problem, descs))
+        return prony_fail(context, PRONY_INTERNAL, "oneDNN has no direct convolution for this problem any more");
+    prony_status status = prepare(context, &problem, descs, out);
+    prn_dnnl_problem_drop(descs);
+    return status;
+}
+
+/* ---- run */
+
+typedef struct copy {
+    char *to;
+    const char *from;
+} copy;
+
+static void copy_piece(void *argument, int64_t begin, int64_t end)
+{
+    const copy *copy = argument;
+    memcpy(copy->to + begin, copy->from + begin, (size_t)(end - begin));
+}
+
+static void copy_bytes(const prony_context *context, void *to, const void *from, size_t bytes)
+{
+    copy copy = {to, from};
+    prn_parallel_range(context->threads, (int64_t)bytes, 1 << 18, copy_piece, &copy);
+}
+
+typedef struct job {
+    conv_state *state;
+    const char *x;
+    char *y, *scratch;
+    const char *residual[PRN_MAX_POST_OPS];
+    const float *thick; /* the input before thinning */
+} job;
+
+/* Where the residuals are: one that lies in the output is moved to scratch before anything is written there, which the
+ * first residual may be: so that comes last. */
+static void place_residuals(const prony_context *context, job *job)
+{
+    const conv_state *state = job->state;
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = post_ops ? post_ops->count : 0; i-- > 0;) {
+        if (post_ops->op[i].kind != PRN_POST_ADD) continue;
+        const char *data = context->inputs[post_ops->op[i].input]->data;
+        if (prn_dnnl_summed_in_place(post_ops, i)) {
+            if (data != job->y) copy_bytes(context, job->y, data, state->y_bytes);
+        } else if (data == job->y) {
+            job->residual[i] = job->scratch + state->copy_offset;
+            copy_bytes(context, job->scratch + state->copy_offset, data, state->y_bytes);
+        } else {
+            job->residual[i] = data;
+        }
+    }
+}
+
+static void thin_row(const prn_window *window, int64_t block, const float *from, float *to)
+{
+    int64_t step = block * window->stride[2];
+    if (block == 8) { /* of known size: no call */
+        for (int64_t x = 0; x < window->out[2]; x++) memcpy(to + x * 8, from + x * step, 8 * sizeof *to);
+    } else {
+        for (int64_t x = 0; x < window->out[2]; x++)
+            memcpy(to + x * block, from + x * step, (size_t)block * sizeof *to);
+    }
+}
+
+enum { PLANES_PER_TASK = 8 };
+
+/* Keeps the positions of some channel blocks that the steps of the kernel meet. */
+static void thin_task(void *argument, int64_t task)
+{
+    const job *job = argument;
+    const conv_state *state = job->state;
+    const prn_window *window = &state->thick;
+    int64_t block = state->x_block, row_size = window->out[2] * block;
+    int64_t whole = prn_window_volume(window->in) * block, kept = prn_window_volume(window->out) * block;
+    int64_t end = (task + 1) * PLANES_PER_TASK;
+    for (int64_t plane = task * PLANES_PER_TASK; plane < end && plane < state->x_planes; plane++) {
+        float *to = (float *)job->scratch + plane * kept;
+        for (int64_t row = 0; row < window->out[0] * window->out[1]; row++)
+            thin_row(window, block, job->thick + plane * whole + prn_window_row(window, row, 0, 0) * block,
+                     to + row * row_size);
+    }
+}
+
+/* Setting a handle costs heap calls, and buffers seldom move between runs. */
+static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_stream_t stream)
+{
+    void *former = NULL;
+    dnnl_status_t status = dnnl_memory_get_data_handle(memory, &former);
+    if (status != dnnl_success || former == data) return status;
+    return dnnl_memory_set_data_handle_v2(memory, (void *)(uintptr_t)data, stream);
+}
+
+static void run_piece(void *argument, int64_t task)
+{
+    const job *job = argument;
+    dnnl_stream_t stream = job->state->stream;
+    conv_piece *piece = &job->state->piece[task];
+    int former = prn_team_set(1);
+    dnnl_status_t status = set_handle(piece->x, job->x + piece->x_offset, stream);
+    if (status == dnnl_success) status = set_handle(piece->y, job->y + piece->y_offset, stream);
+    if (status == dnnl_success && piece->scratch)
+        status = set_handle(piece->scratch, job->scratch + piece->scratch_offset, stream);
+    for (int i = 0; i < PRN_MAX_POST_OPS && status == dnnl_success; i++) {
+        if (piece->residual[i]) status = set_handle(piece->residual[i], job->residual[i] + piece->y_offset, stream);
+    }
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(piece->primitive, stream, piece->count, piece->arguments);
+    prn_team_restore(former);
+    piece->status = status;
+}
+
+static void clear_lanes(const conv_state *state, float *y)
+{
+    int64_t image = state->y_planes / state->batch * state->y_spatial * state->y_block;
+    for (int64_t n = 0; n < state->batch; n++) {
+        float *last = y + (n + 1) * image - state->lanes_to_clear;
+        for (int64_t p = 0; p < state->y_spatial; p++)
+            memset(last - p * state->y_block, 0, (size_t)state->lanes_to_clear * sizeof *last);
+    }
+}
+
+prony_status prn_dnnl_conv_run(const prony_context *context)
+{
+    conv_state *state = context->state;
+    job job = {.state = state, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
+    job.scratch = context->scratch;
+    place_residuals(context, &job);
+    if (state->thinned) {
+        job.thick = context->inputs[0]->data;
+        job.x = job.scratch;
+        prn_parallel_tasks(context->threads, pieces_of(state->x_planes, PLANES_PER_TASK), thin_task, &job);
+    }
+    prn_parallel_tasks(context->threads, state->count, run_piece, &job);
+    for (int64_t i = 0; i < state->count; i++) {
+        if (state->piece[i].status != dnnl_success)
+            return prn_dnnl_failed(context, state->piece[i].status, "running the convolution");
+    }
+    if (state->lanes_to_clear) clear_lanes(state, context->outputs[0]->data);
+    return PRONY_OK;
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* Convolution problems in oneDNN's terms: padding, layouts, post-operations, the choice of implementation, and how a
+ * problem is cut into pieces, each of them one primitive made for one thread.
+ *
+ * A problem is given to oneDNN with its channels rounded up to whole blocks, so that oneDNN sees no padded memory and a
+ * handle can be set without its clearing of lanes. Pieces are whole images, whole groups or runs of a group's output
+ * channels, because those are contiguous in output, weights and bias alike, and their inputs are too.
+ *
+ * Invariant: implementation, formats and pieces depend on problem and ISA alone, never on a thread count. */
+#include "ops/loops/conv_problem.h"
+
+#ifdef PRN_HAVE_DNNL
+
+#include "base/isa.h"
+#include "base/parallel.h"
+#include "ops/vendor/dnnl_problem.h"
+
+#include <string.h>
+
+/* Direct implementations only: Winograd rounds otherwise, gemm and reference ones take other layouts. */
+static bool allowed(const char *name)
+{
+    static const char *const names[] = {"jit:avx2",
+                                        "jit_1x1:avx2",
+                                        "jit_dw:avx2",
+                                        "jit:avx512_core",
+                                        "jit_1x1:avx512_core",
+                                        "jit_dw:avx512_core",
+                                        "brgconv:avx512_core",
+                                        "brgconv_1x1:avx512_core"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* ---- problem in whole blocks */
+
+static int64_t divide_up(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+    return divide_up(value, multiple) * multiple;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_depthwise(const prn_dnnl_problem *problem)
+{
+    return problem->groups > 1 && problem->group_in == 1 && problem->group_out == 1;
+}
+
+/* false: groups that do not fall on whole blocks. */
+static bool pad_channels(prn_dnnl_problem *problem, prn_layout layout, bool plain_input)
+{
+    const prn_conv *conv = &problem->conv;
+    int64_t block = prn_layout_block(layout);
+    problem->groups = conv->groups;
+    problem->group_in = conv->group_in;
+    problem->group_out = conv->group_out;
+    problem->in = plain_input ? PRN_PLAIN : layout;
+    problem->out = layout;
+    if (conv->groups == 1) {
+        if (!plain_input) problem->group_in = round_up(conv->group_in, block);
+        problem->group_out = round_up(conv->group_out, block);
+        return true;
+    }
+    if (plain_input) return false;
+    if (conv->group_in == 1 && conv->group_out == 1) {
+        problem->groups = round_up(conv->groups, block);
+        return true;
+    }
+    return conv->group_in % block == 0 && conv->group_out % block == 0;
+}
+
+/* A 1x1 kernel that steps over positions sees a smaller image and no steps. oneDNN would thin its input out too, but
+ * once for every piece. */
+static void thin(prn_dnnl_problem *problem)
+{
+    prn_window *window = &problem->conv.window;
+    bool steps = false;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        if (window->kernel[a] != 1 || window->pad_begin[a] || window->pad_end[a]) return;
+        steps = steps || window->stride[a] != 1;
+    }
+    if (!steps || is_depthwise(problem)) return;
+    problem->thick = *window;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        window->in[a] = window->out[a];
+        window->stride[a] = 1;
+    }
+    problem->conv.in_spatial = problem->conv.out_spatial;
+    problem->thinned = true;
+}
+
+/* ---- pieces */
+
+/* Multiply-adds that take about 20 us. Depthwise ones take twice as long. */
+enum { TASK_WORK = 900000, FORK_WORK = 900000, MOST_PIECES = 12, MANY_IMAGES = 8 };
+#define LONG_WORK 3e9 /* about 50 ms: a piece is not left before its end */
+
+/* The largest divisor of `batch` that is at most `most`: pieces of whole images leave no remainder. */
+static int64_t images_per_piece(int64_t batch, int64_t most)
+{
+    int64_t images = most < 1 ? 1 : least(most, batch);
+    while (batch % images) images--;
+    return images;
+}
+
+/* Long enough a run of channels that the kernels' register tiles are full: those take three (1x1) or four blocks. */
+static int64_t channels_per_piece(const prn_dnnl_problem *problem, int64_t pieces)
+{
+    int64_t block = prn_layout_block(problem->out);
+    int64_t unit = problem->conv.kernel_volume == 1 ? 2 * block : 4 * block;
+    int64_t channels = round_up(divide_up(problem->group_out, pieces), unit);
+    /* Every piece reads the whole input again, which a 1x1 product has least work to hide behind. */
+    int64_t fewest = (problem->conv.kernel_volume == 1 && problem->group_out > 8 * block ? 8 : 4) * block;
+    return least(channels < fewest ? fewest : channels, problem->group_out);
+}
+
+static void cut(prn_dnnl_problem *problem)
+{
+    const prn_conv *conv = &problem->conv;
+    prn_dnnl_piece *piece = &problem->piece;
+    double image = (double)conv->out_spatial * (double)conv->kernel_volume * (double)problem->groups *
+                   (double)problem->group_in * (double)problem->group_out * (is_depthwise(problem) ? 2.0 : 1.0);
+    *piece = (prn_dnnl_piece){conv->batch, problem->groups, problem->group_out};
+    problem->last = (prn_dnnl_piece){0};
+    if (image * (double)conv->batch < FORK_WORK) return;
+    double images = TASK_WORK / image;
+    piece->batch = images_per_piece(conv->batch, images < (double)conv->batch ? (int64_t)images : conv->batch);
+    if (piece->batch > 1 || (conv->batch >= MANY_IMAGES && image < LONG_WORK)) return;
+    double wanted = image / TASK_WORK;
+    int64_t pieces = divide_up(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
+    if (image > LONG_WORK * (double)pieces) pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
+    if (is_depthwise(problem)) {
+        piece->groups =
+            least(round_up(divide_up(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
+    } else if (problem->groups >= pieces) {
+        piece->groups = divide_up(problem->groups, pieces);
+    } else {
+        piece->groups = 1;
+        piece->out = channels_per_piece(problem, divide_up(pieces, problem->groups));
+    }
+    if (problem->groups % piece->groups) {
+        problem->last = *piece;
+        problem->last.groups = problem->groups % piece->groups;
+    } else if (problem->group_out % piece->out) {
+        problem->last = *piece;
+        problem->last.out = problem->group_out % piece->out;
+    }
+}
+
+/* ---- descriptions */
+
+static dnnl_format_tag_t layout_tag(prn_layout layout, int axes)
+{
+    static const dnnl_format_tag_t tags[3][3] = {{dnnl_ncw, dnnl_nchw, dnnl_ncdhw},
+                                                 {dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c},
+                                                 {dnnl_nCw16c, dnnl_nChw16c, dnnl_nCdhw16c}};
+    return tags[layout == PRN_BLOCKED8 ? 1 : layout == PRN_BLOCKED16 ? 2 : 0][axes - 1];
+}
+
+static dnnl_status_t tensor_desc(dnnl_memory_desc_t *desc, int axes, int64_t batch, int64_t channels,
+                                 const int64_t *extent, prn_layout layout)
+{
+    dnnl_dims_t dims = {batch, channels};
+    for (int i = 0; i < axes; i++) dims[2 + i] = extent[PRN_WINDOW_AXES - axes + i];
+    return dnnl_memory_desc_init_by_tag(desc, axes + 2, dims, dnnl_f32, layout_tag(layout, axes));
+}
+
+int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_dims_t dims)
+{
+    const prn_window *window = &problem->conv.window;
+    int count = 0;
+    if (piece->groups > 1) dims[count++] = piece->groups;
+    dims[count++] = piece->out;
+    dims[count++] = problem->group_in;
+    for (int i = PRN_WINDOW_AXES - window->axes; i < PRN_WINDOW_AXES; i++) dims[count++] = window->kernel[i];
+    return count;
+}
+
+static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_memory_desc_t *y,
+                              dnnl_convolution_desc_t *out)
+{
+    const prn_window *window = &problem->conv.window;
+    int axes = window->axes, skip = PRN_WINDOW_AXES - axes;
+    dnnl_memory_desc_t x, weights, bias;
+    dnnl_dims_t dims, bias_dims = {piece->groups * piece->out};
+    dnnl_dims_t stride, dilation, pad_begin, pad_end;
+    int count = prn_dnnl_weight_dims(problem, piece, dims);
+    dnnl_status_t status =
+        tensor_desc(&x, axes, piece->batch, piece->groups * problem->group_in, window->in, problem->in);
+    if (status == dnnl_success) status = tensor_desc(y, axes, piece->batch, bias_dims[0], window->out, problem->out);
+    if (status == dnnl_success)
+        status = dnnl_memory_desc_init_by_tag(&weights, count, dims, dnnl_f32, dnnl_format_tag_any);
+    if (status == dnnl_success) status = dnnl_memory_desc_init_by_tag(&bias, 1, bias_dims, dnnl_f32, dnnl_a);
+    if (status != dnnl_success) return status;
+    for (int i = 0; i < axes; i++) {
+        stride[i] = window->stride[skip + i];
+        dilation[i] = window->dilation[skip + i] - 1;
+        pad_begin[i] = window->pad_begin[skip + i];
+        pad_end[i] = window->pad_end[skip + i];
+    }
+    return dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_inference, dnnl_convolution_direct, &x,
+                                                      &weights, problem->conv.bias ? &bias : NULL, y, stride, dilation,
+                                                      pad_begin, pad_end);
+}
+
+/* ---- post-operations */
+
+bool prn_dnnl_summed_in_place(const prn_post_ops *post_ops, size_t index)
+{
+    return index == 0 && post_ops->op[0].kind == PRN_POST_ADD;
+}
+
+int prn_dnnl_post_op_count(const prn_post_op *op)
+{
+    return op->kind == PRN_POST_HARD_SIGMOID ? 2 : 1;
+}
+
+static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
+{
+    dnnl_alg_kind_t kind = dnnl_eltwise_relu;
+    float a = 0.0f, b = 0.0f;
+    switch (op->kind) {
+    case PRN_POST_RELU:
+    case PRN_POST_ADD:
+        break;
+    case PRN_POST_LEAKY_RELU:
+        a = op->a;
+        break;
+    case PRN_POST_CLIP:
+        kind = dnnl_eltwise_clip;
+        a = op->a;
+        b = op->b;
+        break;
+    case PRN_POST_SIGMOID:
+        kind = dnnl_eltwise_logistic;
+        break;
+    case PRN_POST_TANH:
+        kind = dnnl_eltwise_tanh;
+        break;
+    case PRN_POST_HARD_SIGMOID: {
+        dnnl_status_t status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_linear, op->a, op->b);
+        if (status != dnnl_success) return status;
+        kind = dnnl_eltwise_clip;
+        b = 1.0f;
+        break;
+    }
+    case PRN_POST_HARD_SWISH:
+        kind = dnnl_eltwise_hardswish;
+        break;
+    case PRN_POST_SILU:
+        kind = dnnl_eltwise_swish;
+        a = 1.0f;
+        break;
+    case PRN_POST_GELU_ERF:
+        kind = dnnl_eltwise_gelu_erf;
+        break;
+    }
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, a, b);
+}
+
+static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_memory_desc_t *y,
+                                     dnnl_primitive_attr_t *out)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    if (status != dnnl_success) return status;
+    status = dnnl_post_ops_create(&ops);
+    for (size_t i = 0; status == dnnl_success && post_ops && i < post_ops->count; i++) {
+        if (prn_dnnl_summed_in_place(post_ops, i))
+            status = dnnl_post_ops_append_sum(ops, 1.0f);
+        else if (post_ops->op[i].kind == PRN_POST_ADD)
+            status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, y);
+        else
+            status = append_eltwise(ops, &post_ops->op[i]);
+    }
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, ops);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_fpmath_mode(*out, dnnl_fpmath_mode_strict);
+    dnnl_post_ops_destroy(ops);
+    if (status != dnnl_success) dnnl_primitive_attr_destroy(*out);
+    return status;
+}
+
+/* ---- implementations */
+
+/* The first allowed implementation for a piece; NULL if there is none. */
+static dnnl_primitive_desc_t find_piece(const prony_context *context, const prn_dnnl_problem *problem,
+                                        const prn_dnnl_piece *piece)
+{
+    dnnl_memory_desc_t y;
+    dnnl_convolution_desc_t described;
+    dnnl_primitive_attr_t attributes;
+    dnnl_primitive_desc_iterator_t each;
+    dnnl_primitive_desc_t found = NULL;
+    if (describe(problem, piece, &y, &described) != dnnl_success) return NULL;
+    if (make_attributes(context->post_ops, &y, &attributes) != dnnl_success) return NULL;
+    if (dnnl_primitive_desc_iterator_create(&each, &described, attributes, prn_dnnl_engine(), NULL) == dnnl_success) {
+        do {
+            const char *name = "";
+            dnnl_primitive_desc_t candidate = dnnl_primitive_desc_iterator_fetch(each);
+            if (!candidate) break;
+            dnnl_primitive_desc_query(candidate, dnnl_query_impl_info_str, 0, &name);
+            if (allowed(name))
+                found = candidate;
+            else
+                dnnl_primitive_desc_destroy(candidate);
+        } while (!found && dnnl_primitive_desc_iterator_next(each) == dnnl_success);
+        dnnl_primitive_desc_iterator_destroy(each);
+    }
+    dnnl_primitive_attr_destroy(attributes);
+    return found;
+}
+
+void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2])
+{
+    for (int i = 0; i < 2; i++) dnnl_primitive_desc_destroy(desc[i]);
+    desc[0] = desc[1] = NULL;
+}
+
+static bool find_cut(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
+{
+    cut(problem);
+    desc[0] = find_piece(context, problem, &problem->piece);
+    desc[1] = desc[0] && problem->last.batch ? find_piece(context, problem, &problem->last) : NULL;
+    if (desc[0] && (desc[1] || !problem->last.batch)) return true;
+    prn_dnnl_problem_drop(desc);
+    return false;
+}
+
+bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
+{
+    prn_conv *conv = &problem->conv;
+    memset(problem, 0, sizeof *problem);
+    if (!prn_dnnl_engine() || prn_conv_read(context, conv) != PRONY_OK) return false;
+    if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
+    if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
+    /* Layouts are a matter of ISA and channel counts: whole blocks, or plain images with up to three channels. */
+    prn_layout layout = prn_isa_level() >= PRN_ISA_AVX512 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    int former = prn_team_set(1);
+    bool found = conv->in_channels <= 3 && pad_channels(problem, layout, true) && find_cut(context, problem, desc);
+    if (!found && pad_channels(problem, layout, false)) {
+        thin(problem);
+        found = find_cut(context, problem, desc);
+    }
+    prn_team_restore(former);
+    return found;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* Convolution problems in oneDNN's terms; shared by the dnnl*.c files alone. */
+#ifndef PRN_OPS_VENDOR_DNNL_PROBLEM_H
+#define PRN_OPS_VENDOR_DNNL_PROBLEM_H
+
+#include "ops/loops/conv_problem.h"
+
+#include <dnnl.h>
+
+#if DNNL_VERSION_MAJOR != 2 || DNNL_VERSION_MINOR < 6
+#error "oneDNN 2.6 or 2.7 is needed"
+#endif
+
+/* The process's engine; NULL: oneDNN is not usable. */
+dnnl_engine_t prn_dnnl_engine(void);
+prony_status prn_dnnl_failed(const prony_context *context, dnnl_status_t status, const char *what);
+
+/* What one primitive computes: images, groups, and output channels in each of these groups. */
+typedef struct prn_dnnl_piece {
+    int64_t batch, groups, out;
+} prn_dnnl_piece;
+
+typedef struct prn_dnnl_problem {
+    prn_conv conv;                       /* `thinned`: the one on the thinned input */
+    bool thinned;                        /* only every stride-th position of the input is read at all */
+    prn_window thick;                    /* before it was thinned */
+    int64_t groups, group_in, group_out; /* in whole channel blocks */
+    prn_layout in, out;
+    prn_dnnl_piece piece;
+    prn_dnnl_piece last; /* where `piece` does not divide the groups or a group's channels; .batch 0: it does */
+} prn_dnnl_problem;
+
+/* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (NULL if there is none), to be
+ * destroyed by the caller. false: none that oneDNN may do here. */
+bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2]);
+void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
+
+/* Axes of a piece's weights, padded: [groups,] out, in, spatial …; returns their number. */
+int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_dims_t dims);
+
+/* The first residual is read from the output itself if nothing comes before it. Whether that or a buffer of its own is
+ * summed must not depend on where the plan puts buffers: the rounding differs. */
+bool prn_dnnl_summed_in_place(const prn_post_ops *post_ops, size_t index);
+/* Post-operations that oneDNN makes of this one. */
+int prn_dnnl_post_op_count(const prn_post_op *op);
+
+#endif

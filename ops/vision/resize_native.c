@@ -1,0 +1,239 @@
+/* Resize where it is common: nearest neighbours of any type, and linear float32 over the last two axes, in plain,
+ * channels-last and blocked layouts alike. The result is seen as rows of [columns][lanes]: the lanes (one element, all
+ * channels, or a block of them) share their coordinates.
+ * Invariant: a row depends on its number alone. Padding lanes are zero because they are made of padding lanes. */
+#include "ops/vision/resize.h"
+
+#include "ops/loops/copy_nd.h"
+
+#include <string.h>
+
+#define COLUMNS 256 /* of a table of coordinates on the stack */
+
+typedef struct row_work {
+    prn_resize resize;
+    int column_axis;                                     /* of the shape */
+    int rank;                                            /* axes of a row's number; the last one is the row axis */
+    int logical[PRONY_MAX_RANK];                         /* their places in the shape */
+    int64_t dim[PRONY_MAX_RANK], stride[PRONY_MAX_RANK]; /* in rows of the result; source stride in lanes groups */
+    int64_t in_columns, out_columns, lanes;
+    size_t lane_bytes;
+    const char *in;
+    char *out;
+} row_work;
+
+bool prn_resize_known(const prony_context *context, prn_resize *resize)
+{
+    bool known;
+    prony_context quiet = *context;
+    quiet.error = NULL;
+    return prn_resize_read(&quiet, resize, &known) == PRONY_OK && known && resize->rank > 0 &&
+           resize->coordinate != PRN_RESIZE_TF_CROP_AND_RESIZE;
+}
+
+/* The axes behind it are lanes in a plain tensor. */
+static int last_resized(const prn_resize *resize)
+{
+    int axis = resize->rank - 1;
+    while (axis > 1 && resize->axis[axis].same) axis--;
+    return axis;
+}
+
+bool prn_resize_nearest_usable(const prony_context *context)
+{
+    prn_resize resize;
+    return prn_resize_known(context, &resize) && resize.mode == PRN_RESIZE_NEAREST;
+}
+
+bool prn_resize_linear_usable(const prony_context *context)
+{
+    prn_resize resize;
+    if (!prn_resize_known(context, &resize) || resize.mode != PRN_RESIZE_LINEAR || resize.antialias || resize.rank < 2)
+        return false;
+    for (int i = 0; i < last_resized(&resize) - 1; i++) {
+        if (!resize.axis[i].same) return false;
+    }
+    return true;
+}
+
+void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const prony_value *value = context->inputs[0];
+    prn_resize resize;
+    if (value->shape.rank < 4 || value->shape.rank >= PRONY_MAX_RANK || !prn_resize_known(context, &resize)) return;
+    if (resize.axis[1].same) in[0] = out[0] = (prn_layout)value->layout;
+}
+
+static prony_status begin_rows(const prony_context *context, row_work *work)
+{
+    const prony_value *in = context->inputs[0];
+    prony_value *out = context->outputs[0];
+    prn_layout layout = (prn_layout)in->layout;
+    prony_shape from = prn_stored_shape(&in->shape, layout), to = prn_stored_shape(&out->shape, layout);
+    bool known;
+    *work = (row_work){.in = in->data, .out = out->data};
+    PRN_TRY(prn_resize_read(context, &work->resize, &known));
+    const int rank = in->shape.rank;
+    work->column_axis = layout == PRN_PLAIN ? last_resized(&work->resize) : rank - 1;
+    const int column = prn_stored_axis(rank, layout, work->column_axis);
+    work->rank = column;
+    work->in_columns = from.dim[column];
+    work->out_columns = to.dim[column];
+    work->lanes = prn_shape_count(&to, column + 1, to.rank);
+    work->lane_bytes = (size_t)work->lanes * prn_copy_width(in->dtype);
+    for (int i = 0; i < column; i++) {
+        work->logical[i] = layout == PRN_NHWC && i > 0 ? i + 1 : i;
+        work->dim[i] = to.dim[i];
+        work->stride[i] = prn_shape_count(&from, i + 1, column + 1);
+    }
+    return PRONY_OK;
+}
+
+/* Offset, in groups of lanes, of the source row for row `row`; `high` is that of the next one where rows are blended.
+ */
+static int64_t source_row(const row_work *work, int64_t row, int64_t *high, float *ratio)
+{
+    int64_t offset = 0;
+    *high = 0;
+    *ratio = 0;
+    for (int i = work->rank - 1; i >= 0; i--) {
+        int64_t position = row % work->dim[i];
+        row /= work->dim[i];
+        prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[i], position, NULL);
+        offset += taps.index[0] * work->stride[i];
+        *high += taps.index[taps.count - 1] * work->stride[i];
+        if (taps.count == 2) *ratio = (float)taps.weight[1];
+    }
+    return offset;
+}
+
+/* ---- nearest */
+
+#define COPY_COLUMNS(type)                                                                                             \
+    for (int64_t x = 0; x < count; x++)                                                                                \
+    memcpy(to + (size_t)x * sizeof(type), from + index[x] * sizeof(type), sizeof(type))
+
+static void copy_columns(const char *from, char *to, const size_t *index, int64_t count, size_t bytes)
+{
+    typedef struct block8 {
+        float lane[8];
+    } block8;
+    typedef struct block16 {
+        float lane[16];
+    } block16;
+    switch (bytes) {
+    case 1:
+        COPY_COLUMNS(uint8_t);
+        break;
+    case 4:
+        COPY_COLUMNS(uint32_t);
+        break;
+    case sizeof(block8):
+        COPY_COLUMNS(block8);
+        break;
+    case sizeof(block16):
+        COPY_COLUMNS(block16);
+        break;
+    default:
+        for (int64_t x = 0; x < count; x++) memcpy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
+        break;
+    }
+}
+
+static void nearest_rows(void *argument, int64_t begin, int64_t end)
+{
+    const row_work *work = argument;
+    size_t index[COLUMNS], bytes = work->lane_bytes;
+    for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
+        int64_t count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
+        for (int64_t x = 0; x < count; x++) {
+            index[x] = (size_t)prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL).index[0];
+        }
+        for (int64_t row = begin; row < end; row++) {
+            int64_t high;
+            float ratio;
+            const char *from = work->in + (size_t)source_row(work, row, &high, &ratio) * bytes;
+            copy_columns(from, work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
+        }
+    }
+}
+
+static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end),
+                             int64_t bytes_per_byte)
+{
+    row_work work;
+    PRN_TRY(begin_rows(context, &work));
+    int64_t count = 1;
+    for (int i = 0; i < work.rank; i++) count *= work.dim[i];
+    int64_t bytes = count * work.out_columns * (int64_t)work.lane_bytes;
+    if (bytes > 0) prn_parallel_items(context->threads, count, bytes * bytes_per_byte, rows, &work);
+    return PRONY_OK;
+}
+
+prony_status prn_resize_nearest_native(const prony_context *context)
+{
+    return run_rows(context, nearest_rows, 2);
+}
+
+/* ---- linear */
+
+typedef struct columns {
+    int64_t low[COLUMNS], high[COLUMNS]; /* in elements */
+    float ratio[COLUMNS];
+    int64_t count;
+} columns;
+
+static void blend_single(const columns *c, const float *top, const float *bottom, float down, float *to)
+{
+    for (int64_t x = 0; x < c->count; x++) {
+        float above = top[c->low[x]] + c->ratio[x] * (top[c->high[x]] - top[c->low[x]]);
+        float below = bottom[c->low[x]] + c->ratio[x] * (bottom[c->high[x]] - bottom[c->low[x]]);
+        to[x] = above + down * (below - above);
+    }
+}
+
+static void blend_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes)
+{
+    for (int64_t x = 0; x < c->count; x++) {
+        const float *a = top + c->low[x], *b = top + c->high[x], *d = bottom + c->low[x], *e = bottom + c->high[x];
+        float ratio = c->ratio[x];
+        for (int64_t k = 0; k < lanes; k++) {
+            float above = a[k] + ratio * (b[k] - a[k]), below = d[k] + ratio * (e[k] - d[k]);
+            to[x * lanes + k] = above + down * (below - above);
+        }
+    }
+}
+
+static void linear_rows(void *argument, int64_t begin, int64_t end)
+{
+    const row_work *work = argument;
+    const float *in = (const float *)(const void *)work->in;
+    float *out = (float *)(void *)work->out;
+    int64_t lanes = work->lanes;
+    columns c;
+    for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
+        c.count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
+        for (int64_t x = 0; x < c.count; x++) {
+            prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL);
+            c.low[x] = taps.index[0] * lanes;
+            c.high[x] = taps.index[taps.count - 1] * lanes;
+            c.ratio[x] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;
+        }
+        for (int64_t row = begin; row < end; row++) {
+            int64_t high;
+            float down;
+            const float *top = in + source_row(work, row, &high, &down) * lanes, *bottom = in + high * lanes;
+            float *to = out + (row * work->out_columns + first) * lanes;
+            if (lanes == 1) {
+                blend_single(&c, top, bottom, down, to);
+            } else {
+                blend_lanes(&c, top, bottom, down, to, lanes);
+            }
+        }
+    }
+}
+
+prony_status prn_resize_linear_native(const prony_context *context)
+{
+    return run_rows(context, linear_rows, 4);
+}

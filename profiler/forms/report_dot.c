@@ -1,0 +1,93 @@
+/* The model's graph for Graphviz: a vertex per layer, filled by its share of the time (of the FLOPs where nothing was
+ * measured), an edge wherever a layer reads what another one makes. What was evaluated at bind time is dashed; the
+ * tooltip names layer, operator and kernel. Reads the report only.
+ */
+#include "profiler/forms/form_out.h"
+#include "profiler/forms/number_text.h"
+#include "profiler/forms/utf8.h"
+#include "profiler/report/heat.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Inside of a quoted string; what is no UTF-8, and control characters, become '?'. */
+static void put_quoted(prn_out *out, const char *text)
+{
+    while (*text) {
+        size_t bytes = prn_utf8_sequence(text);
+        unsigned char c = (unsigned char)*text;
+        if (bytes == 0 || c < 0x20 || c == 0x7f)
+            prn_out_text(out, "?");
+        else if (c == '"' || c == '\\')
+            prn_out_format(out, "\\%c", c);
+        else
+            prn_out_bytes(out, text, bytes);
+        text += bytes ? bytes : 1;
+    }
+}
+
+static void put_shape(prn_out *out, const prony_value *value)
+{
+    if (!value || value->shape.rank < 0) return;
+    prn_out_text(out, "\\n");
+    if (value->shape.rank == 0) prn_out_text(out, "scalar");
+    for (int d = 0; d < value->shape.rank && d < PRONY_MAX_RANK; d++) {
+        if (value->shape.dim[d] >= 0)
+            prn_out_format(out, "%s%" PRId64, d ? "x" : "", value->shape.dim[d]);
+        else
+            prn_out_format(out, "%s?", d ? "x" : "");
+    }
+}
+
+static void put_vertex(prn_out *out, const prony_report *r, const prony_layer_row *l, double most)
+{
+    prn_number_text number, percent;
+    prn_color color;
+    double heat = prn_layer_heat(r, l);
+    double level = most > 0 ? sqrt(heat / most) : 0;
+    prn_out_format(out, "  n%" PRIu32 " [label=\"", l->index);
+    put_quoted(out, l->op);
+    put_shape(out, l->output_count ? l->outputs[0] : NULL);
+    if (heat > 0) {
+        prn_out_text(out, "\\n");
+        if (l->measured) prn_out_format(out, "%s  ", prn_number_time(number, l->time.mean_ns, 3, " "));
+        prn_out_format(out, "%s %%", prn_number_percent(percent, heat));
+        if (l->time_attributed) prn_out_text(out, " ~");
+    }
+    prn_out_text(out, "\", tooltip=\"");
+    put_quoted(out, l->name);
+    if (l->operator_index < r->operator_count) {
+        prn_out_format(out, "\\noperator %" PRIu32 ": ", l->operator_index);
+        put_quoted(out, r->operators[l->operator_index].kernel);
+    }
+    prn_out_format(out, "\", fillcolor=\"%s\", fontcolor=\"%s\"%s];\n", prn_heat_color(color, level),
+                   level > 0.6 ? "white" : "black", l->folded ? ", style=\"filled,rounded,dashed\"" : "");
+}
+
+prony_status prn_report_write_dot(const prony_report *r, const prony_write_options *options, prony_write_fn write,
+                                  void *user, prony_error *error)
+{
+    prn_out out;
+    (void)options;
+    prn_out_begin(&out, write, user, error);
+    prn_out_text(&out, "digraph \"");
+    put_quoted(&out, prn_report_title(r));
+    prn_out_format(&out, "\" {\n  label=\"");
+    put_quoted(&out, prn_report_title(r));
+    prn_out_format(&out, "\\ncoloured by share of the %s\";\n  labelloc=t;\n  fontname=\"Helvetica\";\n",
+                   prn_report_stamped(r) ? "time inside operators" : "FLOPs");
+    prn_out_text(
+        &out, "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10, color=\"#777777\"];\n"
+              "  edge [color=\"#777777\", arrowsize=0.6];\n");
+    double most = prn_heat_most(r);
+    for (size_t i = 0; i < r->layer_count; i++) put_vertex(&out, r, &r->layers[i], most);
+    for (size_t i = 0; i < r->layer_count; i++) {
+        const prony_layer_row *l = &r->layers[i];
+        for (size_t k = 0; l->sources && k < l->input_count; k++) {
+            if (l->sources[k] >= r->layer_count) continue;
+            prn_out_format(&out, "  n%" PRIu32 " -> n%" PRIu32 ";\n", l->sources[k], l->index);
+        }
+    }
+    prn_out_text(&out, "}\n");
+    return prn_out_end(&out);
+}

@@ -1,0 +1,347 @@
+/* prony_compare: two reports side by side, and what may be concluded from their metrics; comparison_parts.c does it for
+ * layers and types, comparison_notes.c says what sets the reports apart.
+ *
+ * A metric is judged by what is known of its scatter. Those that follow from model and configuration have none. Those
+ * of latencies have the raw samples: a rank test and a bootstrap interval must agree, both of which allow for runs that
+ * resemble their neighbours. What was measured once is shown
+ * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
+ * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
+ */
+#include "profiler/judge/comparison.h"
+
+#include "profiler/counts/metrics.h"
+#include "profiler/judge/statistics/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_NOISE 0.01
+#define LOAD_DIFFERENCE 0.1 /* of the shares that others took, or that threads waited: two busy machines are alike below */
+
+const char *prony_verdict_name(prony_verdict verdict)
+{
+    static const char *const names[] = {"none", "same", "better", "worse", "cannot tell"};
+    return (size_t)verdict < sizeof names / sizeof names[0] ? names[verdict] : "none";
+}
+
+const char *prn_verdict_mark(prony_verdict verdict)
+{
+    return verdict == PRONY_VERDICT_NONE     ? ""
+           : verdict == PRONY_VERDICT_SAME   ? "~"
+           : verdict == PRONY_VERDICT_UNSURE ? "?"
+                                             : prony_verdict_name(verdict);
+}
+
+const char *prony_evidence_name(prony_evidence evidence)
+{
+    static const char *const names[] = {"single", "exact", "runs", "interval", "means"};
+    return (size_t)evidence < sizeof names / sizeof names[0] ? names[evidence] : "single";
+}
+
+/* ---- metrics ---- */
+
+/* Built-in metrics that can be judged; what is not here was measured once. */
+static const struct judged {
+    const char *key;
+    prony_evidence evidence;
+    prn_statistic statistic;
+    bool rate; /* goes with 1 / statistic */
+} judged[] = {
+    {"latency", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEDIAN, false},
+    {"latency_mean", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, false},
+    {"latency_p90", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P90, false},
+    {"latency_p95", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P95, false},
+    {"latency_p99", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P99, false},
+    {"latency_p999", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P999, false},
+    {"throughput", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+    {"images_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+    {"tokens_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+    {"requests_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+    {"flops_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+    {"bytes_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
+#define EXACT(key)                                                                                                     \
+    {                                                                                                                  \
+        key, PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false                                                           \
+    }
+    EXACT("evaluation"),
+    EXACT("top1_accuracy"),
+    EXACT("top5_accuracy"),
+    EXACT("model_size"),
+    EXACT("file_size"),
+    EXACT("macs"),
+    EXACT("madds"),
+    EXACT("flops"),
+    EXACT("special"),
+    EXACT("int_ops"),
+    EXACT("count"),
+    EXACT("parameters"),
+    EXACT("buffers"),
+    EXACT("traffic"),
+    EXACT("intensity"),
+    EXACT("layers"),
+    EXACT("operators"),
+    EXACT("memory_footprint"),
+    EXACT("activation_memory"),
+    EXACT("memory"),
+    EXACT("peak_memory"),
+    EXACT("average_memory"),
+    EXACT("memory_per_sample"),
+    EXACT("planned_memory"),
+    EXACT("packed_weights"),
+    EXACT("scratch_memory"),
+    EXACT("plan_gap"),
+    EXACT("internal_fragmentation"),
+    EXACT("external_fragmentation"),
+    EXACT("allocations"),
+    EXACT("heap_calls"),
+#undef EXACT
+};
+
+static const struct judged *find_judged(const char *key)
+{
+    for (size_t i = 0; i < sizeof judged / sizeof judged[0]; i++)
+        if (strcmp(judged[i].key, key) == 0) return &judged[i];
+    return NULL;
+}
+
+bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate)
+{
+    const struct judged *by = find_judged(key);
+    if (!by || by->evidence == PRONY_EVIDENCE_EXACT) return false;
+    *statistic = by->statistic;
+    *rate = by->rate;
+    return true;
+}
+
+prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise)
+{
+    bool up = low > 1 + noise, down = high < 1 - noise;
+    if (direction == PRONY_NO_DIRECTION) return PRONY_VERDICT_NONE;
+    if (!up && !down) return PRONY_VERDICT_SAME;
+    return up == (direction == PRONY_LARGER_IS_BETTER) ? PRONY_VERDICT_BETTER : PRONY_VERDICT_WORSE;
+}
+
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict)
+{
+    return c->loads_differ && (verdict == PRONY_VERDICT_BETTER || verdict == PRONY_VERDICT_WORSE) ? PRONY_VERDICT_UNSURE : verdict;
+}
+
+/* Fractions by their difference: twice next to nothing is nothing. */
+static double exact_change(const prony_compare_metric *row)
+{
+    double a = row->first.value, b = row->second.value;
+    if (row->first.metric->scale == PRONY_SCALE_PERCENT) return 1 + (b - a);
+    if (a > 0 || a < 0) return 1 + (b - a) / fabs(a);
+    return b > 0 ? INFINITY : b < 0 ? -INFINITY : 1;
+}
+
+/* Latencies as they are, or as the rate that the metric makes of each. */
+static prony_status rank_test(const prn_comparing *c, const prony_compare_metric *row, bool rate, double *p)
+{
+    double *values[2] = {NULL, NULL};
+    prn_rank_test test = {0};
+    prony_status status = PRONY_OK;
+    for (int side = 0; side < 2 && status == PRONY_OK; side++) {
+        const prony_report *r = c->report[side];
+        double scale = (side ? row->second : row->first).value * (double)r->latency.mean_ns;
+        values[side] = prn_calloc(r->latency.count, sizeof *values[side]);
+        if (!values[side]) status = prn_no_memory(c->error);
+        for (size_t i = 0; values[side] && i < r->latency.count; i++) {
+            double sample = (double)r->samples_ns[i];
+            values[side][i] = rate ? scale / fmax(sample, 1) : sample;
+        }
+    }
+    if (status == PRONY_OK)
+        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, c->memory[0], values[1],
+                                       c->report[1]->latency.count, c->memory[1], c->error);
+    prn_free(values[0]);
+    prn_free(values[1]);
+    *p = test.p;
+    return status;
+}
+
+static prony_status judge_samples(const prn_comparing *c, const struct judged *by, prony_compare_metric *row)
+{
+    const double *interval = c->intervals[by->statistic];
+    row->ratio_ci95[0] = interval[0];
+    row->ratio_ci95[1] = interval[1];
+    if (by->rate) {
+        double means = (double)c->report[1]->latency.mean_ns / (double)c->report[0]->latency.mean_ns;
+        row->ratio_ci95[0] = row->ratio * means / interval[1];
+        row->ratio_ci95[1] = row->ratio * means / interval[0];
+    }
+    row->evidence = by->evidence;
+    if (by->evidence == PRONY_EVIDENCE_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
+    row->verdict = prn_verdict_of(row->first.metric->direction, row->ratio_ci95[0], row->ratio_ci95[1], c->noise);
+    if (row->verdict != PRONY_VERDICT_NONE && row->p >= PRN_COMPARE_ALPHA) row->verdict = PRONY_VERDICT_SAME;
+    row->verdict = prn_verdict_withheld(c, row->verdict);
+    return PRONY_OK;
+}
+
+/* A figure that two reports mean differently is not judged. */
+static bool comparable(const prn_comparing *c, const char *key)
+{
+    const prony_report *a = c->report[0], *b = c->report[1];
+    if (strcmp(key, "evaluation") == 0) return strcmp(a->evaluations->metric, b->evaluations->metric) == 0;
+    if (strcmp(key, "count") == 0 && a->config.count_preset && b->config.count_preset)
+        return strcmp(a->config.count_preset, b->config.count_preset) == 0;
+    return true;
+}
+
+static prony_status compare_metric(const prn_comparing *c, size_t index, prony_compare_metric *row)
+{
+    const prony_metric *metric = row->first.metric;
+    bool builtin = prn_metrics_is_builtin(c->metrics, index);
+    const struct judged *by = builtin ? find_judged(metric->key) : NULL;
+    row->difference = row->second.value - row->first.value;
+    row->ratio = row->first.value > 0 || row->first.value < 0 ? row->second.value / row->first.value : NAN;
+    row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
+    if (by && by->evidence != PRONY_EVIDENCE_EXACT)
+        return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
+    if ((builtin && !by) || !comparable(c, metric->key)) return PRONY_OK;
+    double change = exact_change(row);
+    row->evidence = PRONY_EVIDENCE_EXACT;
+    row->verdict = prn_verdict_of(metric->direction, change, change, c->noise);
+    return PRONY_OK;
+}
+
+static prony_status compare_metrics(prn_comparing *c)
+{
+    prony_comparison *out = c->out;
+    size_t count = prony_metrics_count(c->metrics);
+    prony_metric_value *first = prn_calloc(count + 1, sizeof *first), *second = prn_calloc(count + 1, sizeof *second);
+    out->metrics = prn_pool_alloc(&out->pool, count + 1, sizeof *out->metrics);
+    prony_status status = first && second && out->metrics ? PRONY_OK : prn_no_memory(c->error);
+    if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[0], first, c->error);
+    if (status == PRONY_OK) status = prony_metrics_compute_all(c->metrics, c->report[1], second, c->error);
+    for (size_t i = 0; status == PRONY_OK && i < count; i++) {
+        if (!first[i].known || !second[i].known || !prn_metrics_named(c->keys, first[i].metric->key)) continue;
+        prony_compare_metric *row = &out->metrics[out->metric_count++];
+        row->first = first[i];
+        row->second = second[i];
+        status = compare_metric(c, i, row);
+        out->regressions += row->verdict == PRONY_VERDICT_WORSE;
+    }
+    prn_free(first);
+    prn_free(second);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static double known_share(double share)
+{
+    return share > 0 ? share : 0;
+}
+
+bool prn_loads_differ(const prony_report *a, const prony_report *b)
+{
+    const prn_disturbance *x = &a->disturbance, *y = &b->disturbance;
+    if (!a->has_disturbance || !b->has_disturbance) return false;
+    if (x->verdict != PRN_LOAD_BUSY && y->verdict != PRN_LOAD_BUSY) return false;
+    return x->verdict != y->verdict || fabs(known_share(x->others) - known_share(y->others)) > LOAD_DIFFERENCE ||
+           fabs(known_share(x->waited) - known_share(y->waited)) > LOAD_DIFFERENCE;
+}
+
+static prony_status fill_side(prn_comparing *c, int side, const char *name)
+{
+    const prony_report *r = c->report[side];
+    prn_pool *pool = &c->out->pool;
+    const char *model = prn_text_or_empty(r->model.name), *hash = r->model.sha256;
+    name = name ? name : prn_report_title(r);
+    prn_compare_side *s = &c->out->side[side];
+    *s = (prn_compare_side){.name = prn_pool_strndup(pool, name, strlen(name)),
+                            .model = prn_pool_strndup(pool, model, strlen(model)),
+                            .sha256 = hash ? prn_pool_strndup(pool, hash, strlen(hash)) : NULL,
+                            .batch = r->config.batch,
+                            .threads = r->config.intra_op_threads,
+                            .runs = r->measured ? r->latency.count : 0};
+    return s->name && s->model && (s->sha256 || !hash) ? PRONY_OK : prn_no_memory(c->error);
+}
+
+static prony_status compare(prn_comparing *c, const prony_compare_options *options)
+{
+    const prony_report *a = c->report[0], *b = c->report[1];
+    PRN_TRY(fill_side(c, 0, options->first_name));
+    PRN_TRY(fill_side(c, 1, options->second_name));
+    c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
+                 a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
+    for (int side = 0; side < 2 && c->sampled; side++)
+        PRN_TRY(prn_series_memory(&c->memory[side], c->report[side]->samples_ns, c->report[side]->latency.count,
+                                  c->error));
+    if (c->sampled)
+        PRN_TRY(prn_series_intervals(c->intervals, 0.95, a->samples_ns, a->latency.count, b->samples_ns,
+                                     b->latency.count, c->error));
+    c->loads_differ = !options->ignore_load && prn_loads_differ(a, b);
+    PRN_TRY(prn_compare_notes(c));
+    PRN_TRY(compare_metrics(c));
+    PRN_TRY(prn_compare_parts(c, false));
+    return prn_compare_parts(c, true);
+}
+
+prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,
+                           const prony_compare_options *options, prony_error *error)
+{
+    static const prony_compare_options defaults = PRONY_COMPARE_OPTIONS_INIT;
+    if (!out || !first || !second) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_compare: an argument is NULL");
+    if (!options) options = &defaults;
+    if (options->struct_size < sizeof *options || !(options->noise >= 0))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: struct_size not set, or a negative threshold");
+    prony_comparison *made = prn_calloc(1, sizeof *made);
+    if (!made) return prn_no_memory(error);
+    made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;
+    prn_comparing c = {.out = made,
+                       .report = {first, second},
+                       .metrics = options->metrics,
+                       .noise = made->noise,
+                       .keys = options->keys,
+                       .error = error};
+    prony_status status = options->metrics ? PRONY_OK : prony_metrics_create(&made->own_metrics, error);
+    if (!c.metrics) c.metrics = made->own_metrics;
+    if (status == PRONY_OK) status = prn_metrics_check_keys(c.metrics, c.keys, error);
+    if (status == PRONY_OK) status = compare(&c, options);
+    if (status == PRONY_OK)
+        *out = made;
+    else
+        prony_comparison_release(made);
+    return status;
+}
+
+void prony_comparison_release(prony_comparison *comparison)
+{
+    if (!comparison) return;
+    prony_metrics_release(comparison->own_metrics);
+    prn_free(comparison->notes);
+    prn_pool_release(&comparison->pool);
+    prn_free(comparison);
+}
+
+const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->metric_count : 0;
+    return comparison ? comparison->metrics : NULL;
+}
+
+const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->layer_count : 0;
+    return comparison ? comparison->layers : NULL;
+}
+
+const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->type_count : 0;
+    return comparison ? comparison->types : NULL;
+}
+
+const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->note_count : 0;
+    return comparison ? comparison->notes : NULL;
+}
+
+size_t prony_comparison_regressions(const prony_comparison *comparison)
+{
+    return comparison ? comparison->regressions : 0;
+}

@@ -1,0 +1,69 @@
+/* A comparison in memory; between comparison*.c, which judge, and comparison_write.c. */
+#ifndef PRN_PROFILER_JUDGE_COMPARISON_H
+#define PRN_PROFILER_JUDGE_COMPARISON_H
+
+#include "profiler/judge/statistics/statistics.h"
+#include "profiler/report/report.h"
+
+#define PRN_COMPARE_ALPHA 0.05
+
+/* What is shown of a side. */
+typedef struct prn_compare_side {
+    const char *name, *model, *sha256; /* sha256 NULL: not known */
+    int64_t batch;                     /* -1: none */
+    int threads;
+    uint64_t runs;           /* 0: not measured */
+    const char *const *only; /* layers that the other one has not */
+    size_t only_count;
+} prn_compare_side;
+
+struct prony_comparison {
+    prn_pool pool;
+    prony_metrics *own_metrics; /* where the caller gave none */
+    double noise;
+    prn_compare_side side[2];
+    prony_compare_metric *metrics;
+    size_t metric_count;
+    prony_compare_part *layers, *types;
+    size_t layer_count, type_count;
+    const char **notes;
+    size_t note_count;
+    size_t regressions;
+};
+
+/* While it is made. */
+typedef struct prn_comparing {
+    prony_comparison *out;
+    const prony_report *report[2];
+    const prony_metrics *metrics;
+    double noise;
+    const char *keys; /* NULL: all */
+    bool sampled;     /* both have latencies: `intervals` are set */
+    double intervals[PRN_STATISTIC_COUNT][2];
+    double memory[2]; /* of the runs of each: prn_series_memory */
+    bool loads_differ; /* times tell nothing of the models */
+    prony_error *error;
+} prn_comparing;
+
+/* Whether others took a different part of the machine in the two. */
+bool prn_loads_differ(const prony_report *a, const prony_report *b);
+/* What becomes of a verdict on times. */
+prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict);
+
+/* `low` and `high` are the ends of what the ratio may be. */
+prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);
+/* The statistic of the latencies that a built-in metric is, or (*rate) goes with the inverse of; false: it is none. */
+bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate);
+/* By layer, or by type. */
+prony_status prn_compare_parts(prn_comparing *c, bool types);
+prony_status prn_compare_notes(prn_comparing *c);
+
+static inline const char *prn_text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* "~", "better", "worse", "" for none. */
+const char *prn_verdict_mark(prony_verdict verdict);
+
+#endif

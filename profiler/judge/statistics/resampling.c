@@ -1,0 +1,264 @@
+/* Bootstrap intervals, of one series, of two, and of processes (statistics.h says what is drawn and why). Blocks of a
+ * series are circular (D. N. Politis and J. P. Romano, 1992), from one fixed seed; a resample is known by how often
+ * each sorted value was drawn, so nothing is sorted per draw.
+ */
+#include "profiler/judge/statistics/statistics.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESAMPLES_MOST 2000
+#define RESAMPLES_LEAST 200
+#define DRAWS 20000000 /* values that all resamples may draw together */
+#define PROCESS_RESAMPLES 4000
+#define BOOTSTRAP_SEED 0x50524f4e59U
+#define BLOCK_MEMORY 3  /* blocks are that many times as long as the series remembers */
+#define FEWEST_PIECES 5 /* that a series is cut into, however long it remembers */
+#define FEW_PIECES 7
+#define FEWEST_PROCESSES 3
+
+/* ---- intervals ---- */
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+double prn_median(double *values, size_t count)
+{
+    if (count == 0) return 0;
+    qsort(values, count, sizeof *values, compare_doubles);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+double prn_interval_tail(double confidence, double pieces)
+{
+    if (pieces < 2) return 0;
+    double bound = prn_student_bound(1 - confidence, pieces - 1) * sqrt(pieces / (pieces - 1));
+    return prn_normal_below(-bound);
+}
+
+void prn_interval_of(double interval[2], double *values, size_t count, double tail)
+{
+    interval[0] = -INFINITY;
+    interval[1] = INFINITY;
+    if (count == 0) return;
+    qsort(values, count, sizeof *values, compare_doubles);
+    size_t rank = (size_t)((double)count * tail);
+    if (rank >= (count + 1) / 2) rank = (count - 1) / 2;
+    interval[0] = values[rank];
+    interval[1] = values[count - 1 - rank];
+}
+
+/* ---- series ---- */
+
+typedef struct timed {
+    int64_t value;
+    size_t when;
+} timed;
+
+static int compare_timed(const void *left, const void *right)
+{
+    const timed *a = left, *b = right;
+    if (a->value != b->value) return a->value < b->value ? -1 : 1;
+    return (a->when > b->when) - (a->when < b->when);
+}
+
+typedef struct resampled {
+    timed *sorted;
+    size_t *rank; /* in `sorted`, by time */
+    uint32_t *drawn;
+    size_t count, block;
+    double pieces[PRN_STATISTIC_COUNT]; /* independent ones that each statistic rests on */
+} resampled;
+
+/* As long as what the values remember, and never so long that nothing would be left to draw. */
+static size_t block_of(size_t count, double memory)
+{
+    double block = fmax(floor(cbrt((double)count) + 1e-9), ceil(BLOCK_MEMORY * (memory - 1)));
+    double most = fmax(1, floor((double)count / FEWEST_PIECES));
+    return (size_t)fmin(block, most);
+}
+
+static const uint32_t quantiles[][2] = {
+    {PRN_STATISTIC_P90, 900}, {PRN_STATISTIC_P95, 950}, {PRN_STATISTIC_P99, 990}, {PRN_STATISTIC_P999, 999}};
+
+static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
+{
+    memset(r->drawn, 0, r->count * sizeof *r->drawn);
+    for (size_t done = 0; done < r->count;) {
+        size_t at = prn_random_below(random, r->count), end = done + r->block < r->count ? done + r->block : r->count;
+        for (; done < end; done++) {
+            r->drawn[r->rank[at]]++;
+            if (++at == r->count) at = 0;
+        }
+    }
+    /* Ranks from 0, ascending: both of the median, then the quantiles' nearest ranks. */
+    size_t ranks[6] = {(r->count - 1) / 2, r->count / 2};
+    double at[6];
+    for (size_t q = 0; q < 4; q++) ranks[q + 2] = (r->count * quantiles[q][1] + 999) / 1000 - 1;
+    double sum = 0;
+    size_t seen = 0, next = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        sum += (double)r->sorted[i].value * r->drawn[i];
+        seen += r->drawn[i];
+        for (; next < 6 && ranks[next] < seen; next++) at[next] = (double)r->sorted[i].value;
+    }
+    values[PRN_STATISTIC_MEDIAN] = (at[0] + at[1]) / 2;
+    values[PRN_STATISTIC_MEAN] = sum / (double)r->count;
+    for (size_t q = 0; q < 4; q++) values[quantiles[q][0]] = at[q + 2];
+}
+
+/* Of few pieces there are few different resamples, and their percentiles end too early: the interval is at least
+ * Student's, by the deviation of the resamples. */
+static void widen(double interval[2], const double *values, size_t count, double confidence, double pieces)
+{
+    double mean = 0, square = 0, middle = values[count / 2];
+    if (pieces < 2 || pieces >= FEW_PIECES || !isfinite(values[count - 1])) return;
+    for (size_t i = 0; i < count; i++) mean += values[i] / (double)count;
+    for (size_t i = 0; i < count; i++) square += (values[i] - mean) * (values[i] - mean);
+    double deviation = sqrt(square / (double)count * pieces / (pieces - 1));
+    if (!(middle > 0)) return;
+    /* Times are positive: by the logarithm, and within what a number holds. */
+    double half = exp(fmin(50, deviation * prn_student_bound(1 - confidence, pieces - 1) / middle));
+    interval[0] = fmin(interval[0], middle / half);
+    interval[1] = fmax(interval[1], middle * half);
+}
+
+/* Times above a quantile come in clusters; what lies less than a block apart is one. */
+static double clusters_above(const resampled *r, size_t rank)
+{
+    size_t found = 0, last = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->rank[i] < rank) continue;
+        found += found == 0 || i - last > r->block;
+        last = i;
+    }
+    return (double)found;
+}
+
+static void count_pieces(resampled *r, double memory)
+{
+    double count = (double)r->count, pieces = fmin(count / (double)r->block, count / memory);
+    for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++) r->pieces[s] = pieces;
+    for (size_t q = 0; q < 4; q++)
+        r->pieces[quantiles[q][0]] = fmin(pieces, clusters_above(r, (r->count * quantiles[q][1] + 999) / 1000 - 1));
+}
+
+static prony_status sort_sample(resampled *r, const int64_t *samples, size_t count, prony_error *error)
+{
+    double memory;
+    *r = (resampled){.sorted = prn_calloc(count, sizeof *r->sorted),
+                     .rank = prn_calloc(count, sizeof *r->rank),
+                     .drawn = prn_calloc(count, sizeof *r->drawn),
+                     .count = count};
+    if (!r->sorted || !r->rank || !r->drawn) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++) r->sorted[i] = (timed){samples[i], i};
+    qsort(r->sorted, count, sizeof *r->sorted, compare_timed);
+    for (size_t i = 0; i < count; i++) r->rank[r->sorted[i].when] = i;
+    PRN_TRY(prn_series_memory(&memory, samples, count, error));
+    r->block = block_of(count, memory);
+    count_pieces(r, memory);
+    return PRONY_OK;
+}
+
+static void free_sample(resampled *r)
+{
+    prn_free(r->sorted);
+    prn_free(r->rank);
+    prn_free(r->drawn);
+}
+
+/* values[s * resamples + r]: statistic s of resample r, or its ratio. `b` may be NULL. */
+static void draw_all(double *values, size_t resamples, resampled *a, resampled *b)
+{
+    uint64_t random = BOOTSTRAP_SEED;
+    for (size_t r = 0; r < resamples; r++) {
+        double of_a[PRN_STATISTIC_COUNT], of_b[PRN_STATISTIC_COUNT];
+        draw(a, of_a, &random);
+        if (b) draw(b, of_b, &random);
+        for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++)
+            values[s * resamples + r] = !b ? of_a[s] : of_a[s] > 0 ? of_b[s] / of_a[s] : INFINITY;
+    }
+}
+
+prony_status prn_series_intervals(double intervals[PRN_STATISTIC_COUNT][2], double confidence, const int64_t *first,
+                                  size_t n, const int64_t *second, size_t m, prony_error *error)
+{
+    size_t resamples = DRAWS / (n + m);
+    if (resamples > RESAMPLES_MOST) resamples = RESAMPLES_MOST;
+    if (resamples < RESAMPLES_LEAST) resamples = RESAMPLES_LEAST;
+    resampled a = {0}, b = {0};
+    double *values = prn_calloc(resamples, PRN_STATISTIC_COUNT * sizeof *values);
+    prony_status status = values ? sort_sample(&a, first, n, error) : prn_no_memory(error);
+    if (status == PRONY_OK && second) status = sort_sample(&b, second, m, error);
+    if (status == PRONY_OK) {
+        draw_all(values, resamples, &a, second ? &b : NULL);
+        for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++) {
+            double pieces = second ? fmin(a.pieces[s], b.pieces[s]) : a.pieces[s];
+            double *of = values + s * resamples;
+            prn_interval_of(intervals[s], of, resamples, prn_interval_tail(confidence, pieces));
+            widen(intervals[s], of, resamples, confidence, pieces);
+        }
+    }
+    free_sample(&a);
+    free_sample(&b);
+    prn_free(values);
+    return status;
+}
+
+/* ---- processes ---- */
+
+static double draw_median(prn_processes of, double *room, uint64_t *random)
+{
+    for (size_t i = 0; i < of.count; i++) room[i] = of.values[prn_random_below(random, of.count)];
+    return prn_median(room, of.count);
+}
+
+prony_status prn_process_interval(double *value, double interval[2], prn_processes of, const prn_processes *base,
+                                  prony_error *error)
+{
+    size_t most = base && base->count > of.count ? base->count : of.count;
+    size_t fewest = base && base->count < of.count ? base->count : of.count;
+    double *room = prn_calloc(most + 1, sizeof *room), *values = prn_calloc(PROCESS_RESAMPLES, sizeof *values);
+    prony_status status = room && values ? PRONY_OK : prn_no_memory(error);
+    *value = 0;
+    interval[0] = -INFINITY;
+    interval[1] = INFINITY;
+    if (status == PRONY_OK && fewest > 0) {
+        uint64_t random = BOOTSTRAP_SEED;
+        memcpy(room, of.values, of.count * sizeof *room);
+        double under = prn_median(room, of.count), over = 1;
+        if (base) memcpy(room, base->values, base->count * sizeof *room);
+        if (base) over = prn_median(room, base->count);
+        *value = base ? over / under : under;
+        for (size_t r = 0; r < PROCESS_RESAMPLES && fewest >= FEWEST_PROCESSES; r++) {
+            values[r] = draw_median(of, room, &random);
+            if (base) values[r] = draw_median(*base, room, &random) / values[r];
+        }
+        if (fewest >= FEWEST_PROCESSES)
+            prn_interval_of(interval, values, PROCESS_RESAMPLES, prn_interval_tail(0.95, (double)fewest));
+    }
+    prn_free(room);
+    prn_free(values);
+    return status;
+}
+
+prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second, double noise,
+                                 double equal, prony_error *error)
+{
+    prn_rank_test ranks;
+    *out = (prn_process_test){.p = 1, .verdict = PRN_CANNOT_TELL};
+    PRN_TRY(prn_process_interval(&out->ratio, out->interval, first, &second, error));
+    PRN_TRY(prn_rank_test_compute(&ranks, first.values, first.count, 1, second.values, second.count, 1, error));
+    out->p = ranks.p;
+    if (out->p < 0.05 && (out->interval[0] > 1 + noise || out->interval[1] < 1 - noise))
+        out->verdict = PRN_DIFFERENT;
+    else if (out->interval[0] > 1 - equal && out->interval[1] < 1 + equal)
+        out->verdict = PRN_SAME;
+    return PRONY_OK;
+}

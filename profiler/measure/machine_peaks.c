@@ -1,0 +1,278 @@
+/* prony_machine_measure: which loops run over how many bytes on how many threads, so that each level of the memory
+ * hierarchy is seen and the whole takes a few seconds at most. */
+#include "profiler/measure/machine_peaks.h"
+#include "base/clock.h"
+#include "base/isa.h"
+#include "base/machine.h"
+#include "base/peak.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_SECONDS 2.0
+/* Long beside the time in which threads meet; short enough that some trials fall between two interruptions on a machine
+ * that is in use. */
+#define SHORTEST_TRIAL_NS 500000
+#define LONGEST_TRIAL_NS 2000000
+enum { TRIALS = 20, DRAM_TRIALS = 4, MOST_LEVELS = 4, MOST_THREADS = 1024, ATTEMPTS = 3 };
+/* Cores have arithmetic, L1 and L2 to themselves, so that T threads do T times what one does, less what the clock rate
+ * falls when all are busy; whatever they share gives them together no less than it gives one. Below this share of that,
+ * or with threads that were at work together less than half of the time, a result is doubted. */
+#define LIKELY_SHARE 0.6
+#define LIKELY_TOGETHER 0.5
+/* DRAM is seen by going over several times what the caches hold. */
+enum { DRAM_OVER_CACHE = 4 };
+#define LEAST_DRAM_BYTES (UINT64_C(64) << 20)
+#define MOST_DRAM_BYTES (UINT64_C(1) << 30)
+
+static const prn_peak_kind arithmetic[] = {PRN_PEAK_F32, PRN_PEAK_F64};
+static const char *const precisions[] = {"fp32", "fp64"};
+static const prn_peak_kind accesses[] = {PRN_PEAK_READ, PRN_PEAK_WRITE, PRN_PEAK_COPY};
+static const char *const access_names[] = {"read", "write", "copy"};
+enum { PRECISIONS = 2, ACCESSES = 3 };
+
+typedef struct cache {
+    uint64_t bytes;
+    int shared_by;
+} cache;
+
+/* Caches for data, by level from 1; a level that the system does not name has 0 bytes. */
+static void data_caches(const prn_machine *m, cache caches[MOST_LEVELS])
+{
+    memset(caches, 0, MOST_LEVELS * sizeof *caches);
+    for (int i = 0; i < m->cache_count; i++) {
+        const prn_cache_level *c = &m->caches[i];
+        if (strcmp(c->type, "instruction") != 0 && c->level >= 1 && c->level <= MOST_LEVELS)
+            caches[c->level - 1] = (cache){c->bytes, c->shared_by};
+    }
+}
+
+/* Half of what a thread has of the level, and more than the level before it holds; 0: there is no such size. */
+static uint64_t level_bytes(const cache caches[MOST_LEVELS], int level, int threads)
+{
+    const cache *c = &caches[level];
+    int sharing = c->shared_by > 0 && c->shared_by < threads ? c->shared_by : threads;
+    if (level < 2) sharing = 1;
+    uint64_t bytes = c->bytes / 2 / (uint64_t)sharing, below = level > 0 ? caches[level - 1].bytes : 0;
+    if (bytes < below + below / 2) bytes = below + below / 2;
+    return bytes <= c->bytes / (uint64_t)sharing ? bytes : 0;
+}
+
+static uint64_t dram_bytes(const cache caches[MOST_LEVELS], uint64_t memory)
+{
+    uint64_t bytes = LEAST_DRAM_BYTES;
+    for (int l = 0; l < MOST_LEVELS; l++)
+        if (caches[l].bytes * DRAM_OVER_CACHE > bytes) bytes = caches[l].bytes * DRAM_OVER_CACHE;
+    if (bytes > MOST_DRAM_BYTES) bytes = MOST_DRAM_BYTES;
+    return memory && bytes > memory / 4 ? memory / 4 : bytes;
+}
+
+/* ---- the rows ---- */
+
+typedef struct measuring {
+    prony_machine *machine;
+    cache caches[MOST_LEVELS];
+    uint64_t memory;
+    int threads;
+    int64_t trial_ns;
+    prn_peak_fn peak;
+} measuring;
+
+static bool is_doubtful(const measuring *m, const prn_peak *peak, double one_thread, bool own_to_cores)
+{
+    const int cores = m->machine->info.usable_cores, at_once = m->threads < cores ? m->threads : cores;
+    if (m->threads < 2 || at_once < 2) return false;
+    if (m->threads <= cores && peak->together < LIKELY_TOGETHER) return true;
+    return peak->per_second < LIKELY_SHARE * one_thread * (own_to_cores ? at_once : 1);
+}
+
+/* Measures until nothing is doubtful, ATTEMPTS times at most, and keeps the best of each kind. one_thread[k]: the rate
+ * of one thread. */
+static prony_status measure_peaks(const measuring *m, prn_peak *best, bool *doubtful, const prn_peak_kind *kinds,
+                                  size_t count, uint64_t bytes, int trials, const double *one_thread, bool own_to_cores,
+                                  prony_error *error)
+{
+    prn_peak peaks[ACCESSES];
+    bool again = true;
+    for (int attempt = 0; attempt < ATTEMPTS && again; attempt++) {
+        PRN_TRY(m->peak(peaks, kinds, count, m->threads, bytes, trials, m->trial_ns, NULL, error));
+        again = false;
+        for (size_t k = 0; k < count; k++) {
+            const int before = attempt ? best[k].trials : 0;
+            if (attempt == 0 || peaks[k].per_second > best[k].per_second) best[k] = peaks[k];
+            best[k].trials = before + peaks[k].trials;
+            doubtful[k] = is_doubtful(m, &best[k], one_thread[k], own_to_cores);
+            again = again || doubtful[k];
+        }
+    }
+    return PRONY_OK;
+}
+
+static double compute_of_one(const prony_machine *machine, const char *precision)
+{
+    for (size_t i = 0; i < machine->compute_count; i++) {
+        const prony_peak_compute *c = &machine->compute[i];
+        if (c->threads == 1 && strcmp(c->precision, precision) == 0) return c->flops_per_second;
+    }
+    return 0;
+}
+
+static double bandwidth_of_one(const prony_machine *machine, const char *level, const char *access)
+{
+    for (size_t i = 0; i < machine->bandwidth_count; i++) {
+        const prony_peak_bandwidth *b = &machine->bandwidth[i];
+        if (b->threads == 1 && strcmp(b->level, level) == 0 && strcmp(b->access, access) == 0)
+            return b->bytes_per_second;
+    }
+    return 0;
+}
+
+static prony_status add_compute(const measuring *m, prony_error *error)
+{
+    prony_machine *machine = m->machine;
+    prn_peak peaks[PRECISIONS];
+    double one[PRECISIONS];
+    bool doubtful[PRECISIONS];
+    for (int k = 0; k < PRECISIONS; k++) one[k] = compute_of_one(machine, precisions[k]);
+    PRN_TRY(measure_peaks(m, peaks, doubtful, arithmetic, PRECISIONS, 0, TRIALS, one, true, error));
+    for (int k = 0; k < PRECISIONS; k++)
+        machine->compute[machine->compute_count++] = (prony_peak_compute){
+            precisions[k], m->threads, peaks[k].per_second, peaks[k].trials, peaks[k].trial_ns, doubtful[k]};
+    return PRONY_OK;
+}
+
+static prony_status add_bandwidth(const measuring *m, const char *level, uint64_t bytes, int trials, bool own_to_cores,
+                                  prony_error *error)
+{
+    prony_machine *machine = m->machine;
+    prn_peak peaks[ACCESSES];
+    double one[ACCESSES];
+    bool doubtful[ACCESSES];
+    for (int k = 0; k < ACCESSES; k++) one[k] = bandwidth_of_one(machine, level, access_names[k]);
+    PRN_TRY(measure_peaks(m, peaks, doubtful, accesses, ACCESSES, bytes, trials, one, own_to_cores, error));
+    for (int k = 0; k < ACCESSES; k++)
+        machine->bandwidth[machine->bandwidth_count++] = (prony_peak_bandwidth){
+            level,           access_names[k],   m->threads, peaks[k].per_second, peaks[k].thread_bytes,
+            peaks[k].trials, peaks[k].trial_ns, doubtful[k]};
+    return PRONY_OK;
+}
+
+static prony_status measure_threads(const measuring *m, prony_error *error)
+{
+    static const char *const levels[MOST_LEVELS] = {"L1", "L2", "L3", "L4"};
+    PRN_TRY(add_compute(m, error));
+    for (int l = 0; l < MOST_LEVELS; l++) {
+        uint64_t bytes = level_bytes(m->caches, l, m->threads);
+        if (bytes) PRN_TRY(add_bandwidth(m, levels[l], bytes, TRIALS, l < 2, error));
+    }
+    uint64_t bytes = dram_bytes(m->caches, m->memory) / (uint64_t)m->threads;
+    return add_bandwidth(m, "DRAM", bytes, DRAM_TRIALS, false, error);
+}
+
+/* Every count up to 8, then about five per doubling, and the last. */
+static int next_threads(int threads, int last)
+{
+    int next = threads < 8 ? threads + 1 : threads + threads / 6;
+    return next < last || threads == last ? next : last;
+}
+
+static prony_status measure(prony_machine *machine, const prony_machine_options *options, prn_peak_fn peak,
+                            prony_error *error)
+{
+    prn_machine facts;
+    prn_machine_read(&facts, NULL);
+    int last = options->threads ? options->threads : machine->info.usable_cores, counts = 0;
+    for (int t = 1; t <= last; t = next_threads(t, last)) counts++;
+    size_t rows = (size_t)counts;
+    machine->compute = prn_pool_alloc(&machine->pool, rows * PRECISIONS, sizeof *machine->compute);
+    machine->bandwidth =
+        prn_pool_alloc(&machine->pool, rows * ACCESSES * (MOST_LEVELS + 1), sizeof *machine->bandwidth);
+    if (!machine->compute || !machine->bandwidth) return prn_no_memory(error);
+    double seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS;
+    double trial = seconds * 1e9 / (double)(rows * (PRECISIONS + ACCESSES * MOST_LEVELS) * (TRIALS + 1));
+    measuring m = {.machine = machine, .memory = facts.total_memory_bytes, .peak = peak};
+    m.trial_ns = trial < SHORTEST_TRIAL_NS  ? SHORTEST_TRIAL_NS
+                 : trial > LONGEST_TRIAL_NS ? LONGEST_TRIAL_NS
+                                            : (int64_t)trial;
+    data_caches(&facts, m.caches);
+    int64_t begin = prn_now_ns();
+    machine->info.measured_at = (int64_t)time(NULL);
+    machine->info.load_avg_1min = facts.load_avg_1min;
+    machine->info.cores = last;
+    for (m.threads = 1; m.threads <= last; m.threads = next_threads(m.threads, last))
+        PRN_TRY(measure_threads(&m, error));
+    machine->info.seconds = (double)(prn_now_ns() - begin) * 1e-9;
+    return PRONY_OK;
+}
+
+prony_status prn_machine_create(prony_machine **out, prony_error *error)
+{
+    prn_machine facts;
+    prony_machine *machine = prn_calloc(1, sizeof *machine);
+    if (!machine) return prn_no_memory(error);
+    prn_machine_read(&facts, NULL);
+    const char *model = facts.cpu_model[0] ? facts.cpu_model : "unknown processor";
+    machine->info.cpu_model = prn_pool_strndup(&machine->pool, model, strlen(model));
+    machine->info.isa = prn_isa_name(prn_isa_level());
+    machine->info.prony_version = PRONY_VERSION;
+    machine->info.load_avg_1min = -1;
+    machine->info.usable_cores = prn_machine_auto_threads(1, NULL);
+    if (!machine->info.cpu_model) {
+        prony_machine_release(machine);
+        return prn_no_memory(error);
+    }
+    *out = machine;
+    return PRONY_OK;
+}
+
+prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_options *options, prn_peak_fn peak,
+                                    prony_error *error)
+{
+    static const prony_machine_options defaults = PRONY_MACHINE_OPTIONS_INIT;
+    if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_measure: an argument is NULL");
+    if (!options) options = &defaults;
+    if (options->struct_size < sizeof *options || options->threads < 0 || options->threads > MOST_THREADS ||
+        !(options->seconds >= 0) || isinf(options->seconds))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "machine options: struct_size not set, threads not 0 (auto) to %d, or seconds below 0",
+                        MOST_THREADS);
+    prony_machine *machine;
+    PRN_TRY(prn_machine_create(&machine, error));
+    prony_status status = measure(machine, options, peak, error);
+    if (status == PRONY_OK)
+        *out = machine;
+    else
+        prony_machine_release(machine);
+    return status;
+}
+
+prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options, prony_error *error)
+{
+    return prn_machine_measure_by(out, options, prn_peak_measure, error);
+}
+
+void prony_machine_release(prony_machine *machine)
+{
+    if (!machine) return;
+    prn_pool_release(&machine->pool);
+    prn_free(machine);
+}
+
+const prony_machine_info *prony_machine_about(const prony_machine *machine)
+{
+    return machine ? &machine->info : NULL;
+}
+
+const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count)
+{
+    if (count) *count = machine ? machine->compute_count : 0;
+    return machine ? machine->compute : NULL;
+}
+
+const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count)
+{
+    if (count) *count = machine ? machine->bandwidth_count : 0;
+    return machine ? machine->bandwidth : NULL;
+}

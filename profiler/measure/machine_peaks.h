@@ -1,0 +1,44 @@
+/* A machine's peaks in memory. Owned whole by its pool; immutable once made. */
+#ifndef PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
+#define PRN_PROFILER_MEASURE_MACHINE_PEAKS_H
+
+#include "base/alloc.h"
+#include "base/peak.h"
+#include "base/status.h"
+#include "profiler/report/report.h"
+
+struct prony_machine {
+    prn_pool pool;
+    prony_machine_info info;
+    prony_peak_compute *compute;
+    size_t compute_count;
+    prony_peak_bandwidth *bandwidth;
+    size_t bandwidth_count;
+};
+
+/* How the figures came about, in words. */
+#define PRN_MACHINE_METHOD                                                                                             \
+    "Compute: 12 independent chains of vector multiply-add per thread. Memory: vector loads, stores or both over a "   \
+    "buffer of each thread's own; bytes read and bytes written are counted, not the lines that a store fetches "       \
+    "first. "                                                                                                          \
+    "Threads stand ready, awake, before a trial; its rate is the work of all over the time in which any of them "      \
+    "worked; "                                                                                                         \
+    "the best trial counts. What does not grow with the threads as it should is measured again, and marked if it "     \
+    "still "                                                                                                           \
+    "does not."
+
+/* prony_machine_measure by `peak` in place of prn_peak_measure. */
+typedef prony_status (*prn_peak_fn)(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,
+                                    uint64_t thread_bytes, int trials, int64_t trial_ns, const prn_peak_tools *tools,
+                                    prony_error *error);
+PRN_MUST_USE prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_options *options,
+                                                 prn_peak_fn peak, prony_error *error);
+
+/* An empty one, of this processor, instruction set and version. */
+PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *error);
+
+/* The peaks kept for this machine as the roof of a report made here; none if there are none, or if the file is damaged.
+ * A thread count between two measured ones lies on the line between them. */
+PRN_MUST_USE prony_status prn_report_fill_roof(prony_report *report, prony_error *error);
+
+#endif

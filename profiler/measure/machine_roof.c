@@ -1,0 +1,90 @@
+/* From kept peaks to the roof of a report: the rates at the report's own thread count beside the measured ones. */
+#include "profiler/measure/machine_peaks.h"
+
+#include <string.h>
+
+/* Rows of a roof are in order of threads. On a line between neighbours, where `threads` was not measured itself. */
+static double between(int low, double low_rate, int high, double high_rate, int threads)
+{
+    return low_rate + (high_rate - low_rate) * (threads - low) / (high - low);
+}
+
+static void add_compute(prn_report_roof *roof, prn_roof_compute *rows, const prony_machine *m, int threads)
+{
+    const prony_peak_compute *low = NULL;
+    for (size_t i = 0; i < m->compute_count; i++) {
+        const prony_peak_compute *c = &m->compute[i];
+        rows[roof->compute_count++] = (prn_roof_compute){c->precision, c->threads, c->flops_per_second};
+    }
+    for (size_t i = 0; i < m->compute_count; i++) {
+        const prony_peak_compute *c = &m->compute[i];
+        if (strcmp(c->precision, "fp32") != 0) continue;
+        if (low && low->threads < threads && c->threads > threads)
+            rows[roof->compute_count++] = (prn_roof_compute){
+                "fp32", threads,
+                between(low->threads, low->flops_per_second, c->threads, c->flops_per_second, threads)};
+        low = c;
+    }
+    roof->compute = rows;
+}
+
+static size_t find_level(const prn_roof_memory *rows, size_t count, const char *level, int threads)
+{
+    size_t i = 0;
+    while (i < count && (rows[i].threads != threads || strcmp(rows[i].level, level) != 0)) i++;
+    return i;
+}
+
+/* The highest of read, write and copy is what traffic of any kind can reach at most. */
+static void add_memory(prn_report_roof *roof, prn_roof_memory *rows, const prony_machine *m, int threads)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < m->bandwidth_count; i++) {
+        const prony_peak_bandwidth *b = &m->bandwidth[i];
+        size_t at = find_level(rows, count, b->level, b->threads);
+        if (at == count) rows[count++] = (prn_roof_memory){b->level, b->threads, 0};
+        if (b->bytes_per_second > rows[at].bytes_per_second) rows[at].bytes_per_second = b->bytes_per_second;
+    }
+    size_t measured = count;
+    for (size_t i = 0; i < measured; i++) {
+        const prn_roof_memory *low = &rows[i], *high = NULL;
+        for (size_t k = i + 1; k < measured && !high; k++)
+            if (strcmp(rows[k].level, low->level) == 0) high = &rows[k];
+        if (high && low->threads < threads && high->threads > threads)
+            rows[count++] = (prn_roof_memory){
+                low->level, threads,
+                between(low->threads, low->bytes_per_second, high->threads, high->bytes_per_second, threads)};
+    }
+    roof->memory = rows;
+    roof->memory_count = count;
+}
+
+static const char *copy_text(prony_report *report, const char *text)
+{
+    return prn_pool_strndup(&report->pool, text, strlen(text));
+}
+
+static prony_status fill(prony_report *report, const prony_machine *m, prony_error *error)
+{
+    prn_roof_compute *compute = prn_pool_alloc(&report->pool, m->compute_count + 1, sizeof *compute);
+    prn_roof_memory *memory = prn_pool_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
+    report->roof.method = copy_text(report, PRN_MACHINE_METHOD);
+    if (!compute || !memory || !report->roof.method) return prn_no_memory(error);
+    add_compute(&report->roof, compute, m, prn_report_threads(report));
+    add_memory(&report->roof, memory, m, prn_report_threads(report));
+    for (size_t i = 0; i < report->roof.compute_count; i++)
+        if (!(compute[i].precision = copy_text(report, compute[i].precision))) return prn_no_memory(error);
+    for (size_t i = 0; i < report->roof.memory_count; i++)
+        if (!(memory[i].level = copy_text(report, memory[i].level))) return prn_no_memory(error);
+    report->has_roof = true;
+    return PRONY_OK;
+}
+
+prony_status prn_report_fill_roof(prony_report *report, prony_error *error)
+{
+    prony_machine *machine;
+    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return PRONY_OK;
+    prony_status status = fill(report, machine, error);
+    prony_machine_release(machine);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* The monitor of a session. Everything that a plain run writes is here and fixed in size; rows and events of sampled
+ * runs grow with the plan, and a sample that finds no memory is left out rather than failing the run. Invariant:
+ * cost_ns covers all that watching adds to the runs, callbacks excepted. */
+#include "profiler/measure/monitor.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "profiler/judge/statistics/statistics.h"
+
+#include <string.h>
+
+enum { WINDOW = 1024, STAMP_ROUNDS = 1000 };
+
+struct prn_monitor {
+    prony_monitor_options options;
+    uint64_t runs, since; /* since the sample before */
+    int64_t window_ns[WINDOW];
+    int64_t total_ns, cost_ns, stamp_ns; /* stamp_ns: of two clock readings */
+    prn_trace trace;
+    prony_sample_row *rows;
+    size_t row_capacity;
+};
+
+/* Two clock readings, at least 1 ns. */
+static int64_t stamp_cost_ns(void)
+{
+    volatile int64_t keep;
+    int64_t begin = prn_now_ns();
+    for (int i = 0; i < STAMP_ROUNDS; i++) {
+        keep = prn_now_ns();
+        keep = prn_now_ns();
+    }
+    (void)keep;
+    return (prn_now_ns() - begin) / STAMP_ROUNDS + 1;
+}
+
+void prn_monitor_release(prn_monitor *monitor)
+{
+    if (!monitor) return;
+    prn_free(monitor->trace.events);
+    prn_free(monitor->rows);
+    prn_free(monitor);
+}
+
+static prony_status check(const prony_monitor_options *options, prony_error *error)
+{
+    if (options->struct_size < sizeof *options || options->every == 0 || options->latency_above_ns < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "monitor options: struct_size not set, every is 0, or a negative latency threshold");
+    if ((options->latency_above_ns || options->memory_above_bytes) && !options->alert)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: a threshold is set, but no alert callback");
+    return PRONY_OK;
+}
+
+prony_status prony_session_monitor(prony_session *session, const prony_monitor_options *options, prony_error *error)
+{
+    prn_monitor *monitor = NULL;
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_monitor: session is NULL");
+    if (options) {
+        PRN_TRY(check(options, error));
+        monitor = prn_calloc(1, sizeof *monitor);
+        if (!monitor) return prn_no_memory(error);
+        monitor->options = *options;
+        monitor->stamp_ns = stamp_cost_ns();
+    }
+    prony_status status = prn_session_lock(session, error);
+    if (status != PRONY_OK) {
+        prn_monitor_release(monitor);
+        return status;
+    }
+    prn_monitor_release(session->monitor);
+    session->monitor = monitor;
+    return prn_session_unlock(session, PRONY_OK);
+}
+
+static void alert(const prn_monitor *m, prony_alert_kind kind, uint64_t value, uint64_t threshold)
+{
+    prony_alert told = {kind, m->runs, value, threshold};
+    if (m->options.alert) m->options.alert(m->options.user, &told);
+}
+
+/* Room for an event and a row per operator. */
+static bool reserve(prn_monitor *m, const prn_plan *plan)
+{
+    return PRN_GROW(m->trace.events, m->trace.capacity, plan->step_count) &&
+           PRN_GROW(m->rows, m->row_capacity, plan->step_count);
+}
+
+static size_t fill_rows(prn_monitor *m, const prn_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        const prn_kernel *kernel = prn_step_kernel(step);
+        m->rows[s] = (prony_sample_row){.index = s,
+                                        .name = step->node->info.name,
+                                        .op = step->node->info.op_type,
+                                        .kernel = kernel ? kernel->name : ""};
+    }
+    for (size_t e = 0; e < m->trace.count; e++)
+        m->rows[m->trace.events[e].step].time_ns += m->trace.events[e].end_ns - m->trace.events[e].start_ns;
+    return plan->step_count;
+}
+
+static void tell(prony_session *session, prn_monitor *m, int64_t latency_ns)
+{
+    int64_t begin = prn_now_ns();
+    const prn_plan *plan = session->current->plan;
+    prony_sample sample = {.run = m->runs, .latency_ns = latency_ns, .arena_bytes = plan->figures.planned_bytes};
+    size_t window = m->since < WINDOW ? (size_t)m->since : WINDOW;
+    bool known = prn_stats_compute(&sample.latency, m->window_ns, window, false, NULL) == PRONY_OK;
+    sample.operator_count = fill_rows(m, plan);
+    sample.operators = m->rows;
+    sample.resident_bytes = prn_resident_bytes();
+    m->since = 0;
+    m->cost_ns += prn_now_ns() - begin + (int64_t)m->trace.count * m->stamp_ns;
+    sample.overhead = m->total_ns > 0 ? (double)m->cost_ns / (double)m->total_ns : 0;
+    if (known && m->options.sample) m->options.sample(m->options.user, &sample);
+    if (m->options.memory_above_bytes && sample.resident_bytes > m->options.memory_above_bytes)
+        alert(m, PRONY_ALERT_MEMORY, sample.resident_bytes, m->options.memory_above_bytes);
+}
+
+prony_status prn_monitor_run(prony_session *session, prony_error *error)
+{
+    prn_monitor *m = session->monitor;
+    bool sampled = (m->runs + 1) % m->options.every == 0;
+    if (sampled) {
+        PRN_TRY(prn_session_plan(session, error));
+        sampled = reserve(m, session->current->plan);
+    }
+    int64_t start = prn_now_ns();
+    prony_status status = prn_session_run_once(session, sampled ? &m->trace : NULL, error);
+    int64_t latency_ns = prn_now_ns() - start;
+    if (status != PRONY_OK) return status;
+    m->runs++;
+    m->window_ns[m->since++ % WINDOW] = latency_ns;
+    m->total_ns += latency_ns;
+    m->cost_ns += m->stamp_ns;
+    if (sampled) tell(session, m, latency_ns);
+    if (m->options.latency_above_ns && latency_ns > m->options.latency_above_ns)
+        alert(m, PRONY_ALERT_LATENCY, (uint64_t)latency_ns, (uint64_t)m->options.latency_above_ns);
+    return PRONY_OK;
+}

@@ -1,0 +1,287 @@
+/* Rows are copies: a report outlives session, plan and program. */
+#include "engine/bind/names.h"
+#include "profiler/measure/report_build.h"
+#include "base/clock.h"
+#include "base/machine.h"
+
+#include <string.h>
+
+static const char *copy_text(prony_report *report, const char *text)
+{
+    return prn_pool_strndup(&report->pool, text, strlen(text));
+}
+
+/* ---- model and configuration ---- */
+
+static prony_status fill_ports(prony_report *report, const prn_program *program, bool inputs, prony_error *error)
+{
+    const prn_graph *graph = program->graph;
+    size_t count = inputs ? graph->input_count : graph->output_count;
+    prony_port *ports = prn_pool_alloc(&report->pool, count + 1, sizeof *ports);
+    if (!ports) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        const prony_port *declared = inputs ? &graph->inputs[i] : &graph->outputs[i];
+        const prony_value *bound = &program->values[inputs ? program->inputs[i] : program->outputs[i]]->info;
+        ports[i] = *declared;
+        ports[i].name = copy_text(report, declared->name);
+        if (!ports[i].name) return prn_no_memory(error);
+        if (bound->dtype != PRONY_UNDEFINED) ports[i].dtype = bound->dtype;
+        if (bound->shape.rank >= 0) ports[i].shape = bound->shape;
+        for (int d = 0; d < PRONY_MAX_RANK; d++) {
+            if (!declared->dim_names[d]) continue;
+            ports[i].dim_names[d] = copy_text(report, declared->dim_names[d]);
+            if (!ports[i].dim_names[d]) return prn_no_memory(error);
+        }
+    }
+    *(inputs ? &report->model.inputs : &report->model.outputs) = ports;
+    *(inputs ? &report->model.input_count : &report->model.output_count) = count;
+    return PRONY_OK;
+}
+
+static prony_status fill_dims(prony_report *report, prony_error *error)
+{
+    prony_dim *dims = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < report->model.input_count; i++) capacity += PRONY_MAX_RANK;
+    dims = prn_pool_alloc(&report->pool, capacity + 1, sizeof *dims);
+    if (!dims) return prn_no_memory(error);
+    report->config.dims = dims;
+    prn_names seen = {0};
+    bool room = true;
+    for (size_t i = 0; room && i < report->model.input_count; i++) {
+        const prony_port *port = &report->model.inputs[i];
+        for (int d = 0; room && d < port->shape.rank; d++) {
+            uint32_t at;
+            const char *name = port->dim_names[d];
+            if (!name || !*name || prn_names_get(&seen, name, &at)) continue;
+            room = prn_names_put(&seen, name, (uint32_t)report->config.dim_count);
+            dims[report->config.dim_count++] = (prony_dim){name, port->shape.dim[d]};
+        }
+    }
+    prn_names_free(&seen);
+    return room ? PRONY_OK : prn_no_memory(error);
+}
+
+prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model, const prn_assumed_list *assumed,
+                                     prony_error *error)
+{
+    prony_assumed_dim *rows = prn_pool_alloc(&report->pool, assumed->count + 1, sizeof *rows);
+    if (!rows) return prn_no_memory(error);
+    for (size_t k = 0; k < assumed->count; k++) {
+        const prn_assumed *a = &assumed->items[k];
+        const prony_port *port = &model->file->graph.inputs[a->input];
+        char text[PRN_FREE_DIM_NAME_BYTES];
+        const char *name = copy_text(report, prn_free_dim_name(port, a->axis, text));
+        if (!name) return prn_no_memory(error);
+        rows[report->config.assumed_count++] = (prony_assumed_dim){name, a->value, a->reason};
+    }
+    report->config.assumed = rows;
+    return PRONY_OK;
+}
+
+static uint64_t claimed_bytes(const prn_program *program)
+{
+    uint64_t sum = 0;
+    for (size_t w = 0; w < program->weight_count; w++)
+        if (program->weights[w].claimed) sum += program->weights[w].bytes;
+    for (size_t n = 0; n < program->node_count; n++)
+        for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
+            if (program->nodes[n]->children[c].program) sum += claimed_bytes(program->nodes[n]->children[c].program);
+    return sum;
+}
+
+static prony_status fill_model(prony_report *report, const prony_model *model, const prn_program *program,
+                               prony_error *error)
+{
+    const prn_model_file *file = model->file;
+    report->model = (prn_report_model){.name = copy_text(report, file->name),
+                                       .producer = copy_text(report, file->producer ? file->producer : ""),
+                                       .file_bytes = file->file_bytes,
+                                       .ir_version = file->ir_version,
+                                       .opset = prn_model_opset(file, ""),
+                                       .nodes = file->graph.node_count};
+    if (!report->model.name || !report->model.producer) return prn_no_memory(error);
+    report->model.parameter_bytes = claimed_bytes(program);
+    PRN_TRY(fill_ports(report, program, true, error));
+    PRN_TRY(fill_ports(report, program, false, error));
+    return fill_dims(report, error);
+}
+
+static prony_status fill_config(prony_report *report, const prony_session_options *options, const prn_plan *plan,
+                                int threads, const prn_placement *placement, prony_error *error)
+{
+    prn_report_config *config = &report->config;
+    const prony_port *first = report->model.input_count ? &report->model.inputs[0] : NULL;
+    config->intra_op_threads = threads;
+    config->inter_op_threads = plan ? plan->workers : options->inter_op_threads > 1 ? options->inter_op_threads : 1;
+    config->inter_op_reason = copy_text(report, plan ? plan->workers_note : "");
+    config->affinity = copy_text(report, options->affinity ? options->affinity : "");
+    config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
+    config->precision = "fp32";
+    config->warmup_runs = config->runs = -1;
+    config->rewrites = !options->no_rewrites;
+    config->reuse = !options->no_reuse;
+    config->affinity_used = copy_text(report, placement && placement->count ? placement->used : "");
+    config->affinity_failure = copy_text(report, placement ? placement->failure : "");
+    bool copied = config->affinity && config->inter_op_reason && config->affinity_used && config->affinity_failure;
+    return copied ? PRONY_OK : prn_no_memory(error);
+}
+
+/* ---- rows ---- */
+
+/* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules. */
+static const char *module_of(prony_report *report, const char *name)
+{
+    const char *end = strrchr(name, '/');
+    while (*name == '/') name++;
+    return end && end > name ? prn_pool_strndup(&report->pool, name, (size_t)(end - name)) : "";
+}
+
+static prony_status copy_values(prony_report *report, const prn_program *program, const uint32_t *ids, uint32_t count,
+                                const prony_value *const **out, prony_error *error)
+{
+    const prony_value **list = prn_pool_alloc(&report->pool, count + 1, sizeof *list);
+    if (!list) return prn_no_memory(error);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ids[i] == PRN_NO_VALUE) continue;
+        prony_value *copy = prn_pool_alloc(&report->pool, 1, sizeof *copy);
+        if (!copy) return prn_no_memory(error);
+        *copy = program->values[ids[i]]->info;
+        copy->data = NULL;
+        copy->items = NULL;
+        list[i] = copy;
+    }
+    *out = list;
+    return PRONY_OK;
+}
+
+/* Which layer makes each value that another one reads. */
+static prony_status fill_sources(prony_report *report, const prn_program *program, prony_error *error)
+{
+    uint32_t *maker = prn_calloc(program->value_count + 1, sizeof *maker); /* layer + 1; 0: none */
+    if (!maker) return prn_no_memory(error);
+    for (size_t l = 0; l < program->layer_count; l++)
+        for (uint32_t k = 0; k < program->layers[l].output_count; k++)
+            if (program->layers[l].outputs[k] != PRN_NO_VALUE) maker[program->layers[l].outputs[k]] = (uint32_t)l + 1;
+    prony_status status = PRONY_OK;
+    for (size_t l = 0; l < program->layer_count && status == PRONY_OK; l++) {
+        const prn_layer *layer = &program->layers[l];
+        uint32_t *sources = prn_pool_alloc(&report->pool, layer->input_count + 1, sizeof *sources);
+        if (!sources) status = prn_no_memory(error);
+        for (uint32_t i = 0; sources && i < layer->input_count; i++) {
+            uint32_t from = layer->inputs[i] == PRN_NO_VALUE ? 0 : maker[layer->inputs[i]];
+            sources[i] = from ? from - 1 : PRONY_NO_INDEX;
+        }
+        report->layers[l].sources = sources;
+    }
+    prn_free(maker);
+    return status;
+}
+
+static prony_status fill_layers(prony_report *report, const prn_program *program, prony_error *error)
+{
+    report->layers = prn_pool_alloc(&report->pool, program->layer_count + 1, sizeof *report->layers);
+    if (!report->layers) return prn_no_memory(error);
+    report->layer_count = program->layer_count;
+    for (size_t l = 0; l < program->layer_count; l++) {
+        const prn_layer *layer = &program->layers[l];
+        prony_layer_row *row = &report->layers[l];
+        row->index = (uint32_t)l;
+        row->operator_index = PRONY_NO_INDEX;
+        row->name = copy_text(report, layer->info.name);
+        row->op = copy_text(report, layer->info.op_type);
+        if (!row->name || !row->op) return prn_no_memory(error);
+        row->module = module_of(report, row->name);
+        if (!row->module) return prn_no_memory(error);
+        row->folded = layer->folded;
+        row->dynamic = layer->dynamic;
+        row->cost = layer->cost;
+        row->input_count = layer->input_count;
+        row->output_count = layer->output_count;
+        PRN_TRY(copy_values(report, program, layer->inputs, layer->input_count, &row->inputs, error));
+        PRN_TRY(copy_values(report, program, layer->outputs, layer->output_count, &row->outputs, error));
+        for (size_t k = 0; k < row->output_count; k++) {
+            size_t bytes = row->outputs[k] && !layer->folded ? prn_value_bytes(row->outputs[k]) : 0;
+            if (bytes != SIZE_MAX) row->output_bytes += bytes;
+        }
+    }
+    return fill_sources(report, program, error);
+}
+
+static uint64_t offset_of(const prn_plan *plan, uint32_t value)
+{
+    uint64_t offset;
+    if (value == PRN_NO_VALUE) return UINT64_MAX;
+    const prn_plan_value *root = plan->values[prn_plan_root(plan, value, &offset)];
+    return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->buffers[root->buffer].offset + offset;
+}
+
+static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
+{
+    report->operators = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
+    if (!report->operators) return prn_no_memory(error);
+    report->operator_count = plan->step_count;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        const prn_kernel *kernel = prn_step_kernel(step);
+        prony_operator_row *row = &report->operators[s];
+        uint32_t *layers = prn_pool_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
+        row->index = s;
+        row->name = copy_text(report, step->node->info.name);
+        row->op = copy_text(report, step->node->info.op_type);
+        row->kernel = copy_text(report, kernel ? kernel->name : "");
+        row->backend = copy_text(report, kernel ? kernel->backend : "");
+        if (!layers || !row->name || !row->op || !row->kernel || !row->backend) return prn_no_memory(error);
+        for (uint32_t l = 0; l < step->node->layer_count; l++) {
+            layers[l] = step->node->layers[l];
+            report->layers[layers[l]].operator_index = s;
+            if ((step->dynamic || step->children) && step->node->layer_count == 1)
+                report->layers[layers[l]].cost = step->cost;
+        }
+        row->layers = layers;
+        row->layer_count = step->node->layer_count;
+        row->cost = step->cost;
+        row->cost.fact_count = 0;
+        row->threads = step->context.threads;
+        row->offset_bytes = step->context.output_count ? offset_of(plan, step->outputs[0]) : UINT64_MAX;
+        for (size_t k = 0; k < step->context.output_count; k++)
+            if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;
+        row->scratch_bytes = step->context.scratch_bytes;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
+                              const prony_session_options *options, int threads, const prn_placement *placement,
+                              prony_error *error)
+{
+    prony_report *report = prn_calloc(1, sizeof *report);
+    if (!report) return prn_no_memory(error);
+    report->source = model;
+    prn_model_retain(model);
+    report->phases = (prn_report_phases){model->load_ns, -1, -1, -1, -1};
+    report->time_share = -1;
+    size_t unsupported = 0;
+    prony_status status = fill_model(report, model, program, error);
+    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
+    if (status == PRONY_OK)
+        status = prn_model_unsupported(model, &report->pool, &report->unsupported, &unsupported, error);
+    if (status == PRONY_OK) {
+        report->unsupported_count = unsupported;
+        status = fill_layers(report, program, error);
+    }
+    if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);
+    if (status == PRONY_OK) status = prn_report_fill_totals(report, error);
+    if (status == PRONY_OK) {
+        report->model.parameters = report->totals.cost.parameters;
+        status = prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL, error);
+    }
+    if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
+    if (status == PRONY_OK && plan)
+        status = prn_report_fill_memory(report, model, plan, options->record_memory, error);
+    if (status == PRONY_OK)
+        *out = report;
+    else
+        prony_report_release(report);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* From program and plan to report rows: static facts only; measured ones are added by measure.c. */
+#ifndef PRN_PROFILER_MEASURE_REPORT_BUILD_H
+#define PRN_PROFILER_MEASURE_REPORT_BUILD_H
+
+#include "engine/session/session.h"
+#include "profiler/report/report.h"
+
+/* `placement` may be NULL: no affinity list. `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
+PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program,
+                                           const prn_plan *plan, const prony_session_options *options, int threads,
+                                           const prn_placement *placement, prony_error *error);
+
+/* What was assumed of free dimensions. */
+PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,
+                                                  const prn_assumed_list *assumed, prony_error *error);
+
+/* Planned figures, buffer events and the timeline of live bytes (profiler/measure/report_memory.c). */
+PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_model *model, const prn_plan *plan,
+                                                 bool record, prony_error *error);
+
+/* Machine, libraries and build (profiler/measure/system.c); `mask` NULL: the calling thread's. */
+PRN_MUST_USE prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask, prony_error *error);
+
+/* Weights and buffers; after the layers. */
+PRN_MUST_USE prony_status prn_report_fill_parameters(prony_report *report, const prn_program *program,
+                                                     prony_error *error);
+/* Operators written out in primitives, found in the model bound at these inputs; after the layers. */
+PRN_MUST_USE prony_status prn_report_fill_composites(prony_report *report, const prony_model *model,
+                                                     const prony_value *inputs, size_t input_count,
+                                                     prony_error *error);
+
+#endif

@@ -1,0 +1,253 @@
+/* The report in memory: everything that writers and analyses know. Plain data, filled by the engine and api; JSON key names
+ * are those of the interface (docs/report.md). Owned whole by its pool. Immutable once built, so readers need no lock.
+ */
+#ifndef PRN_PROFILER_REPORT_REPORT_H
+#define PRN_PROFILER_REPORT_REPORT_H
+
+#include "base/alloc.h"
+#include "base/disturbance.h"
+#include "base/machine.h"
+#include "base/status.h"
+
+typedef struct prn_report_model {
+    const char *name, *sha256, *producer; /* sha256 NULL: not computed */
+    uint64_t file_bytes;
+    int64_t ir_version, opset; /* of ai.onnx */
+    uint64_t nodes, parameters, parameter_bytes;
+    const prony_port *inputs, *outputs; /* shapes as bound; dim_names keep the symbols */
+    size_t input_count, output_count;
+} prn_report_model;
+
+typedef struct prn_report_config {
+    int intra_op_threads, inter_op_threads;
+    const char *inter_op_reason; /* why so many workers, where that was the plan's to say; NULL or "": as asked for */
+    const char *affinity; /* "" : mask left alone */
+    const char *affinity_used;    /* processors in the order of the threads; "": none, or not known */
+    const char *affinity_failure; /* what of the list could not be had; "": nothing */
+    int64_t batch;        /* first dimension of the first input; -1: it has none */
+    const prony_dim *dims;
+    size_t dim_count;
+    const prony_assumed_dim *assumed;
+    size_t assumed_count;
+    const char *precision;
+    int64_t warmup_runs, runs; /* -1: not measured */
+    uint64_t seed;
+    bool seed_known;
+    const char *count_preset; /* NULL: none */
+    bool rewrites, reuse;
+    int background_threads; /* of another process that kept processors busy meanwhile (--with-load) */
+} prn_report_config;
+
+typedef struct prn_report_system {
+    prn_machine machine;
+    const char *const *isa; /* NULL-terminated */
+    const char *isa_used;   /* after the cap */
+    const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21, …"; "name version" pairs, comma-separated */
+    const char *git_commit, *compiler, *compiler_flags;
+    const char *prony_version; /* that made the report; NULL: the one that is running */
+} prn_report_system;
+
+/* What the caller does around every run; medians of the measured runs, -1: nothing. */
+typedef struct prn_report_around {
+    int64_t preprocess_ns, postprocess_ns;
+    prony_time_stats end_to_end; /* with the run between them */
+} prn_report_around;
+
+/* -1: not measured. */
+typedef struct prn_report_phases {
+    int64_t load_ns, bind_ns, rewrite_ns, plan_ns, first_run_ns;
+} prn_report_phases;
+
+/* What a worker of several did of a run, on average: the rest is waiting, or helping with the others' operators. */
+typedef struct prn_worker_row {
+    int64_t busy_ns, wait_ns; /* in operators of its own; outside of them */
+} prn_worker_row;
+
+typedef struct prn_report_cpu {
+    double utilisation; /* CPU time of the measured runs over their wall time and threads, 0..1 */
+    int64_t user_ns, system_ns, voluntary_switches, involuntary_switches;
+    uint64_t read_bytes, written_bytes, read_calls, write_calls;
+    const prn_worker_row *workers; /* by number; none of one worker */
+    size_t worker_count;
+} prn_report_cpu;
+
+typedef prony_module_row prn_module_row;
+
+/* Layers that together are one operator written out in primitives (GELU, LayerNormalization, a linear layer as MatMul and
+ * Add), as counting presets see them. The last layer carries the composite's count. */
+typedef struct prn_composite_row {
+    const char *op;
+    const uint32_t *layers; /* ascending */
+    size_t layer_count;
+    prony_cost cost; /* of the one operator: its facts, and macs */
+} prn_composite_row;
+
+/* Work per second of latency; negative: does not apply to this model. */
+typedef struct prn_report_rates {
+    double samples, images, tokens, requests;
+} prn_report_rates;
+
+/* What the machine can do at most, for the roofline. Arrays in the report's pool; counts 0: not measured. */
+typedef struct prn_roof_compute {
+    const char *precision; /* "fp32" */
+    int threads;
+    double flops_per_second;
+} prn_roof_compute;
+
+typedef struct prn_roof_memory {
+    const char *level; /* "L1", "L2", "L3", "DRAM" */
+    int threads;
+    double bytes_per_second;
+} prn_roof_memory;
+
+typedef struct prn_report_roof {
+    const prn_roof_compute *compute;
+    size_t compute_count;
+    const prn_roof_memory *memory;
+    size_t memory_count;
+    const char *method; /* how they were measured; may be NULL */
+} prn_report_roof;
+
+/* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
+typedef struct prn_report_cost {
+    uint64_t pairs;
+    int64_t on_ns, off_ns; /* medians */
+    double share, share_ci95[2]; /* median of the pairs' differences, over off_ns */
+} prn_report_cost;
+
+struct prony_report {
+    prn_pool pool;
+    prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
+    prn_report_model model;
+    prn_report_config config;
+    prn_report_system system;
+    prony_totals totals;
+    prn_report_phases phases;
+
+    bool measured; /* latency, cpu; with time_share >= 0 also coverage, overhead and the rows' times */
+    prony_time_stats latency;
+    int64_t *samples_ns; /* raw, in order of time; latency.count of them */
+    bool has_around;
+    prn_report_around around;
+    int64_t traced_run_ns; /* latency of the run that the rows' traces are of; 0: the last one of the samples */
+    bool warmup_detected; /* steady state was found by the detector, not assumed */
+    const char *stop_reason; /* "runs", "median known to 1 %", "time is up" */
+    prn_report_cpu cpu;
+    bool has_disturbance;
+    prn_disturbance disturbance;
+    const prony_core_row *cores;
+    size_t core_count;
+    const int64_t *core_times_ns;
+    size_t core_points;
+    double time_share; /* of wall time inside operators; negative: no stamps were taken */
+    double overhead_ns_per_event, overhead_share; /* reckoned: what an event costs, times the events */
+    prn_report_cost cost;                         /* measured */
+    uint64_t dropped_events;
+    const char *counters_missing; /* NULL: not asked for; "": operators have hardware counters; else why they have none */
+    uint64_t counter_runs;
+    int64_t counter_read_ns; /* what two readings around an operator take */
+
+    bool has_memory;
+    prony_memory_report memory;
+
+    prony_layer_row *layers;
+    size_t layer_count;
+    prony_operator_row *operators;
+    size_t operator_count;
+    prn_module_row *modules; /* parents before children */
+    size_t module_count;
+    prony_parameter_row *parameters;
+    size_t parameter_count;
+    prn_composite_row *composites;
+    size_t composite_count;
+    const int64_t *operator_samples_ns; /* runs x operators; NULL unless the profile was asked to keep them */
+
+    const char *const *uncounted; /* operator types that the counting preset leaves out */
+    size_t uncounted_count;
+    double uncounted_time_share; /* of the operators' time; meaningful with stamps and a preset */
+
+    const char *const *unsupported;
+    size_t unsupported_count;
+    bool conserved; /* totals = sum of layers = sum of operators, exactly */
+
+    bool has_roof; /* `prony machine` has been run here */
+    prn_report_roof roof;
+
+    prony_evaluation_row *evaluations; /* the first one is the metric `evaluation`, the others are of the same samples */
+    size_t evaluation_count;
+    const char *output_sha256; /* NULL: nothing ran */
+};
+
+/* That may work at once, of all workers. */
+static inline int prn_report_threads(const prony_report *report)
+{
+    const prn_report_config *c = &report->config;
+    return c->intra_op_threads * (c->inter_op_threads > 1 ? c->inter_op_threads : 1);
+}
+
+/* Whether operators were stamped: rows have times, and there is a coverage and an overhead. */
+static inline bool prn_report_stamped(const prony_report *report)
+{
+    return report->measured && report->time_share >= 0;
+}
+
+/* Fills layers' and operators' times and shares, modules and coverage from traces.
+ * `durations` holds runs x operators times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is
+ * shared among its layers by flops + int_ops (evenly where all are zero) and marked. Needs rows and costs in place. */
+PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
+                                                size_t runs, prony_error *error);
+/* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
+PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
+                                                  prony_error *error);
+/* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */
+PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_error *error);
+/* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */
+PRN_MUST_USE prony_status prn_report_fill_totals(prony_report *report, prony_error *error);
+
+/* Puts a figure behind those that `evaluations` has; `metric` is copied. */
+PRN_MUST_USE prony_status prn_report_add_evaluation(prony_report *report, const char *metric, double value,
+                                                    int64_t samples, prony_error *error);
+/* NULL: there was no evaluation by that metric. */
+const prony_evaluation_row *prn_report_find_evaluation(const prony_report *report, const char *metric);
+
+/* The model's name without the folders before it. */
+const char *prn_report_title(const prony_report *report);
+/* Peak FLOP/s at the report's precision and thread count (the nearest count at or below it); 0: not known. */
+double prn_report_roof_flops(const prony_report *report);
+/* Bandwidth of a level, likewise. */
+double prn_report_roof_bandwidth(const prony_report *report, const char *level);
+
+/* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
+double prn_operator_bytes(const prony_operator_row *row);
+/* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be NULL):
+ * which of them is longer. */
+double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);
+
+/* A layer's part of its operator's time in every run; the number of runs, or 0. */
+size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_t *out, size_t capacity);
+
+/* From the mean latency, the batch and the inputs: images have 4 dimensions, 1 to 4 channels first or last; tokens are
+ * integers [batch, sequence]. Needs report->measured. */
+prn_report_rates prn_report_rates_of(const prony_report *report);
+
+/* The writers behind prony_report_write. */
+PRN_MUST_USE prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_latex(const prony_report *report, const prony_write_options *options,
+                                                 prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_trace(const prony_report *report, const prony_write_options *options,
+                                                 prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_folded(const prony_report *report, const prony_write_options *options,
+                                                  prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_dot(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_svg(const prony_report *report, const prony_write_options *options,
+                                               prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_report_write_html(const prony_report *report, const prony_write_options *options,
+                                                prony_write_fn write, void *user, prony_error *error);
+
+#endif

@@ -1,0 +1,49 @@
+/* Which rows a table shows and in which order: the `sort` and `filter` of prony_write_options. */
+#ifndef PRN_PROFILER_REPORT_REPORT_SELECT_H
+#define PRN_PROFILER_REPORT_REPORT_SELECT_H
+
+#include "profiler/report/report.h"
+
+typedef enum prn_row_key {
+    PRN_KEY_INDEX,
+    PRN_KEY_TIME,
+    PRN_KEY_MACS,
+    PRN_KEY_FLOPS,
+    PRN_KEY_PARAMETERS,
+    PRN_KEY_BYTES,
+    PRN_KEY_MADDS,
+    PRN_KEY_SPECIAL,
+    PRN_KEY_INT_OPS,
+    PRN_KEY_MEMORY,    /* bytes of the outputs */
+    PRN_KEY_COUNT,     /* by the counting preset; of layers */
+    PRN_KEY_RATE,      /* FLOP/s */
+    PRN_KEY_INTENSITY, /* FLOP per byte */
+    PRN_KEY_NAME,
+    PRN_KEY_OP,
+    PRN_KEY_MODULE,
+    PRN_KEY_KERNEL
+} prn_row_key;
+
+typedef struct prn_selection {
+    const prony_report *report;
+    prn_row_key sort;
+    bool filtered;
+    prn_row_key filter;
+    const char *glob; /* borrowed from the options */
+} prn_selection;
+
+/* Refuses an unknown key, naming it and those there are. */
+PRN_MUST_USE prony_status prn_select_init(prn_selection *selection, const prony_report *report,
+                                          const prony_write_options *options, prony_error *error);
+/* Numbers descend, names ascend, equal rows keep the model's order. The caller releases *rows by prn_free. */
+PRN_MUST_USE prony_status prn_select_layers(const prn_selection *selection, uint32_t **rows, size_t *count,
+                                            prony_error *error);
+PRN_MUST_USE prony_status prn_select_operators(const prn_selection *selection, uint32_t **rows, size_t *count,
+                                               prony_error *error);
+
+/* Whether the key is a quantity that sums up over rows. */
+bool prn_select_sums_up(prn_row_key key);
+/* The sort key's quantity of a layer or operator; 0 where it is not known. */
+double prn_select_value(const prn_selection *selection, bool layer, uint32_t row);
+
+#endif

@@ -1,0 +1,73 @@
+/* What keeps an operator from being faster: the roofs of compute and memory against its measured time. Traffic is
+ * compulsory traffic, so the memory roof is that of DRAM only for what does not fit into a cache; data that fits is
+ * charged at the bandwidth of the smallest level that holds it. */
+#include "profiler/report/report.h"
+
+#include <string.h>
+
+/* Below this part of the roof neither compute nor memory explains the time. */
+#define OVERHEAD_SHARE 0.1
+
+/* What the threads have of a level together: L1 and L2 once for each, others once for as many as share one. */
+static double cache_bytes(const prony_report *report, int level)
+{
+    const prn_machine *m = &report->system.machine;
+    int threads = prn_report_threads(report) > 0 ? prn_report_threads(report) : 1;
+    for (int i = 0; i < m->cache_count; i++) {
+        const prn_cache_level *c = &m->caches[i];
+        if (c->level != level || strcmp(c->type, "instruction") == 0) continue;
+        int sharing = level <= 2 ? 1 : c->shared_by > 0 ? c->shared_by : threads;
+        return (double)c->bytes * ((threads + sharing - 1) / sharing);
+    }
+    return 0;
+}
+
+/* Of the nearest level that holds `bytes` and was measured. */
+static double bandwidth_for(const prony_report *report, double bytes)
+{
+    static const char *const levels[] = {"L1", "L2", "L3"};
+    for (int level = 1; level <= 3; level++) {
+        double bandwidth =
+            bytes <= cache_bytes(report, level) ? prn_report_roof_bandwidth(report, levels[level - 1]) : 0;
+        if (bandwidth > 0) return bandwidth;
+    }
+    return prn_report_roof_bandwidth(report, "DRAM");
+}
+
+double prn_operator_bytes(const prony_operator_row *row)
+{
+    double bytes = (double)row->cost.bytes_read + (double)row->cost.bytes_written;
+    return row->layer_count == 0 && bytes <= 0 ? 2 * (double)row->output_bytes : bytes;
+}
+
+double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
+{
+    if (row->cost.macs > 0 && row->cost.int_ops > row->cost.flops) return 0; /* integer products: no peak is measured */
+    double flops = prn_report_roof_flops(report);
+    double bytes = prn_operator_bytes(row);
+    double bandwidth = bandwidth_for(report, bytes);
+    if (flops <= 0 || bandwidth <= 0) return 0;
+    double compute = (double)row->cost.flops / flops * 1e9, memory = bytes / bandwidth * 1e9;
+    if (compute_bound) *compute_bound = compute >= memory;
+    return compute > memory ? compute : memory;
+}
+
+prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof)
+{
+    if (share_of_roof) *share_of_roof = -1;
+    const prony_operator_row *row =
+        report && operator_index < report->operator_count ? &report->operators[operator_index] : NULL;
+    if (!row || !row->measured || row->time.mean_ns <= 0) return PRONY_BOUND_UNKNOWN;
+    bool compute = false;
+    double roof = prn_operator_roof_ns(report, row, &compute), share = roof / (double)row->time.mean_ns;
+    if (roof <= 0) return PRONY_BOUND_UNKNOWN;
+    if (share_of_roof) *share_of_roof = share;
+    if (share < OVERHEAD_SHARE) return PRONY_BOUND_OVERHEAD;
+    return compute ? PRONY_BOUND_COMPUTE : PRONY_BOUND_MEMORY;
+}
+
+const char *prony_bound_name(prony_bound bound)
+{
+    static const char *const names[] = {"unknown", "compute", "memory", "overhead"};
+    return (size_t)bound < sizeof names / sizeof names[0] ? names[bound] : "unknown";
+}

@@ -1,0 +1,171 @@
+/* The native matrix product against sums in double: every edge of a tile, every way an operand can lie, and the same
+ * bytes for any number of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/isa.h"
+#include "ops/loops/gemm_kernel.h"
+
+static uint32_t random_state = 1;
+
+/* Multiples of 1/8 in [-1, 1]: sums of fewer than 2^17 of their products are exact in float32, so any order must agree
+ * to the bit. */
+static float random_eighth(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)((int)(random_state >> 16) % 17 - 8) / 8.0f;
+}
+
+static float *random_floats(int64_t count)
+{
+    float *out = prn_alloc_aligned(64, (size_t)(count > 0 ? count : 1) * sizeof *out);
+    assert_non_null(out);
+    for (int64_t i = 0; i < count; i++) out[i] = random_eighth();
+    return out;
+}
+
+typedef struct problem {
+    int64_t m, n, k, items;
+    bool a_transposed, b_transposed, packed, bias;
+    float alpha;
+} problem;
+
+typedef struct step {
+    int64_t a, b, c;
+} step;
+
+static void step_offsets(const void *argument, int64_t item, int64_t *a, int64_t *b, int64_t *c)
+{
+    const step *s = argument;
+    *a = item * s->a;
+    *b = item * s->b;
+    *c = item * s->c;
+}
+
+static void check(const problem *p, const prn_gemm *gemm, const step *s, const float *c)
+{
+    for (int64_t item = 0; item < p->items; item++) {
+        for (int64_t i = 0; i < p->m; i++) {
+            for (int64_t j = 0; j < p->n; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < p->k; k++)
+                    sum += (double)gemm->a[item * s->a + i * gemm->a_row + k * gemm->a_col] *
+                           (double)gemm->b[item * s->b + k * gemm->b_row + j * gemm->b_col];
+                sum = (double)p->alpha * sum + (p->bias ? (double)gemm->bias[j] : 0.0);
+                const float got = c[item * s->c + i * p->n + j];
+                if (got == (float)sum) continue;
+                fail_msg("%lld items of [%lld, %lld] x [%lld, %lld]%s%s%s: C[%lld, %lld, %lld] is %.9g, not %.9g",
+                         (long long)p->items, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
+                         p->a_transposed ? " A^T" : "", p->b_transposed ? " B^T" : "", p->packed ? " packed" : "",
+                         (long long)item, (long long)i, (long long)j, (double)got, sum);
+            }
+        }
+    }
+}
+
+static void run(const problem *p)
+{
+    const step s = {p->m * p->k, p->packed ? 0 : p->k * p->n, p->m * p->n};
+    float *a = random_floats(p->items * s.a), *b = random_floats((p->packed ? 1 : p->items) * p->k * p->n);
+    float *c = random_floats(p->items * s.c), *again = random_floats(p->items * s.c), *bias = random_floats(p->n);
+    prn_gemm gemm = {.m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .c_row = p->n, .alpha = p->alpha};
+    gemm.a_row = p->a_transposed ? 1 : p->k;
+    gemm.a_col = p->a_transposed ? p->m : 1;
+    gemm.b_row = p->b_transposed ? 1 : p->n;
+    gemm.b_col = p->b_transposed ? p->k : 1;
+    gemm.beta = 1.0f;
+    gemm.bias = p->bias ? bias : NULL;
+    gemm.bias_col = 1;
+    float *packed = NULL, *scratch = NULL;
+    if (p->packed) {
+        packed = random_floats(prn_gemm_packed_count(p->k, p->n));
+        prn_gemm_pack(2, &gemm, packed);
+        gemm.packed = packed;
+    }
+    if (prn_gemm_scratch_bytes(&gemm)) scratch = random_floats(prn_gemm_packed_count(p->k, p->n));
+    const prn_gemm_batch batch = {p->items, step_offsets, &s};
+    prn_gemm_run(1, &gemm, &batch, scratch);
+    check(p, &gemm, &s, c);
+    gemm.c = again;
+    for (int threads = 2; threads <= 4; threads++) {
+        memset(again, 0xa5, (size_t)(p->items * s.c) * sizeof *again);
+        prn_gemm_run(threads, &gemm, &batch, scratch);
+        assert_memory_equal(c, again, (size_t)(p->items * s.c) * sizeof *again);
+    }
+    float *const all[] = {a, b, c, again, bias, packed, scratch};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
+}
+
+/* All m, n, k below 9, where every edge is, and a spread of the ones up to 70. */
+static void test_every_edge(void **state)
+{
+    (void)state;
+    for (int64_t m = 1; m <= 70; m += m < 9 ? 1 : 7) {
+        for (int64_t n = 1; n <= 70; n += n < 9 ? 1 : 5) {
+            for (int64_t k = 0; k <= 70; k += k < 9 ? 1 : 13) {
+                const unsigned kind = (unsigned)(m * 31 + n * 17 + k);
+                run(&(problem){m, n, k, 1, kind & 1, kind & 2, kind & 4, kind & 8, kind & 16 ? 0.5f : 1.0f});
+            }
+        }
+    }
+}
+
+static void test_every_kind(void **state)
+{
+    static const int64_t shapes[][4] = {{1, 37, 41, 1}, {37, 1, 41, 1}, {13, 35, 29, 1}, {5, 64, 17, 1},
+                                        {7, 19, 23, 5}, {1, 30, 70, 3}, {30, 1, 70, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (unsigned kind = 0; kind < 32; kind++) {
+            const int64_t *s = shapes[i];
+            run(&(problem){s[0], s[1], s[2], s[3], kind & 1, kind & 2, kind & 4, kind & 8, kind & 16 ? 0.5f : 1.0f});
+        }
+    }
+}
+
+/* Several blocks in each direction, and each way to cut. */
+static void test_large(void **state)
+{
+    static const problem problems[] = {
+        {300, 530, 800, 1, false, false, true, true, 1.0f},   {300, 300, 400, 1, false, false, false, false, 1.0f},
+        {530, 70, 500, 2, false, false, false, true, 1.0f},   {530, 70, 390, 1, true, true, false, false, 1.0f},
+        {1, 700, 900, 1, false, true, false, true, 0.5f},     {1, 3000, 400, 1, false, false, true, false, 1.0f},
+        {1500, 1, 300, 1, false, false, false, false, 1.0f},  {6, 600, 1200, 1, false, false, false, true, 1.0f},
+        {40, 40, 64, 24, false, true, false, false, 1.0f},    {4, 5, 6, 700, false, false, false, false, 1.0f},
+        {2000, 20, 400, 1, false, false, false, false, 1.0f},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) run(&problems[i]);
+}
+
+static void test_nothing_to_do(void **state)
+{
+    (void)state;
+    run(&(problem){0, 5, 6, 1, false, false, false, false, 1.0f});
+    run(&(problem){5, 0, 6, 1, false, false, false, false, 1.0f});
+    run(&(problem){5, 6, 7, 0, false, false, false, false, 1.0f});
+}
+
+static void test_the_table_fits_the_processor(void **state)
+{
+    (void)state;
+    assert_string_equal(prn_gemm_isa()->name,
+                        prn_isa_name(prn_isa_level() > PRN_ISA_AVX512 ? PRN_ISA_AVX512 : prn_isa_level()));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_edge),
+        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_nothing_to_do),
+        cmocka_unit_test(test_the_table_fits_the_processor),
+    };
+    return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
+}

@@ -1,0 +1,19 @@
+/* A row of tests/operators/cases as a whole model with one node, to be taken through load, bind, plan and run. */
+#ifndef PRN_TESTS_SUPPORT_OP_CASE_MODEL_H
+#define PRN_TESTS_SUPPORT_OP_CASE_MODEL_H
+
+#include "tests/support/op_cases.h"
+
+#define OP_CASE_NODE_NAME "the_node"
+
+/* Which inputs are graph inputs and which constants: as the row says, all, or none. */
+typedef enum op_case_form { OP_CASE_AS_WRITTEN, OP_CASE_ALL_CONSTANT, OP_CASE_NONE_CONSTANT } op_case_form;
+#define OP_CASE_FORMS 3
+
+/* The model's bytes, from malloc. Inputs are named x0, x1, …, outputs y0, y1, … */
+uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size);
+
+/* Load, bind, plan and one run with a bound on memory and Loop trips; every byte of the outputs is read. */
+prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error *error);
+
+#endif

@@ -1,0 +1,50 @@
+/* What the rewrite tests share. A case is a small model and the operators that must remain of it, in order of
+ * execution, with what was attached to them in brackets: "Conv[add,relu] Gemm". Whatever fires must leave a program
+ * that is well formed, counts what the model counted and computes what it computed. */
+#ifndef PRN_TESTS_SUPPORT_REWRITE_CHECK_H
+#define PRN_TESTS_SUPPORT_REWRITE_CHECK_H
+
+#include "engine/bind/program.h"
+#include "model_builder.h"
+
+/* ---- models; random numbers go on from the seed ---- */
+
+void rc_seed(uint32_t seed);
+/* Initializers, float32 if not said otherwise. */
+void rc_weights_in(model_builder *m, const char *name, const char *dims, float low, float high);
+void rc_weights(model_builder *m, const char *name, const char *dims); /* in [-1, 1) */
+void rc_scalar(model_builder *m, const char *name, float value);
+void rc_ints(model_builder *m, const char *name, const char *dims, const int64_t *values);
+/* BatchNormalization of x into y with constant statistics of its own. */
+void rc_batch_norm(model_builder *m, const char *x, const char *y, const char *channels);
+void rc_output(model_builder *m, const char *name);
+
+typedef struct rc_step {
+    const char *op, *inputs, *output, *attributes;
+} rc_step;
+/* Nodes up to a step without op. */
+void rc_steps(model_builder *m, const rc_step *steps);
+
+/* ---- the expectation ---- */
+
+/* Takes the model over. */
+void rc_expect(model_builder *m, const char *wanted);
+void rc_expect_with(prony_registry *registry, model_builder *m, const char *wanted);
+
+/* ---- its parts ---- */
+
+typedef struct rc_model {
+    prony_model model;
+    prony_error error;
+} rc_model;
+
+void rc_load(rc_model *l, model_builder *m, prony_registry *registry);
+void rc_unload(rc_model *l);
+PRN_MUST_USE prony_status rc_bind(rc_model *l, prn_program **out);
+void rc_describe(const prn_program *program, char *text, size_t size);
+/* Every input is made before it is read; producers and the pointers that contexts use are right. */
+void rc_check_well_formed(const prn_program *p);
+void rc_check_conserved(const prn_program *before, const prn_program *after);
+void rc_check_runs(prn_program *before, prn_program *after);
+
+#endif
