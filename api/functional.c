@@ -2,7 +2,7 @@
 #include "api/functional.h"
 
 #include "profiler/counts/metrics.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "api/functional.h"
 
 #include "base/shape.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* prony_model_*: a loaded file, its registry and the data its plans share. */
 #include "base/clock.h"
 #include "engine/bind/engine_model.h"
+#include "profiler/measure/machine_peaks.h"
 
 #include <string.h>
 
@@ -49,6 +50,7 @@ static prony_status load(prony_model **out, const source *from, const prony_mode
     }
     atomic_init(&model->references, 1);
     model->budget = budget;
+    model->find_rates = prn_machine_find_rates;
     if (options) model->registry = options->registry;
     prn_registry_retain(model->registry);
     model->load_ns = prn_now_ns() - start;

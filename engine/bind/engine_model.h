@@ -10,6 +10,8 @@
 
 #include <stdatomic.h>
 
+struct prn_step_rates; /* engine/plan/step_graph.h */
+
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
@@ -19,6 +21,8 @@ struct prony_model {
     const prn_function **functions; /* of the file, by domain, name and overload */
     prn_budget *budget; /* of the model and its sessions */
     int64_t load_ns;
+    /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
+    void (*find_rates)(struct prn_step_rates *rates);
 };
 
 void prn_model_retain(prony_model *model);

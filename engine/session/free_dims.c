@@ -2,7 +2,7 @@
  */
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <ctype.h>
 #include <stdio.h>

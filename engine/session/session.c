@@ -1,4 +1,6 @@
 /* prony_session_*: options, inputs, plans, runs. */
+#include "engine/session/session.h"
+
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"
@@ -7,8 +9,6 @@
 #include "engine/run/schedule.h"
 #include "engine/session/thread_pool.h"
 #include "loaders/tensors/tensor_file.h"
-#include "profiler/measure/machine_peaks.h"
-#include "profiler/measure/monitor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -149,7 +149,7 @@ void prony_session_release(prony_session *session)
         prn_value_free_parts(&session->inputs[i].value);
     prn_free(session->inputs);
     prn_free(session->trace.events);
-    prn_monitor_release(session->monitor);
+    if (session->watcher.release) session->watcher.release(session->watcher.data);
     prn_dims_free(&session->dims);
     prn_free(session->assumed.items);
     prn_pool_release(&session->pool);
@@ -439,21 +439,6 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
     return PRONY_OK;
 }
 
-/* One thread's, as measured on this machine; left at zero where nobody did. */
-static void find_rates(prn_step_rates *rates)
-{
-    prony_machine *machine = NULL;
-    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return;
-    for (size_t i = 0; i < machine->compute_count; i++)
-        if (machine->compute[i].threads == 1 && strcmp(machine->compute[i].precision, "fp32") == 0)
-            rates->flops_per_ns = machine->compute[i].flops_per_second / 1e9;
-    for (size_t i = 0; i < machine->bandwidth_count; i++) {
-        const prony_peak_bandwidth *row = &machine->bandwidth[i];
-        if (row->threads == 1 && strcmp(row->level, "DRAM") == 0) rates->bytes_per_ns = row->bytes_per_second / 1e9;
-    }
-    prony_machine_release(machine);
-}
-
 /* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its plans
  * can ask for. */
 static prony_status staff(prony_session *session, prn_plan *plan, prony_error *error)
@@ -493,7 +478,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .no_reuse = session->options.no_reuse};
-    if (workers < 0 || workers > 1) find_rates(&options.rates);
+    if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     PRN_TRY(staff(session, cached->plan, error));
     cached->bind_ns = bound - start;
@@ -622,7 +607,7 @@ prony_status prony_session_run(prony_session *session, prony_error *error)
     prn_trace *trace = session->options.no_profile ? NULL : &session->trace;
     prn_pin_begin(&pin, session->placement);
     prony_status status =
-        session->monitor ? prn_monitor_run(session, error) : prn_session_run_once(session, trace, error);
+        session->watcher.run ? session->watcher.run(session, error) : prn_session_run_once(session, trace, error);
     prn_pin_end(&pin);
     return prn_session_unlock(session, status);
 }

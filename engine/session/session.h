@@ -30,7 +30,12 @@ typedef struct prn_cached_plan {
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
-typedef struct prn_monitor prn_monitor;
+/* Somebody who makes a session's runs in its stead, with what there is to do around each. */
+typedef struct prn_watcher {
+    prony_status (*run)(prony_session *session, prony_error *error); /* NULL: nobody. Has `busy` */
+    void (*release)(void *data);
+    void *data;
+} prn_watcher;
 
 struct prony_session {
     prony_model *model;
@@ -54,7 +59,7 @@ struct prony_session {
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_trace trace;
-    prn_monitor *monitor; /* NULL: nobody watches */
+    prn_watcher watcher;
     uint64_t runs;
     uint64_t seed;
     bool seed_known;

@@ -1,7 +1,7 @@
 /* The built-in metrics. Each reads what a report says; what was not measured is NaN, never zero. */
 #include "profiler/counts/metrics.h"
 
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/shape.h"
 #include "loaders/label_file.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "profiler/forms/number_text.h"
 #include "profiler/forms/text_cell.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #include "profiler/judge/advice.h"
 #include "profiler/forms/number_text.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -41,4 +41,8 @@ PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *e
  * A thread count between two measured ones lies on the line between them. */
 PRN_MUST_USE prony_status prn_report_fill_roof(prony_report *report, prony_error *error);
 
+/* Of one thread, for the schedule of several workers; left as they are where nobody measured this machine. */
+struct prn_step_rates;
+void prn_machine_find_rates(struct prn_step_rates *rates);
+
 #endif

@@ -1,6 +1,8 @@
 /* From kept peaks to the roof of a report: the rates at the report's own thread count beside the measured ones. */
 #include "profiler/measure/machine_peaks.h"
 
+#include "engine/plan/step_graph.h"
+
 #include <string.h>
 
 /* Rows of a roof are in order of threads. On a line between neighbours, where `threads` was not measured itself. */
@@ -87,4 +89,18 @@ prony_status prn_report_fill_roof(prony_report *report, prony_error *error)
     prony_status status = fill(report, machine, error);
     prony_machine_release(machine);
     return status;
+}
+
+void prn_machine_find_rates(prn_step_rates *rates)
+{
+    prony_machine *machine = NULL;
+    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return;
+    for (size_t i = 0; i < machine->compute_count; i++)
+        if (machine->compute[i].threads == 1 && strcmp(machine->compute[i].precision, "fp32") == 0)
+            rates->flops_per_ns = machine->compute[i].flops_per_second / 1e9;
+    for (size_t i = 0; i < machine->bandwidth_count; i++) {
+        const prony_peak_bandwidth *row = &machine->bandwidth[i];
+        if (row->threads == 1 && strcmp(row->level, "DRAM") == 0) rates->bytes_per_ns = row->bytes_per_second / 1e9;
+    }
+    prony_machine_release(machine);
 }

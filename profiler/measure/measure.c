@@ -432,7 +432,7 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
     for (size_t i = 0; i < count; i++) {
         reports[i] = NULL;
         if (!sessions[i]) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session %zu of %zu is NULL", i, count);
-        if (sessions[i]->monitor)
+        if (sessions[i]->watcher.run)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session that is watched by a monitor cannot be profiled");
         for (size_t k = 0; k < i; k++)
             if (sessions[k] == sessions[i])

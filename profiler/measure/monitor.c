@@ -1,16 +1,17 @@
-/* The monitor of a session. Everything that a plain run writes is here and fixed in size; rows and events of sampled
+/* prony_session_monitor: watching a session that serves. Plain runs cost two clock readings, one run in N is stamped and
+ * told of. Everything that a plain run writes is here and fixed in size; rows and events of sampled
  * runs grow with the plan, and a sample that finds no memory is left out rather than failing the run. Invariant:
  * cost_ns covers all that watching adds to the runs, callbacks excepted. */
-#include "profiler/measure/monitor.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "engine/session/session.h"
 #include "profiler/judge/statistics/statistics.h"
 
 #include <string.h>
 
 enum { WINDOW = 1024, STAMP_ROUNDS = 1000 };
 
-struct prn_monitor {
+typedef struct monitor {
     prony_monitor_options options;
     uint64_t runs, since; /* since the sample before */
     int64_t window_ns[WINDOW];
@@ -18,7 +19,7 @@ struct prn_monitor {
     prn_trace trace;
     prony_sample_row *rows;
     size_t row_capacity;
-};
+} monitor;
 
 /* Two clock readings, at least 1 ns. */
 static int64_t stamp_cost_ns(void)
@@ -33,12 +34,13 @@ static int64_t stamp_cost_ns(void)
     return (prn_now_ns() - begin) / STAMP_ROUNDS + 1;
 }
 
-void prn_monitor_release(prn_monitor *monitor)
+static void release(void *data)
 {
-    if (!monitor) return;
-    prn_free(monitor->trace.events);
-    prn_free(monitor->rows);
-    prn_free(monitor);
+    monitor *m = data;
+    if (!m) return;
+    prn_free(m->trace.events);
+    prn_free(m->rows);
+    prn_free(m);
 }
 
 static prony_status check(const prony_monitor_options *options, prony_error *error)
@@ -51,41 +53,20 @@ static prony_status check(const prony_monitor_options *options, prony_error *err
     return PRONY_OK;
 }
 
-prony_status prony_session_monitor(prony_session *session, const prony_monitor_options *options, prony_error *error)
-{
-    prn_monitor *monitor = NULL;
-    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_monitor: session is NULL");
-    if (options) {
-        PRN_TRY(check(options, error));
-        monitor = prn_calloc(1, sizeof *monitor);
-        if (!monitor) return prn_no_memory(error);
-        monitor->options = *options;
-        monitor->stamp_ns = stamp_cost_ns();
-    }
-    prony_status status = prn_session_lock(session, error);
-    if (status != PRONY_OK) {
-        prn_monitor_release(monitor);
-        return status;
-    }
-    prn_monitor_release(session->monitor);
-    session->monitor = monitor;
-    return prn_session_unlock(session, PRONY_OK);
-}
-
-static void alert(const prn_monitor *m, prony_alert_kind kind, uint64_t value, uint64_t threshold)
+static void alert(const monitor *m, prony_alert_kind kind, uint64_t value, uint64_t threshold)
 {
     prony_alert told = {kind, m->runs, value, threshold};
     if (m->options.alert) m->options.alert(m->options.user, &told);
 }
 
 /* Room for an event and a row per operator. */
-static bool reserve(prn_monitor *m, const prn_plan *plan)
+static bool reserve(monitor *m, const prn_plan *plan)
 {
     return PRN_GROW(m->trace.events, m->trace.capacity, plan->step_count) &&
            PRN_GROW(m->rows, m->row_capacity, plan->step_count);
 }
 
-static size_t fill_rows(prn_monitor *m, const prn_plan *plan)
+static size_t fill_rows(monitor *m, const prn_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
@@ -100,7 +81,7 @@ static size_t fill_rows(prn_monitor *m, const prn_plan *plan)
     return plan->step_count;
 }
 
-static void tell(prony_session *session, prn_monitor *m, int64_t latency_ns)
+static void tell(prony_session *session, monitor *m, int64_t latency_ns)
 {
     int64_t begin = prn_now_ns();
     const prn_plan *plan = session->current->plan;
@@ -118,9 +99,9 @@ static void tell(prony_session *session, prn_monitor *m, int64_t latency_ns)
         alert(m, PRONY_ALERT_MEMORY, sample.resident_bytes, m->options.memory_above_bytes);
 }
 
-prony_status prn_monitor_run(prony_session *session, prony_error *error)
+static prony_status run_watched(prony_session *session, prony_error *error)
 {
-    prn_monitor *m = session->monitor;
+    monitor *m = session->watcher.data;
     bool sampled = (m->runs + 1) % m->options.every == 0;
     if (sampled) {
         PRN_TRY(prn_session_plan(session, error));
@@ -138,4 +119,25 @@ prony_status prn_monitor_run(prony_session *session, prony_error *error)
     if (m->options.latency_above_ns && latency_ns > m->options.latency_above_ns)
         alert(m, PRONY_ALERT_LATENCY, (uint64_t)latency_ns, (uint64_t)m->options.latency_above_ns);
     return PRONY_OK;
+}
+
+prony_status prony_session_monitor(prony_session *session, const prony_monitor_options *options, prony_error *error)
+{
+    monitor *m = NULL;
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_monitor: session is NULL");
+    if (options) {
+        PRN_TRY(check(options, error));
+        m = prn_calloc(1, sizeof *m);
+        if (!m) return prn_no_memory(error);
+        m->options = *options;
+        m->stamp_ns = stamp_cost_ns();
+    }
+    prony_status status = prn_session_lock(session, error);
+    if (status != PRONY_OK) {
+        release(m);
+        return status;
+    }
+    if (session->watcher.release) session->watcher.release(session->watcher.data);
+    session->watcher = m ? (prn_watcher){run_watched, release, m} : (prn_watcher){0};
+    return prn_session_unlock(session, PRONY_OK);
 }

@@ -6,7 +6,7 @@
  * made.
  */
 #include "profiler/report/report.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <string.h>
 

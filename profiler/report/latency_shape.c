@@ -2,7 +2,7 @@
  * of a report are. Reads the report only. */
 #include "profiler/judge/statistics/statistics.h"
 #include "profiler/report/report.h"
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 """Checks the include rules of the tree: check_layering.py ROOT
 
-prony.h <- base <- {loaders, ops, profiler} <- engine <- api <- {bench, tests}. Besides: each outside library has its one
-user, the heap is reached through base/alloc.c alone, the library neither prints nor ends the process, and source files
-have names of their own."""
+prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, tests}. Within ops/, families never include one
+another, only the contract (ops/ itself) and what they share (ops/loops/); loops know no family and the contract neither;
+vendor libraries are called from ops/vendor/ alone. Besides: each outside library has its one user, the heap is reached
+through base/alloc.c alone, the library neither prints nor ends the process, and source files have names of their own."""
 import pathlib
 import re
 import sys
@@ -12,24 +13,27 @@ ALLOWED = {
     "base": {"base"},
     "loaders": {"base", "loaders"},
     "ops": {"base", "ops"},
-    "profiler": {"base", "profiler"},
-    "engine": {"base", "loaders", "ops", "profiler", "engine"},
-    "api": {"base", "loaders", "ops", "profiler", "engine", "api", "generated"},
+    "engine": {"base", "loaders", "ops", "engine"},
+    "profiler": {"base", "loaders", "ops", "engine", "profiler", "generated"},
+    "api": {"base", "loaders", "ops", "engine", "profiler", "api", "generated"},
     "bench": {"bench"},
 }
+# Rooms of ops/ that a room may include besides itself; a family is any other room.
+ROOMS = {"": set(), "loops": {""}, "vendor": {"", "loops"}}
+FAMILY = {"", "loops", "vendor"}
 OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/parallel\.c",
-    "cblas": r"ops/blas\.c",
-    "openblas": r"ops/blas\.c",
-    "dlfcn.h": r"ops/blas\.c",
-    "oneapi/": r"ops/dnnl\w*\.[ch]",
-    "dnnl": r"ops/dnnl\w*\.[ch]",
-    "png.h": r"loaders/image_png\.c",
-    "jpeglib.h": r"loaders/image_jpeg\.c",
-    "jerror.h": r"loaders/image_jpeg\.c",
-    "zlib.h": r"loaders/inflate\.c",
-    "cjson/": r"profiler/json_read\.c",
-    "cJSON": r"profiler/json_read\.c",
+    "cblas": r"ops/vendor/blas\.c",
+    "openblas": r"ops/vendor/blas\.c",
+    "dlfcn.h": r"ops/vendor/blas\.c",
+    "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
+    "dnnl": r"ops/vendor/dnnl\w*\.[ch]",
+    "png.h": r"loaders/images/image_png\.c",
+    "jpeglib.h": r"loaders/images/image_jpeg\.c",
+    "jerror.h": r"loaders/images/image_jpeg\.c",
+    "zlib.h": r"loaders/tensors/inflate\.c",
+    "cjson/": r"profiler/report/json_read\.c",
+    "cJSON": r"profiler/report/json_read\.c",
 }
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
@@ -51,6 +55,20 @@ def layer_of(header, path, root):
     return "nowhere"
 
 
+def room_of(name):
+    """The room of ops/ that a path lies in: "" for the contract; None elsewhere."""
+    parts = name.split("/")
+    return (parts[1] if len(parts) > 2 else "") if parts[0] == "ops" else None
+
+
+def check_room(name, header, problems):
+    own, other = room_of(name), room_of(header)
+    if own is None or other is None or own == other:
+        return
+    if other not in ROOMS.get(own, FAMILY):
+        problems.append(f"{name}: ops/{own}/ may not include {header}")
+
+
 def check_file(path, root, problems):
     name = path.relative_to(root).as_posix()
     folder = name.split("/")[0]
@@ -62,6 +80,7 @@ def check_file(path, root, problems):
             if header.startswith(prefix) and not re.fullmatch(owner, name):
                 problems.append(f"{name}: only {owner} may include {header}")
         if quoted and quoted != "prony.h":
+            check_room(name, quoted, problems)
             layer = layer_of(quoted, path, root)
             if layer and layer not in ALLOWED[folder] and not any(quoted.startswith(p) for p in OWNERS):
                 problems.append(f"{name}: {folder}/ may not include {quoted} ({layer})")

@@ -1,5 +1,5 @@
 /* The pool stands in front of the rows, at a distance that keeps them aligned. */
-#include "profiler/report/row_block.h"
+#include "base/row_block.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Arrays of rows that are handed to a caller: one block with a pool behind it for their strings. */
-#ifndef PRN_PROFILER_REPORT_ROW_BLOCK_H
-#define PRN_PROFILER_REPORT_ROW_BLOCK_H
+#ifndef PRN_BASE_ROW_BLOCK_H
+#define PRN_BASE_ROW_BLOCK_H
 
 #include "base/alloc.h"
 #include "base/status.h"
