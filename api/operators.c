@@ -37,7 +37,7 @@ static void make_listing(void)
     for (size_t i = 0; i < prn_op_count() && row_count < MAX_ROWS; i++) {
         const prn_op *op = prn_op_at(i);
         prony_operator_info *row = &rows[row_count];
-        row->domain = op->domain;
+        row->domain = prn_op_domain(op);
         row->name = op->name;
         row->since_opset = op->since_opset;
         row->cost = op->cost_text ? op->cost_text : "";

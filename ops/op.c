@@ -9,31 +9,54 @@
 #include <string.h>
 
 #define PRN_OP(symbol) extern const prn_op prn_op_##symbol;
+#define PRN_OPS(family) extern const prn_op prn_ops_##family[];
 #include "ops/op_list.inc"
 #undef PRN_OP
+#undef PRN_OPS
 
-static const prn_op *const table[] = {
-#define PRN_OP(symbol) &prn_op_##symbol,
+typedef struct op_family {
+    const prn_op *rows;
+    bool one; /* a row of its own, without an end */
+} op_family;
+
+static const op_family families[] = {
+#define PRN_OP(symbol) {&prn_op_##symbol, true},
+#define PRN_OPS(family) {prn_ops_##family, false},
 #include "ops/op_list.inc"
 #undef PRN_OP
-    NULL};
+#undef PRN_OPS
+    {NULL, false}};
+
+static const prn_op *next_row(const op_family **family, const prn_op *row)
+{
+    if (row && !(*family)->one && row[1].name) return row + 1;
+    if (row) ++*family;
+    return (*family)->rows;
+}
 
 size_t prn_op_count(void)
 {
-    return sizeof table / sizeof *table - 1;
+    size_t count = 0;
+    const op_family *family = families;
+    for (const prn_op *op = NULL; (op = next_row(&family, op));) count++;
+    return count;
 }
 
 const prn_op *prn_op_at(size_t index)
 {
-    return index < prn_op_count() ? table[index] : NULL;
+    const op_family *family = families;
+    const prn_op *op = next_row(&family, NULL);
+    while (op && index-- > 0) op = next_row(&family, op);
+    return op;
 }
 
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 {
     const prn_op *best = NULL;
-    for (const prn_op *const *op = table; *op; op++) {
-        if ((*op)->since_opset > opset || (best && (*op)->since_opset < best->since_opset)) continue;
-        if (strcmp((*op)->name, name) == 0 && strcmp((*op)->domain, domain) == 0) best = *op;
+    const op_family *family = families;
+    for (const prn_op *op = NULL; (op = next_row(&family, op));) {
+        if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
+        if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
     }
     return best;
 }

@@ -197,12 +197,19 @@ enum {
                                  (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
 };
 
+/* How many inputs or outputs. */
+typedef struct prn_arity {
+    int least, most; /* -1: any number */
+} prn_arity;
+
+/* A family file ends with its rows, `const prn_op prn_ops_FAMILY[]`, the last one without a name; a line in op_list.inc
+ * names the family. What a row leaves out has the value in brackets. */
 typedef struct prn_op {
     const char *name;
-    const char *domain;   /* "" is ai.onnx */
+    const char *domain;   /* [NULL] ai.onnx; prn_op_domain reads it */
     int64_t since_opset;  /* the row with the highest since_opset <= the model's serves; semantics of versions in between are
                              told apart by node->opset */
-    int min_inputs, max_inputs, min_outputs, max_outputs; /* max -1: any number */
+    prn_arity inputs, outputs; /* outputs [{0, 0}]: one; prn_op_outputs reads them */
     unsigned flags;
     uint32_t non_weight_inputs; /* bit i: a constant there is no parameter (running statistics, ratios, bounds, paddings) */
     const prn_param *params;    /* ends with a NULL name */
@@ -212,7 +219,23 @@ typedef struct prn_op {
     prony_cost_fn cost; /* never NULL; PRN_COST_NONE for data movement */
     const char *cost_text; /* the formula, for docs/counting.md: n output elements, K kernel volume, M macs … */
     const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL name */
+    const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the family's own
+                            terms; callbacks get it from prn_variant. [NULL] the family has no use for it */
 } prn_op;
+
+static inline const char *prn_op_domain(const prn_op *op)
+{
+    return op->domain ? op->domain : "";
+}
+static inline prn_arity prn_op_outputs(const prn_op *op)
+{
+    return op->outputs.most ? op->outputs : (prn_arity){1, 1};
+}
+/* The row's `variant`. Whoever calls another row's functions puts that row's into `user`. */
+static inline const void *prn_variant(const prony_context *context)
+{
+    return context->user;
+}
 
 /* No arithmetic: leaves the counts at zero (bytes and parameters are filled by the general rule). */
 prony_status prn_cost_none(const prony_context *context, prony_cost *cost);

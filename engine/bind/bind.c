@@ -94,13 +94,14 @@ static prony_status check_count(const prony_context *context, const char *what, 
 
 static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, const prn_op *op)
 {
-    PRN_TRY(check_count(context, "input", context->input_count, op->min_inputs, op->max_inputs));
-    PRN_TRY(check_count(context, "output", context->output_count, op->min_outputs, op->max_outputs));
+    PRN_TRY(check_count(context, "input", context->input_count, op->inputs.least, op->inputs.most));
+    const prn_arity outputs = prn_op_outputs(op);
+    PRN_TRY(check_count(context, "output", context->output_count, outputs.least, outputs.most));
     /* A list of any length has no holes, unless the operator takes even none and looks for itself. */
-    int required = op->max_inputs < 0 && op->min_inputs > 0 ? (int)context->input_count : op->min_inputs;
+    int required = op->inputs.most < 0 && op->inputs.least > 0 ? (int)context->input_count : op->inputs.least;
     for (int i = 0; i < required; i++)
         if (!context->inputs[i]) return prony_fail(context, PRONY_INVALID_MODEL, "input %d is required", i);
-    for (int k = 0; k < op->min_outputs; k++)
+    for (int k = 0; k < outputs.least; k++)
         if (!context->outputs[k]) return prony_fail(context, PRONY_INVALID_MODEL, "output %d is required", k);
     return PRONY_OK;
 }
@@ -110,7 +111,7 @@ static PRN_OWN_FRAME prony_status bind_operator(prn_binder *b, prn_node_def *nod
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
     const prn_op *op = node->binding.op;
-    if (op && strcmp(op->domain, "prony") == 0) node->binding.op = NULL; /* internal rows are not for files */
+    if (op && strcmp(prn_op_domain(op), "prony") == 0) node->binding.op = NULL; /* internal rows are not for files */
     if (!node->binding.op) return PRONY_OK;
     node->params = prn_pool_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
     if (!node->params) return prn_no_memory(b->error);

@@ -94,7 +94,7 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
         return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
     prony_node info = {.name = node->info.name,
                        .op_type = row->name,
-                       .domain = row->domain,
+                       .domain = prn_op_domain(row),
                        .opset = opset,
                        .attributes = &no_attributes,
                        .within = node->info.within};

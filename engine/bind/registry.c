@@ -238,10 +238,10 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
     c->op = (prn_op){.name = c->name,
                      .domain = c->domain,
                      .since_opset = definition->since_opset,
-                     .min_inputs = 0,
-                     .max_inputs = -1,
-                     .min_outputs = 0,
-                     .max_outputs = -1,
+                     .inputs.least = 0,
+                     .inputs.most = -1,
+                     .outputs.least = 0,
+                     .outputs.most = -1,
                      .flags = PRN_OP_RANDOM, /* what a user's function does outside of us must happen once per run */
                      .params = no_params,
                      .infer = custom_infer,
@@ -319,7 +319,8 @@ prn_operator_binding prn_registry_find(const prony_registry *registry, const cha
     if (!binding.op) return binding;
     binding.infer = binding.op->infer;
     binding.cost = binding.op->cost;
-    if (c) binding.run_user = binding.infer_user = binding.cost_user = (void *)(uintptr_t)c;
+    const void *user = c ? (const void *)c : binding.op->variant;
+    binding.run_user = binding.infer_user = binding.cost_user = (void *)(uintptr_t)user;
     const override *o = registry ? find_override(registry, domain, name) : NULL;
     if (o && o->cost) {
         binding.cost = override_cost;

@@ -405,7 +405,7 @@ static const prn_param params[] = {
         return run_node(context, prn_mha_read_##symbol, is_reference);                                                 \
     }
 
-#define DESCRIPTOR(symbol, op_name, inputs, most_inputs, outputs, text)                                                \
+#define DESCRIPTOR(symbol, op_name, fewest, most_inputs, results, text)                                                \
     KERNEL(symbol, _native, false)                                                                                     \
     KERNEL(symbol, _reference, true)                                                                                   \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
@@ -433,10 +433,10 @@ static const prn_param params[] = {
         .name = op_name,                                                                                               \
         .domain = "com.microsoft",                                                                                     \
         .since_opset = 1,                                                                                              \
-        .min_inputs = inputs,                                                                                          \
-        .max_inputs = most_inputs,                                                                                     \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = fewest,                                                                                          \
+        .inputs.most = most_inputs,                                                                                     \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = results,                                                                                        \
         .params = params,                                                                                              \
         .params_bytes = sizeof(prn_mha_params),                                                                        \
         .infer = infer_##symbol,                                                                                       \

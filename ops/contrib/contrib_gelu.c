@@ -91,7 +91,7 @@ static prony_status cost(const prony_context *context, prony_cost *out, uint64_t
 
 static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
 
-#define DESCRIPTOR(symbol, op_name, inputs, most_inputs, map, flops, special, text)                                    \
+#define DESCRIPTOR(symbol, op_name, fewest, most_inputs, map, flops, special, text)                                    \
     static prony_status run_##symbol(const prony_context *context)                                                     \
     {                                                                                                                  \
         return run(context, map, reference_range);                                                                     \
@@ -119,10 +119,10 @@ static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
         .name = op_name,                                                                                               \
         .domain = "com.microsoft",                                                                                     \
         .since_opset = 1,                                                                                              \
-        .min_inputs = inputs,                                                                                          \
-        .max_inputs = most_inputs,                                                                                     \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = 1,                                                                                              \
+        .inputs.least = fewest,                                                                                          \
+        .inputs.most = most_inputs,                                                                                     \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = 1,                                                                                              \
         .params = params,                                                                                              \
         .params_bytes = sizeof(gelu_params),                                                                           \
         .infer = infer,                                                                                                \

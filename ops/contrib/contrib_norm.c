@@ -417,7 +417,7 @@ static const prn_param skip_params[] = {PRN_FLOAT(norm_params, epsilon, 1e-12f),
 static const prn_param embed_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
 
-#define DESCRIPTOR(symbol, op_name, op_domain, inputs, most_inputs, outputs, row, text)                                \
+#define DESCRIPTOR(symbol, op_name, op_domain, fewest, most_inputs, results, row, text)                                \
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_norm_f32_native", .backend = "native", .usable = floats_only, .run = native_##symbol},      \
         {.name = #symbol "_norm_reference", .backend = "reference", .run = run_##symbol},                              \
@@ -426,10 +426,10 @@ static const prn_param embed_params[] = {
         .name = op_name,                                                                                               \
         .domain = op_domain,                                                                                           \
         .since_opset = 1,                                                                                              \
-        .min_inputs = inputs,                                                                                          \
-        .max_inputs = most_inputs,                                                                                     \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = fewest,                                                                                          \
+        .inputs.most = most_inputs,                                                                                     \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = results,                                                                                        \
         .params = row##_params,                                                                                        \
         .params_bytes = sizeof(norm_params),                                                                           \
         .infer = infer_##symbol,                                                                                       \

@@ -77,10 +77,10 @@ static prony_status get_run(const prony_context *context)
     const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
                                     .domain = "",                                                                      \
                                     .since_opset = 15,                                                                 \
-                                    .min_inputs = fewest,                                                              \
-                                    .max_inputs = 1,                                                                   \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = fewest,                                                              \
+                                    .inputs.most = 1,                                                                   \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_OPEN,                                                              \
                                     .infer = short_name##_infer,                                                       \
                                     .cost = prn_cost_none,                                                             \

@@ -365,14 +365,14 @@ KERNELS(length)
 KERNELS(split)
 KERNELS(concat)
 
-#define ROW(symbol, operator_name, short_name, fewest, most, attributes, ...)                                          \
+#define ROW(symbol, operator_name, short_name, fewest, at_most, attributes, ...)                                          \
     const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
                                     .domain = "",                                                                      \
                                     .since_opset = 11,                                                                 \
-                                    .min_inputs = fewest,                                                              \
-                                    .max_inputs = most,                                                                \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = fewest,                                                              \
+                                    .inputs.most = at_most,                                                                \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_OPEN,                                                              \
                                     .params = attributes,                                                              \
                                     .infer = short_name##_infer,                                                       \

@@ -90,10 +90,10 @@ static const prn_param params[] = {PRN_INT(legacy_params, axis, PRN_ABSENT), PRN
     const prn_op prn_op_##symbol##_1 = {.name = op_name,                                                               \
                                         .domain = "",                                                                  \
                                         .since_opset = 1,                                                              \
-                                        .min_inputs = 2,                                                               \
-                                        .max_inputs = 2,                                                               \
-                                        .min_outputs = 1,                                                              \
-                                        .max_outputs = 1,                                                              \
+                                        .inputs.least = 2,                                                               \
+                                        .inputs.most = 2,                                                               \
+                                        .outputs.least = 1,                                                              \
+                                        .outputs.most = 1,                                                              \
                                         .flags = PRN_OP_OTHER_FORM,                                                    \
                                         .params = params,                                                              \
                                         .params_bytes = sizeof(legacy_params),                                         \

@@ -255,10 +255,10 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = op_domain,                                                               \
                                     .since_opset = opset,                                                              \
-                                    .min_inputs = 1,                                                                   \
-                                    .max_inputs = 1,                                                                   \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = 1,                                                                   \
+                                    .inputs.most = 1,                                                                   \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .params = attributes,                                                              \
                                     .params_bytes = sizeof(unary_params),                                              \
                                     .infer = infer_float,                                                              \

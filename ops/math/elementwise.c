@@ -309,7 +309,7 @@ static prony_status infer_bitwise_not(const prony_context *context)
 /* ---- descriptors */
 
 #define FIXED_FIELDS(op_name, opset)                                                                                   \
-    .name = op_name, .domain = "", .since_opset = opset, .min_outputs = 1, .max_outputs = 1
+    .name = op_name, .domain = "", .since_opset = opset, .outputs.least = 1, .outputs.most = 1
 
 #define RUN_ROWS(symbol, id)                                                                                           \
     static prony_status run_##symbol##_rows(const prony_context *context)                                              \
@@ -351,7 +351,7 @@ RUN_VEC(max, PRN_BINARY_MAX)
 RUN_VEC(prelu, PRN_BINARY_PRELU)
 
 /* Operators with float32 vector kernels; most -1: variadic. */
-#define FAST_OPERATOR(symbol, op_name, opset, most, infer_function, cost_function, text, runner)                       \
+#define FAST_OPERATOR(symbol, op_name, opset, at_most, infer_function, cost_function, text, runner)                       \
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_f32_native",                                                                                \
          .backend = "native",                                                                                          \
@@ -361,8 +361,8 @@ RUN_VEC(prelu, PRN_BINARY_PRELU)
          .inplace = 3},                                                                                                \
         {.name = #symbol "_reference", .backend = "reference", .run = runner##_rows, .inplace = 3},                    \
         {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {FIXED_FIELDS(op_name, opset), .min_inputs = (most) == 2 ? 2 : 1,                   \
-                                    .max_inputs = most,           .infer = infer_function,                             \
+    const prn_op prn_op_##symbol = {FIXED_FIELDS(op_name, opset), .inputs.least = (at_most) == 2 ? 2 : 1,                   \
+                                    .inputs.most = at_most,           .infer = infer_function,                             \
                                     .cost = cost_function,        .cost_text = text,                                   \
                                     .kernels = symbol##_kernels};
 
@@ -381,8 +381,8 @@ FAST_OPERATOR(prelu, "PRelu", 7, 2, infer_prelu, cost_prelu, "2 n", run_prelu)
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_reference", .backend = "reference", .run = run_function}, {0}};                             \
     const prn_op prn_op_##symbol = {FIXED_FIELDS(op_name, opset),                                                      \
-                                    .min_inputs = operands,                                                            \
-                                    .max_inputs = operands,                                                            \
+                                    .inputs.least = operands,                                                            \
+                                    .inputs.most = operands,                                                            \
                                     .infer = infer_function,                                                           \
                                     .cost = cost_function,                                                             \
                                     .cost_text = text,                                                                 \

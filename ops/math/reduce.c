@@ -362,10 +362,10 @@ static prony_status cost_kind(const prony_context *context, prony_cost *cost, pr
         .name = op_name,                                                                                               \
         .domain = "",                                                                                                  \
         .since_opset = 1,                                                                                              \
-        .min_inputs = 1,                                                                                               \
-        .max_inputs = 2,                                                                                               \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = 1,                                                                                              \
+        .inputs.least = 1,                                                                                               \
+        .inputs.most = 2,                                                                                               \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = 1,                                                                                              \
         .non_weight_inputs = 2,                                                                                        \
         .params = attributes,                                                                                          \
         .params_bytes = sizeof(reduce_params),                                                                         \

@@ -167,7 +167,7 @@ static const prn_param classifier_params[] = {
     PRN_INTS(linear_params, classlabels_ints),         PRN_INT(linear_params, multi_class, 0),
     PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 
-#define DESCRIPTOR(symbol, op_name, outputs)                                                                           \
+#define DESCRIPTOR(symbol, op_name, results)                                                                           \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
     {                                                                                                                  \
         return infer_linear(context, read_##symbol);                                                                   \
@@ -203,10 +203,10 @@ static const prn_param classifier_params[] = {
         .name = op_name,                                                                                               \
         .domain = "ai.onnx.ml",                                                                                        \
         .since_opset = 1,                                                                                              \
-        .min_inputs = 1,                                                                                               \
-        .max_inputs = 1,                                                                                               \
-        .min_outputs = outputs,                                                                                        \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = 1,                                                                                               \
+        .inputs.most = 1,                                                                                               \
+        .outputs.least = results,                                                                                        \
+        .outputs.most = results,                                                                                        \
         .params = symbol##_params,                                                                                     \
         .params_bytes = sizeof(linear_params),                                                                         \
         .infer = infer_##symbol,                                                                                       \

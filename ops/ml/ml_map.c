@@ -453,15 +453,15 @@ static const prn_kernel extractor_kernels[] = {
 static const prn_kernel view_kernels[] = {
     {.name = "map_view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
 
-#define DESCRIPTOR(symbol, op_name, opset, inputs, row, kernel_rows, op_flags, text)                                   \
+#define DESCRIPTOR(symbol, op_name, opset, fewest, row, kernel_rows, op_flags, text)                                   \
     const prn_op prn_op_ml_##symbol = {                                                                                \
         .name = op_name,                                                                                               \
         .domain = "ai.onnx.ml",                                                                                        \
         .since_opset = opset,                                                                                          \
-        .min_inputs = inputs,                                                                                          \
-        .max_inputs = inputs,                                                                                          \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = 1,                                                                                              \
+        .inputs.least = fewest,                                                                                          \
+        .inputs.most = fewest,                                                                                          \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = 1,                                                                                              \
         .flags = op_flags,                                                                                             \
         .params = row##_params,                                                                                        \
         .params_bytes = sizeof(map_params),                                                                            \

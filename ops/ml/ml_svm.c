@@ -368,7 +368,7 @@ static const prn_param classifier_params[] = {SHARED_PARAMS,
                                               PRN_FLOATS(svm_params, prob_b),
                                               {0}};
 
-#define DESCRIPTOR(symbol, op_name, outputs)                                                                           \
+#define DESCRIPTOR(symbol, op_name, results)                                                                           \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
     {                                                                                                                  \
         return infer_svm(context, read_##symbol);                                                                      \
@@ -395,10 +395,10 @@ static const prn_param classifier_params[] = {SHARED_PARAMS,
         .name = op_name,                                                                                               \
         .domain = "ai.onnx.ml",                                                                                        \
         .since_opset = 1,                                                                                              \
-        .min_inputs = 1,                                                                                               \
-        .max_inputs = 1,                                                                                               \
-        .min_outputs = outputs,                                                                                        \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = 1,                                                                                               \
+        .inputs.most = 1,                                                                                               \
+        .outputs.least = results,                                                                                        \
+        .outputs.most = results,                                                                                        \
         .params = symbol##_params,                                                                                     \
         .params_bytes = sizeof(svm_params),                                                                            \
         .infer = infer_##symbol,                                                                                       \

@@ -352,7 +352,7 @@ static const prn_param flat_params[] = {PRN_INTS(prn_tree_params, nodes_featurei
     "rows times (depths of all trees, summed, + most weights of a leaf of each); then the transform: SOFTMAX 5 d - 2 " \
     "per row, LOGISTIC 4, PROBIT 10 per score"
 
-#define DESCRIPTOR(symbol, op_name, opset, which, outputs)                                                             \
+#define DESCRIPTOR(symbol, op_name, opset, which, results)                                                             \
     static prony_status check_##symbol(const prony_context *context)                                                   \
     {                                                                                                                  \
         return check(context, which);                                                                                  \
@@ -379,10 +379,10 @@ static const prn_param flat_params[] = {PRN_INTS(prn_tree_params, nodes_featurei
         .name = op_name,                                                                                               \
         .domain = "ai.onnx.ml",                                                                                        \
         .since_opset = opset,                                                                                          \
-        .min_inputs = 1,                                                                                               \
-        .max_inputs = 1,                                                                                               \
-        .min_outputs = outputs,                                                                                        \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = 1,                                                                                               \
+        .inputs.most = 1,                                                                                               \
+        .outputs.least = results,                                                                                        \
+        .outputs.most = results,                                                                                        \
         .params = symbol##_params,                                                                                     \
         .params_bytes = sizeof(prn_tree_params),                                                                       \
         .check = check_##symbol,                                                                                       \

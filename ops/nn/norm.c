@@ -298,15 +298,15 @@ static const prn_param instance_norm_attributes[] = {PRN_FLOAT(norm_params, epsi
 static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
-#define DESCRIPTOR(symbol, op_name, op_domain, opset, row, least_inputs, outputs)                                      \
+#define DESCRIPTOR(symbol, op_name, op_domain, opset, row, least_inputs, results)                                      \
     const prn_op prn_op_##symbol = {                                                                                   \
         .name = op_name,                                                                                               \
         .domain = op_domain,                                                                                           \
         .since_opset = opset,                                                                                          \
-        .min_inputs = least_inputs,                                                                                    \
-        .max_inputs = 3,                                                                                               \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = outputs,                                                                                        \
+        .inputs.least = least_inputs,                                                                                    \
+        .inputs.most = 3,                                                                                               \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = results,                                                                                        \
         .params = row##_attributes,                                                                                    \
         .params_bytes = sizeof(norm_params),                                                                           \
         .infer = infer_##row,                                                                                          \

@@ -33,11 +33,15 @@ static bool axis_of(const prony_context *context, int64_t *axis)
     return prn_axis_normalize(axis, rank);
 }
 
-static softmax_job job_of(const prony_context *context, softmax_kind kind)
+static softmax_job job_of(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
-    softmax_job job = {
-        .kind = kind, .x = context->inputs[0], .y = context->outputs[0], .outer = 1, .length = 1, .inner = 1};
+    softmax_job job = {.kind = *(const softmax_kind *)prn_variant(context),
+                       .x = context->inputs[0],
+                       .y = context->outputs[0],
+                       .outer = 1,
+                       .length = 1,
+                       .inner = 1};
     int64_t axis;
     axis_of(context, &axis);
     if (shape->rank == 0) return job;
@@ -81,9 +85,9 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context, softmax_kind kind)
+static prony_status run_reference(const prony_context *context)
 {
-    softmax_job job = job_of(context, kind);
+    softmax_job job = job_of(context);
     if (job.length == 0) return PRONY_OK;
     prn_parallel_items(context->threads, job.outer * job.inner, 2 * (int64_t)prn_value_bytes(job.x), reference_rows,
                        &job);
@@ -145,9 +149,9 @@ static void native_strips(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_native(const prony_context *context, softmax_kind kind)
+static prony_status run_native(const prony_context *context)
 {
-    softmax_job job = job_of(context, kind);
+    softmax_job job = job_of(context);
     job.vec = prn_vec();
     if (job.length == 0) return PRONY_OK;
     job.strips = (job.inner + STRIP - 1) / STRIP;
@@ -174,14 +178,14 @@ static prony_status infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
-static prony_status cost_kind(const prony_context *context, prony_cost *cost, softmax_kind kind)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    const softmax_job job = job_of(context, kind);
+    const softmax_job job = job_of(context);
     const uint64_t n = prn_output_elements(context), rows = n ? n / (uint64_t)job.length : 0;
     prn_cost_fact(cost, "output_elements", (int64_t)n);
     prn_cost_fact(cost, "rows", (int64_t)rows);
     prn_cost_fact(cost, "axis_length", job.length);
-    switch (kind) {
+    switch (job.kind) {
     case SOFTMAX: /* max, sub, exp, sum, div */
         PRN_TRY(prn_cost_elementwise(context, cost, n - rows, 2, 0));
         return prn_cost_elementwise(context, cost, n, 3, 2);
@@ -195,57 +199,25 @@ static prony_status cost_kind(const prony_context *context, prony_cost *cost, so
     return prn_cost_elementwise(context, cost, n - rows, 1, 0);
 }
 
-#define KIND(symbol, kind)                                                                                             \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return cost_kind(context, cost, kind);                                                                         \
-    }                                                                                                                  \
-    static prony_status reference_##symbol(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, kind);                                                                           \
-    }
-#define NATIVE(symbol, kind)                                                                                           \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run_native(context, kind);                                                                              \
-    }
-KIND(softmax, SOFTMAX)
-NATIVE(softmax, SOFTMAX)
-KIND(log_softmax, LOG_SOFTMAX)
-NATIVE(log_softmax, LOG_SOFTMAX)
-KIND(hardmax, HARDMAX)
+static const prn_kernel softmax_kernels[] = {
+    {.name = "softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "softmax_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel log_softmax_kernels[] = {
+    {.name = "log_softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "log_softmax_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel hardmax_kernels[] = {
+    {.name = "hardmax_reference", .backend = "reference", .run = run_reference}, {0}};
 
-#define REFERENCE_KERNEL(symbol)                                                                                       \
-    {                                                                                                                  \
-        .name = #symbol "_reference", .backend = "reference", .run = reference_##symbol                                \
-    }
-#define NATIVE_KERNEL(symbol, aliases)                                                                                 \
-    {                                                                                                                  \
-        .name = #symbol "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = native_##symbol,             \
-        .inplace = aliases                                                                                             \
-    }
-
-static const prn_kernel softmax_kernels[] = {NATIVE_KERNEL(softmax, 1), REFERENCE_KERNEL(softmax), {0}};
-static const prn_kernel log_softmax_kernels[] = {NATIVE_KERNEL(log_softmax, 1), REFERENCE_KERNEL(log_softmax), {0}};
-static const prn_kernel hardmax_kernels[] = {REFERENCE_KERNEL(hardmax), {0}};
-
-#define DESCRIPTOR(symbol, op_name, text)                                                                              \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = 1,                                                                                              \
-        .min_inputs = 1,                                                                                               \
-        .max_inputs = 1,                                                                                               \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = 1,                                                                                              \
-        .params = attributes,                                                                                          \
-        .params_bytes = sizeof(softmax_params),                                                                        \
-        .infer = infer,                                                                                                \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-
-DESCRIPTOR(softmax, "Softmax", "r (5 d - 2); special 2 n")
-DESCRIPTOR(log_softmax, "LogSoftmax", "r (5 d - 1); special n + r")
-DESCRIPTOR(hardmax, "Hardmax", "r (d - 1)")
+const prn_op prn_ops_softmax[] = {
+    {.name = "Softmax", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){SOFTMAX},
+     .infer = infer, .cost = cost, .cost_text = "r (5 d - 2); special 2 n", .kernels = softmax_kernels},
+    {.name = "LogSoftmax", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){LOG_SOFTMAX},
+     .infer = infer, .cost = cost, .cost_text = "r (5 d - 1); special n + r", .kernels = log_softmax_kernels},
+    {.name = "Hardmax", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(softmax_params), .variant = &(const softmax_kind){HARDMAX},
+     .infer = infer, .cost = cost, .cost_text = "r (d - 1)", .kernels = hardmax_kernels},
+    {0}};

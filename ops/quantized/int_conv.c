@@ -359,7 +359,7 @@ static prony_status run_reference(const prony_context *context, const roles *at)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-#define OPERATOR(symbol, op_roles, op_name, least, most, not_weights, text)                                            \
+#define OPERATOR(symbol, op_roles, op_name, at_least, at_most, not_weights, text)                                            \
     static prony_status symbol##_infer(const prony_context *context)                                                   \
     {                                                                                                                  \
         return infer(context, &op_roles);                                                                              \
@@ -387,10 +387,10 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(p
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = "",                                                                      \
                                     .since_opset = 10,                                                                 \
-                                    .min_inputs = least,                                                               \
-                                    .max_inputs = most,                                                                \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = at_least,                                                               \
+                                    .inputs.most = at_most,                                                                \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_INT_WEIGHTS,                                                       \
                                     .non_weight_inputs = not_weights,                                                  \
                                     .params = params,                                                                  \

@@ -377,7 +377,7 @@ static prony_status run_reference(const prony_context *context, const roles *at)
 /* ---- descriptors ----------------------------------------------------------------------------------------------------
  */
 
-#define OPERATOR(symbol, op_roles, op_name, op_domain, opset, least, most, not_weights, text, ...)                     \
+#define OPERATOR(symbol, op_roles, op_name, op_domain, opset, at_least, at_most, not_weights, text, ...)                     \
     static prony_status symbol##_infer(const prony_context *context)                                                   \
     {                                                                                                                  \
         return infer(context, &op_roles);                                                                              \
@@ -419,10 +419,10 @@ static prony_status run_reference(const prony_context *context, const roles *at)
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = op_domain,                                                               \
                                     .since_opset = opset,                                                              \
-                                    .min_inputs = least,                                                               \
-                                    .max_inputs = most,                                                                \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = at_least,                                                               \
+                                    .inputs.most = at_most,                                                                \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_INT_WEIGHTS,                                                       \
                                     .non_weight_inputs = not_weights,                                                  \
                                     .infer = symbol##_infer,                                                           \

@@ -324,7 +324,7 @@ static prony_status qlinear_concat_reference(const prony_context *context)
     return concat_run(context, store_part_reference);
 }
 
-#define OPERATOR(symbol, op_name, least, most, not_weights, infer_function, cost_function, text, ...)                  \
+#define OPERATOR(symbol, op_name, at_least, at_most, not_weights, infer_function, cost_function, text, ...)                  \
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_native", .backend = "native", .run = symbol##_native},                                      \
         {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
@@ -332,10 +332,10 @@ static prony_status qlinear_concat_reference(const prony_context *context)
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = "com.microsoft",                                                         \
                                     .since_opset = 1,                                                                  \
-                                    .min_inputs = least,                                                               \
-                                    .max_inputs = most,                                                                \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = at_least,                                                               \
+                                    .inputs.most = at_most,                                                                \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_INT_WEIGHTS,                                                       \
                                     .non_weight_inputs = not_weights,                                                  \
                                     .infer = infer_function,                                                           \

@@ -331,10 +331,10 @@ static prony_status check_window(const prony_context *context)
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = "com.microsoft",                                                         \
                                     .since_opset = 1,                                                                  \
-                                    .min_inputs = 4,                                                                   \
-                                    .max_inputs = 5,                                                                   \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = 4,                                                                   \
+                                    .inputs.most = 5,                                                                   \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .non_weight_inputs = 0x1e,                                                         \
                                     .params = attributes,                                                              \
                                     .params_bytes = sizeof(pool_params),                                               \

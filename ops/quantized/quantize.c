@@ -360,14 +360,14 @@ KERNELS(quantize)
 KERNELS(dequantize)
 KERNELS(dynamic)
 
-#define LINEAR(symbol, kind, op_name, op_domain, opset, least, text)                                                   \
+#define LINEAR(symbol, kind, op_name, op_domain, opset, at_least, text)                                                   \
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = op_domain,                                                               \
                                     .since_opset = opset,                                                              \
-                                    .min_inputs = least,                                                               \
-                                    .max_inputs = 3,                                                                   \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = at_least,                                                               \
+                                    .inputs.most = 3,                                                                   \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .flags = PRN_OP_INT_WEIGHTS,                                                       \
                                     .non_weight_inputs = 6,                                                            \
                                     .params = quantize_attributes,                                                     \
@@ -388,10 +388,10 @@ LINEAR(ms_dequantize_linear, dequantize, "DequantizeLinear", "com.microsoft", 1,
 const prn_op prn_op_dynamic_quantize_linear = {.name = "DynamicQuantizeLinear",
                                                .domain = "",
                                                .since_opset = 11,
-                                               .min_inputs = 1,
-                                               .max_inputs = 1,
-                                               .min_outputs = 1,
-                                               .max_outputs = 3,
+                                               .inputs.least = 1,
+                                               .inputs.most = 1,
+                                               .outputs.least = 1,
+                                               .outputs.most = 3,
                                                .infer = dynamic_infer,
                                                .cost = dynamic_cost,
                                                .cost_text = "7n (extremes, then as QuantizeLinear); special n",

@@ -325,15 +325,15 @@ static const prn_param stft_attributes[] = {PRN_INT(signal_params, onesided, 1),
 KERNELS(dft);
 KERNELS(stft);
 
-#define DESCRIPTOR(symbol, op_name, opset, least, most, attributes, text, kernel_rows)                                 \
+#define DESCRIPTOR(symbol, op_name, opset, at_least, at_most, attributes, text, kernel_rows)                                 \
     const prn_op prn_op_##symbol = {                                                                                   \
         .name = op_name,                                                                                               \
         .domain = "",                                                                                                  \
         .since_opset = opset,                                                                                          \
-        .min_inputs = least,                                                                                           \
-        .max_inputs = most,                                                                                            \
-        .min_outputs = 1,                                                                                              \
-        .max_outputs = 1,                                                                                              \
+        .inputs.least = at_least,                                                                                           \
+        .inputs.most = at_most,                                                                                            \
+        .outputs.least = 1,                                                                                              \
+        .outputs.most = 1,                                                                                              \
         .non_weight_inputs = 1 << 1 | 1 << 2 | 1 << 3,                                                                 \
         .params = attributes,                                                                                          \
         .params_bytes = sizeof(signal_params),                                                                         \

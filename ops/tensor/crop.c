@@ -325,14 +325,14 @@ static const prn_kernel tensor_scatter_kernels[] = {
 static const prn_kernel compress_kernels[] = {
     {.name = "compress_reference", .backend = "reference", .run = run_compress}, {0}};
 
-#define DESCRIPTOR(symbol, op_name, opset, least, most, constants, row, ...)                                           \
+#define DESCRIPTOR(symbol, op_name, opset, at_least, at_most, constants, row, ...)                                           \
     const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
                                     .domain = "",                                                                      \
                                     .since_opset = opset,                                                              \
-                                    .min_inputs = least,                                                               \
-                                    .max_inputs = most,                                                                \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = 1,                                                                  \
+                                    .inputs.least = at_least,                                                               \
+                                    .inputs.most = at_most,                                                                \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = 1,                                                                  \
                                     .non_weight_inputs = constants,                                                    \
                                     .params = row##_attributes,                                                        \
                                     .params_bytes = sizeof(row##_params),                                              \

@@ -341,14 +341,14 @@ static prony_status match_run(const prony_context *context)
 
 /* ---- rows ---- */
 
-#define ROW(symbol, operator_name, opset, inputs, outputs, ...)                                                        \
+#define ROW(symbol, operator_name, opset, fewest, results, ...)                                                        \
     const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
                                     .domain = "",                                                                      \
                                     .since_opset = opset,                                                              \
-                                    .min_inputs = inputs,                                                              \
-                                    .max_inputs = inputs,                                                              \
-                                    .min_outputs = 1,                                                                  \
-                                    .max_outputs = outputs,                                                            \
+                                    .inputs.least = fewest,                                                              \
+                                    .inputs.most = fewest,                                                              \
+                                    .outputs.least = 1,                                                                  \
+                                    .outputs.most = results,                                                            \
                                     .cost = prn_cost_none,                                                             \
                                     .cost_text = "0",                                                                  \
                                     .kernels = symbol##_kernels,                                                       \

@@ -62,10 +62,10 @@ static void test_every_operator_has_three_cases(void **state)
         const prn_op *op = prn_op_at(k);
         size_t rows = 0;
         char name[256];
-        snprintf(name, sizeof name, "%s%s%s", op->domain, *op->domain ? "::" : "", op->name);
+        snprintf(name, sizeof name, "%s%s%s", prn_op_domain(op), *prn_op_domain(op) ? "::" : "", op->name);
         for (size_t i = 0; i < cases.count; i++) {
             const op_case *row = &cases.items[i];
-            rows += !row->refused && strcmp(row->op, name) == 0 && prn_op_find(op->domain, op->name, row->opset) == op;
+            rows += !row->refused && strcmp(row->op, name) == 0 && prn_op_find(prn_op_domain(op), op->name, row->opset) == op;
         }
         if (rows >= 3 || has_own_tests(op) || !strstr(op->name, only)) continue;
         missing++;
@@ -80,15 +80,15 @@ static void test_descriptors_are_whole(void **state)
     for (size_t k = 0; k < prn_op_count(); k++) {
         const prn_op *op = prn_op_at(k);
         assert_non_null(op->name);
-        assert_non_null(op->domain);
         if (!op->infer || !op->cost || !op->cost_text || !op->kernels || !op->kernels->name) fail_msg("%s", op->name);
         if (!op->params != !op->params_bytes) fail_msg("%s: params without bytes", op->name);
         assert_true(op->since_opset >= 1);
-        assert_true(op->min_inputs >= 0 && (op->max_inputs < 0 || op->max_inputs >= op->min_inputs));
-        assert_true(op->min_outputs >= 0 && (op->max_outputs < 0 || op->max_outputs >= op->min_outputs));
+        assert_true(op->inputs.least >= 0 && (op->inputs.most < 0 || op->inputs.most >= op->inputs.least));
+        const prn_arity outputs = prn_op_outputs(op);
+        assert_true(outputs.least >= 0 && (outputs.most < 0 || outputs.most >= outputs.least));
         for (size_t other = 0; other < k; other++) {
             const prn_op *before = prn_op_at(other);
-            if (strcmp(before->name, op->name) == 0 && strcmp(before->domain, op->domain) == 0 &&
+            if (strcmp(before->name, op->name) == 0 && strcmp(prn_op_domain(before), prn_op_domain(op)) == 0 &&
                 before->since_opset == op->since_opset) {
                 fail_msg("%s is in the table twice", op->name);
             }

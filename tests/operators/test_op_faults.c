@@ -56,11 +56,11 @@ static const op_case *row_of(const prn_op *op)
 {
     char name[256];
     size_t rows = 0, seen = 0;
-    snprintf(name, sizeof name, "%s%s%s", op->domain, *op->domain ? "::" : "", op->name);
+    snprintf(name, sizeof name, "%s%s%s", prn_op_domain(op), *prn_op_domain(op) ? "::" : "", op->name);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < cases.count; i++) {
             const op_case *row = &cases.items[i];
-            if (row->refused || strcmp(row->op, name) != 0 || prn_op_find(op->domain, op->name, row->opset) != op)
+            if (row->refused || strcmp(row->op, name) != 0 || prn_op_find(prn_op_domain(op), op->name, row->opset) != op)
                 continue;
             if (pass == 0)
                 rows++;

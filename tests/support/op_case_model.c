@@ -62,7 +62,8 @@ static bool is_constant(const op_case_node *row, size_t i, op_case_form form)
 static size_t output_count(const op_case_node *row)
 {
     const prn_op *op = prn_op_find(row->node.domain, row->node.op_type, row->node.opset);
-    return row->output_count ? row->output_count : op && op->min_outputs > 1 ? (size_t)op->min_outputs : 1;
+    const int least = op ? prn_op_outputs(op).least : 1;
+    return row->output_count ? row->output_count : least > 1 ? (size_t)least : 1;
 }
 
 static void append(char *text, size_t size, const char *item)

@@ -483,7 +483,7 @@ static bool attach_post_ops(bench *b, size_t chain)
         {{PRN_POST_ADD, 0, 0, 0}, {PRN_POST_GELU_ERF, 0, 0, 0}, {PRN_POST_RELU, 0, 0, 0}},
     };
     if (chain == sizeof chains / sizeof *chains) return false;
-    size_t added = b->op->max_inputs > (int)b->row.input_count ? (size_t)b->op->max_inputs : b->row.input_count;
+    size_t added = b->op->inputs.most > (int)b->row.input_count ? (size_t)b->op->inputs.most : b->row.input_count;
     prony_value *value = &b->row.values[added];
     if (!value->data) {
         *value = b->out[0];
@@ -535,11 +535,13 @@ static bool set_up(bench *b, void *params)
 {
     const prn_op *op = b->op;
     op_case_node *row = &b->row;
-    if (row->output_count == 0) row->output_count = op->min_outputs > 1 ? (size_t)op->min_outputs : 1;
+    const prn_arity outputs = prn_op_outputs(op);
+    if (row->output_count == 0) row->output_count = outputs.least > 1 ? (size_t)outputs.least : 1;
     for (size_t i = 0; i < row->input_count; i++) b->inputs[i] = row->inputs[i] ? &b->in[i] : NULL;
     for (size_t k = 0; k < row->output_count; k++) b->outputs[k] = &b->out[k];
     b->context = (prony_context){.node = &row->node,
                                  .params = params,
+                                 .user = (void *)(uintptr_t)op->variant,
                                  .input_count = row->input_count,
                                  .output_count = row->output_count,
                                  .inputs = b->inputs,
@@ -549,10 +551,10 @@ static bool set_up(bench *b, void *params)
                                  .host_data = b,
                                  .error = &b->error};
     snprintf(b->at, sizeof b->at, "set-up");
-    if ((int)row->input_count < op->min_inputs || (op->max_inputs >= 0 && (int)row->input_count > op->max_inputs)) {
+    if ((int)row->input_count < op->inputs.least || (op->inputs.most >= 0 && (int)row->input_count > op->inputs.most)) {
         return complain(b, "%zu inputs", row->input_count);
     }
-    if (op->max_outputs >= 0 && (int)row->output_count > op->max_outputs) {
+    if (outputs.most >= 0 && (int)row->output_count > outputs.most) {
         return complain(b, "%zu outputs", row->output_count);
     }
     plan_inputs(b, PRN_PLAIN);
