@@ -1,14 +1,92 @@
-/* Reference counting of models, and the check that everything in a model can be served. */
+/* Loading and reference counting of models, what they declare, and the check that everything in a model can be served. */
 #include "engine/bind/engine_model.h"
+
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static prony_status read_source(prony_model *model, const prn_model_source *from, prony_error *error)
+{
+    PRN_TRY(prn_shared_create(&model->shared, error));
+    if (!from->data)
+        PRN_TRY(prn_model_open(&model->file, from->name, from->data_folder, from->copy, error));
+    else
+        PRN_TRY(prn_model_parse(&model->file, from->name, from->data, from->size, error));
+    return prn_model_index(model, error);
+}
+
+static void release_parts(prony_model *model)
+{
+    prn_shared_release(model->shared);
+    prn_free(model->functions);
+    if (model->file) prn_model_close(model->file);
+}
+
+/* Everything that is made from here on is booked to the model's budget. */
+prony_status prn_model_load(prony_model **out, const prn_model_source *from, const prony_model_options *options,
+                            prony_error *error)
+{
+    int64_t start = prn_now_ns();
+    prn_budget *budget = prn_budget_create(NULL, options ? options->memory_limit_bytes : 0);
+    if (!budget) return prn_no_memory(error);
+    prn_budget *former = prn_budget_enter(budget);
+    prony_model *model = prn_calloc(1, sizeof *model);
+    prony_status status = model ? read_source(model, from, error) : prn_no_memory(error);
+    if (status == PRONY_LIMIT && error && !strstr(error->message, from->name)) prn_error_prefix(error, "%s", from->name);
+    prn_budget_enter(former);
+    if (status != PRONY_OK) {
+        if (model) release_parts(model);
+        prn_free(model);
+        prn_budget_release(budget);
+        return status;
+    }
+    atomic_init(&model->references, 1);
+    model->budget = budget;
+    if (options) model->registry = options->registry;
+    prn_registry_retain(model->registry);
+    model->load_ns = prn_now_ns() - start;
+    *out = model;
+    return PRONY_OK;
+}
+
 void prn_model_retain(prony_model *model)
 {
     atomic_fetch_add(&model->references, 1);
 }
+
+void prony_model_release(prony_model *model)
+{
+    if (!model || atomic_fetch_sub(&model->references, 1) != 1) return;
+    release_parts(model);
+    prony_registry_release(model->registry);
+    prn_free(model->owned);
+    prn_budget_release(model->budget);
+    prn_free(model);
+}
+
+size_t prony_model_input_count(const prony_model *model)
+{
+    return model ? model->file->graph.input_count : 0;
+}
+
+size_t prony_model_output_count(const prony_model *model)
+{
+    return model ? model->file->graph.output_count : 0;
+}
+
+const prony_port *prony_model_input(const prony_model *model, size_t index)
+{
+    return model && index < model->file->graph.input_count ? &model->file->graph.inputs[index] : NULL;
+}
+
+const prony_port *prony_model_output(const prony_model *model, size_t index)
+{
+    return model && index < model->file->graph.output_count ? &model->file->graph.outputs[index] : NULL;
+}
+
+/* ---- what nothing serves ---- */
 
 typedef struct missing {
     const char *domain, *name;

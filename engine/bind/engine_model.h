@@ -25,6 +25,18 @@ struct prony_model {
     void (*find_rates)(struct prn_step_rates *rates);
 };
 
+/* What a model is read from: a file, or bytes of the caller's. */
+typedef struct prn_model_source {
+    const char *name;
+    const void *data; /* NULL: the file `name` */
+    size_t size;
+    const char *data_folder; /* of external data; NULL: the file's own */
+    bool copy;               /* the file is read, not mapped */
+} prn_model_source;
+
+/* Everything that is made from here on is booked to the model's budget. */
+PRN_MUST_USE prony_status prn_model_load(prony_model **out, const prn_model_source *from,
+                                         const prony_model_options *options, prony_error *error);
 void prn_model_retain(prony_model *model);
 /* Fills `functions` from the file. */
 PRN_MUST_USE prony_status prn_model_index(prony_model *model, prony_error *error);

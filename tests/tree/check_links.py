@@ -1,0 +1,84 @@
+"""Checks what the compiled library says of its layers: check_links.py NM LIBRARY.a COMPILE_COMMANDS ROOT BUILD_TYPE
+
+No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- api), whatever
+headers it includes. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 4}
+KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
+VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
+
+
+def source_folders(root):
+    return {path.name + ".o": path.relative_to(root).parts[0] for floor in FLOORS for path in (root / floor).rglob("*.c")}
+
+
+def symbols(nm, library):
+    """Who defines what, and who needs what, by member of the archive."""
+    defined, needed, member = {}, {}, None
+    for line in subprocess.run([nm, library], capture_output=True, text=True, check=True).stdout.splitlines():
+        if line.endswith(":"):
+            member = line[:-1]
+        elif match := re.match(r"[0-9a-f ]{16} ([A-Za-z]) (\S+)$", line):
+            kind, name = match.groups()
+            if kind == "U":
+                needed.setdefault(name, set()).add(member)
+            elif kind.isupper():
+                defined[name] = member
+    return defined, needed
+
+
+def check_floors(nm, library, root, problems):
+    folders = source_folders(root)
+    defined, needed = symbols(nm, library)
+    for name, users in sorted(needed.items()):
+        home = folders.get(defined.get(name))
+        for user in sorted(users):
+            room = folders.get(user)
+            if home and room and (FLOORS[home] > FLOORS[room] or {home, room} == {"loaders", "ops"}):
+                problems.append(f"{room}/ ({user[:-2]}) takes {name} from {home}/ ({defined[name][:-2]})")
+    return len(needed)
+
+
+def check_flags(commands, root, optimised, problems):
+    variants = {}
+    for entry in json.loads(pathlib.Path(commands).read_text(encoding="utf-8")):
+        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        if root not in path.parents or path.relative_to(root).parts[0] not in ("ops", "base"):
+            continue
+        name, flags = path.relative_to(root).as_posix(), set(entry["command"].split())
+        if path.name.endswith("_simd.c"):
+            isa = next((f.split("=")[1] for f in flags if f.startswith("-DPRN_SIMD=")), "none")
+            variants.setdefault(name, set()).add(isa)
+            if not VARIANTS.get(isa, set()) <= flags and "-DPRN_EMULATED_AVX512" not in flags:
+                problems.append(f"{name}: compiled as {isa} without {' '.join(sorted(VARIANTS[isa]))}")
+        elif not name.startswith("ops/"):
+            continue
+        if not KERNEL_FLAGS <= flags:
+            problems.append(f"{name}: compiled without {' '.join(sorted(KERNEL_FLAGS - flags))}")
+        if optimised and "-O3" not in flags:
+            problems.append(f"{name}: compiled without -O3")
+    for path in [*(root / "ops").rglob("*_simd.c"), *(root / "base").rglob("*_simd.c")]:
+        name = path.relative_to(root).as_posix()
+        for missing in sorted(set(VARIANTS) - variants.get(name, set())):
+            problems.append(f"{name}: not compiled for {missing}")
+    return len(variants)
+
+
+def main():
+    nm, library, commands, root, build_type = sys.argv[1:]
+    root, problems = pathlib.Path(root).resolve(), []
+    count = check_floors(nm, library, root, problems)
+    variants = check_flags(commands, root, build_type.startswith("Rel"), problems)
+    for problem in problems:
+        print(problem)
+    print(f"{count} symbols between objects, {variants} sources per instruction set, {len(problems)} problems")
+    return 1 if problems or not count or not variants else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
