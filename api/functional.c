@@ -2,6 +2,7 @@
 #include "api/functional.h"
 
 #include "profiler/counts/metrics.h"
+#include "base/options.h"
 #include "base/row_block.h"
 
 #include <inttypes.h>
@@ -14,11 +15,9 @@
 prony_status prn_functional_profile(prony_report **out, prony_model *model, const prony_session_options *options,
                                     const prony_profile_options *runs, bool stamps, prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
     prony_session *session = NULL;
-    prony_session_options own = options ? *options : defaults;
-    if (own.struct_size < sizeof own)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: struct_size is not set");
+    prony_session_options own = PRONY_SESSION_OPTIONS_INIT;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "session options", error));
     if (!stamps) own.no_profile = true;
     prony_status status = prony_session_create(&session, model, &own, error);
     if (status == PRONY_OK) status = prony_session_generate_inputs(session, 0, error);
@@ -29,10 +28,10 @@ prony_status prn_functional_profile(prony_report **out, prony_model *model, cons
 
 prony_status prn_functional_timing(prony_profile_options *out, const prony_timing_options *timing, prony_error *error)
 {
-    static const prony_timing_options defaults = PRONY_TIMING_OPTIONS_INIT;
-    if (!timing) timing = &defaults;
-    if (timing->struct_size < sizeof *timing || timing->iterations < 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "timing options: struct_size not set, or a negative count");
+    prony_timing_options own = PRONY_TIMING_OPTIONS_INIT;
+    PRN_TRY(prn_options_read(&own, sizeof own, timing, "timing options", error));
+    timing = &own;
+    if (timing->iterations < 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "timing options: a negative count");
     int64_t iterations = timing->iterations ? timing->iterations : DEFAULT_ITERATIONS, dropped = timing->dropped;
     if (dropped < 0) dropped = iterations < DEFAULT_ITERATIONS ? iterations / 10 : DEFAULT_DROPPED;
     if (dropped >= iterations)

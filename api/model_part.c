@@ -1,6 +1,7 @@
 /* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
 #include "base/file.h"
+#include "base/options.h"
 #include "engine/bind/program.h"
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/graph_part.h"
@@ -15,10 +16,11 @@ typedef struct typing {
 
 static prony_status bind_types(typing *t, prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
-    const prony_session_options *options = t->options ? t->options : &defaults;
+    prony_session_options own = PRONY_SESSION_OPTIONS_INIT;
+    const prony_session_options *options = &own;
     const prn_graph *graph = &t->model->file->graph;
     prn_input_shapes shapes;
+    PRN_TRY(prn_options_read(&own, sizeof own, t->options, "session options", error));
     PRN_TRY(prn_ports_check_options(t->model->file, options, error));
     PRN_TRY(prn_input_shapes_init(&shapes, t->model, error));
     prony_value *inputs = prn_calloc(graph->input_count + 1, sizeof *inputs);
@@ -50,8 +52,9 @@ static prony_status type_of(void *user, const char *name, prony_value *out, pron
 static prony_status write_part(uint8_t **data, size_t *size, prony_model *model, const prony_part *part,
                                prony_error *error)
 {
-    if (part->struct_size < sizeof *part)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "part: struct_size is not set");
+    prony_part own = PRONY_PART_INIT;
+    PRN_TRY(prn_options_read(&own, sizeof own, part, "part", error));
+    part = &own;
     typing t = {.model = model, .options = part->options};
     prn_part p = {.from = part->from,
                   .to = part->to,

@@ -3,6 +3,7 @@
 #include "base/core_times.h"
 #include "base/file.h"
 #include "base/machine_state.h"
+#include "base/options.h"
 #include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/measure/machine_peaks.h"
@@ -43,11 +44,10 @@ static prony_status make_manifest(prony_report **out, prony_model *model, const 
 prony_status prony_study_create(prony_study **out, prony_model *model, const prony_study_options *options,
                                 prony_error *error)
 {
-    static const prony_study_options defaults = PRONY_STUDY_OPTIONS_INIT;
+    prony_study_options own = PRONY_STUDY_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_create: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "study options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "study options", error));
+    options = &own;
     prony_report *manifest = NULL;
     PRN_TRY(make_manifest(&manifest, model, options->session, error));
     manifest->config.seed = options->seed;
@@ -105,11 +105,10 @@ prony_status prony_study_repeat(prony_study **out, const prony_study *earlier, p
 prony_status prony_study_write(const prony_study *study, prony_format format, const prony_write_options *options,
                                prony_write_fn write, void *user, prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!study || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     if (!study->analysed && format != PRONY_FORMAT_JSON && format != PRONY_FORMAT_CSV)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the study was not analysed (prony_study_analyse)");
     switch (format) {

@@ -1,5 +1,6 @@
 /* prony_report_write, prony_report_save: a report in one of its forms. */
 #include "base/file.h"
+#include "base/options.h"
 #include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/report/report.h"
@@ -24,12 +25,11 @@ static prony_report with_hash(const prony_report *report, char text[65])
 prony_status prony_report_write(const prony_report *report, prony_format format, const prony_write_options *options,
                                 prony_write_fn write, void *user, prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!report || !write)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     static prony_status (*const writers[])(const prony_report *, const prony_write_options *, prony_write_fn, void *,
                                            prony_error *) = {
         [PRONY_FORMAT_TEXT] = prn_report_write_text,     [PRONY_FORMAT_JSON] = prn_report_write_json,

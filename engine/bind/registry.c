@@ -3,6 +3,7 @@
  * which find the definition in context->user: what comes back is not trusted. */
 #include "engine/bind/registry.h"
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/shape.h"
 
 #include <stdatomic.h>
@@ -209,9 +210,11 @@ static custom *find_custom(const prony_registry *registry, const char *domain, c
 
 prony_status prony_registry_add(prony_registry *registry, const prony_operator *definition, prony_error *error)
 {
-    if (!registry || !definition || definition->struct_size < sizeof *definition)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_registry_add: registry or definition missing, or struct_size not set");
+    prony_operator own = PRONY_OPERATOR_INIT;
+    if (!registry || !definition)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_registry_add: registry or definition missing");
+    PRN_TRY(prn_options_read(&own, sizeof own, definition, "prony_registry_add: definition", error));
+    definition = &own;
     if (!definition->name || !*definition->name || !definition->infer || !definition->cost || !definition->run)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "custom operator '%s': name, infer, cost and run are all required",

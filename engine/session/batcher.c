@@ -5,6 +5,7 @@
  * `lock` guards everything in the struct but what never changes once the workers are started. */
 #include "engine/session/batcher.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "loaders/tensors/tensor_file.h"
 
 #include <errno.h>
@@ -176,7 +177,6 @@ static prony_status start(prony_batcher *b, const prony_session_options *session
 
 static prony_status check_options(const prony_batcher_options *o, prony_error *error)
 {
-    if (o->struct_size < sizeof *o) return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: struct_size is not set");
     if (o->sessions < 0 || o->sessions > MOST_SESSIONS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; 1 to %d", o->sessions, MOST_SESSIONS);
     if (o->max_batch < 0 || o->max_batch > MOST_BATCH || o->max_wait_ns < 0)
@@ -202,10 +202,12 @@ static bool make_conditions(prony_batcher *b)
 prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const prony_session_options *session,
                                   const prony_batcher_options *options, prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
-    static const prony_batcher_options plain = PRONY_BATCHER_OPTIONS_INIT;
+    prony_session_options each = PRONY_SESSION_OPTIONS_INIT;
+    prony_batcher_options own = PRONY_BATCHER_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_batcher_create: an argument is NULL");
-    if (!options) options = &plain;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "batcher options", error));
+    PRN_TRY(prn_options_read(&each, sizeof each, session, "session options", error));
+    options = &own;
     PRN_TRY(check_options(options, error));
     if (options->max_batch > 1) PRN_TRY(prn_batch_check_model(model, options->max_batch, error));
     prony_batcher *b = prn_calloc(1, sizeof *b);
@@ -222,7 +224,7 @@ prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const
         return prn_no_memory(error);
     }
     prn_model_retain(model);
-    prony_status status = start(b, session ? session : &defaults, error);
+    prony_status status = start(b, &each, error);
     if (status == PRONY_OK)
         *out = b;
     else

@@ -2,6 +2,7 @@
  */
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
+#include "base/options.h"
 #include "base/row_block.h"
 
 #include <ctype.h>
@@ -254,8 +255,9 @@ prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_m
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_free_dims: an argument is NULL");
     *rows = NULL;
     *count = 0;
+    PRN_TRY(prn_options_read(&ask, sizeof ask, options, "session options", error));
     prn_budget *former = prn_budget_enter(model->budget);
-    prony_status status = list_free_dims(rows, count, model, options ? options : &ask, error);
+    prony_status status = list_free_dims(rows, count, model, &ask, error);
     prn_budget_enter(former);
     return status;
 }

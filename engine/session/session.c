@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "engine/bind/random_outputs.h"
 #include "engine/rewrites/rewrite.h"
@@ -17,8 +18,6 @@
 
 static prony_status check_options(const prony_session_options *options, prony_error *error)
 {
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: struct_size is not set");
     if (options->precision && strcmp(options->precision, "fp32") != 0)
         return prn_fail(error, PRONY_UNSUPPORTED, "precision '%s' is not built; this version has fp32",
                         options->precision);
@@ -89,9 +88,10 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
 prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
                                       int index, int sharers, prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    prony_session_options own = PRONY_SESSION_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_create: an argument is NULL");
-    if (!options) options = &defaults;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "session options", error));
+    options = &own;
     PRN_TRY(check_options(options, error));
     PRN_TRY(prn_ports_check_options(model->file, options, error));
     prony_session *session = prn_calloc(1, sizeof *session);

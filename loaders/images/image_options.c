@@ -1,5 +1,6 @@
 /* Options of preprocessing: from text, and whether they make sense. */
 #include "loaders/images/image.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -167,8 +168,6 @@ prony_status prony_image_options_parse(prony_image_options *out, const char *tex
 
 prony_status prn_image_options_check(const prony_image_options *o, prony_error *error)
 {
-    if (o->struct_size < sizeof *o)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "image options: struct_size is not set");
     bool sized = o->resize == PRONY_IMAGE_RESIZE_SHORTER || o->resize == PRONY_IMAGE_RESIZE_EXACT;
     if (o->resize < PRONY_IMAGE_RESIZE_FIT || o->resize > PRONY_IMAGE_RESIZE_MARGIN ||
         (sized && (o->resize_height < 1 || o->resize_height > LARGEST_SIDE)) ||

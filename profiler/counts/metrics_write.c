@@ -1,4 +1,5 @@
 /* The registry's metrics of one report, as text in short or at length, and as JSON. */
+#include "base/options.h"
 #include "profiler/counts/metrics.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"
@@ -93,12 +94,11 @@ prony_status prony_metrics_write(const prony_metrics *metrics, const prony_repor
                                  bool detailed, prony_format format, const prony_write_options *options,
                                  prony_write_fn write, void *user, prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!metrics || !report || !write)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metrics_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     if (format != PRONY_FORMAT_TEXT && format != PRONY_FORMAT_JSON)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "metrics are text or JSON");
     PRN_TRY(prn_metrics_check_keys(metrics, keys, error));

@@ -3,6 +3,7 @@
 #include "profiler/evaluate/dataset.h"
 
 #include "base/folder.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "loaders/tensors/tensor_file.h"
 
@@ -125,14 +126,14 @@ prony_status prn_dataset_set_labels(prony_dataset *data, prony_value *labels, pr
 static prony_status create(prony_dataset **out, const prony_model *model, const prony_dataset_options *options,
                            prony_error *error)
 {
-    static const prony_dataset_options defaults = PRONY_DATASET_OPTIONS_INIT;
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "dataset options: struct_size is not set");
-    if (options->image) PRN_TRY(prn_image_options_check(options->image, error));
+    prony_dataset_options own = PRONY_DATASET_OPTIONS_INIT;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "dataset options", error));
+    options = &own;
+    prony_image_options image;
+    PRN_TRY(prn_image_options_read(&image, options->image, error));
     prony_dataset *data = prn_calloc(1, sizeof *data);
     if (!data) return prn_no_memory(error);
-    data->image = *prn_image_options_or_default(options->image);
+    data->image = image;
     data->has_image = options->image != NULL;
     data->arrays = prn_calloc(prony_model_input_count(model) + 1, sizeof *data->arrays);
     prony_status status = data->arrays ? PRONY_OK : prn_no_memory(error);

@@ -2,6 +2,7 @@
  * bound before and scored after each run; the others follow without stamps. An evaluation owns its feed and its counts.
  */
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
 #include "profiler/evaluate/class_scores.h"
@@ -215,15 +216,16 @@ static prony_status prepare(evaluation *e, prony_session *session, prony_error *
 prony_status prony_evaluate(prony_report **out, prony_session *session, const prony_dataset *data,
                             const prony_evaluate_options *options, prony_error *error)
 {
-    static const prony_evaluate_options defaults = PRONY_EVALUATE_OPTIONS_INIT;
+    prony_evaluate_options own = PRONY_EVALUATE_OPTIONS_INIT;
     prony_report *report = NULL;
     if (!out || !session || !data)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_evaluate: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options || options->batch < 0 || options->warmup_runs < 0 ||
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "evaluate options", error));
+    options = &own;
+    if (options->batch < 0 || options->warmup_runs < 0 ||
         (options->metric && (!options->score || !options->value)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "evaluate options: struct_size not set, a negative count, or a metric without its functions");
+                        "evaluate options: a negative count, or a metric without its functions");
     evaluation e = {.data = data, .options = options, .batch = options->batch, .warmups = options->warmup_runs};
     prony_status status = prepare(&e, session, error);
     if (status == PRONY_OK) status = run_all(&report, &e, session, error);

@@ -2,6 +2,7 @@
 #include "profiler/evaluate/image_input.h"
 
 #include "base/file.h"
+#include "base/options.h"
 #include "base/shape.h"
 #include "loaders/tensors/tensor_file.h"
 
@@ -17,10 +18,11 @@ bool prony_image_is_file(const char *path)
     return path && prn_image_name(path);
 }
 
-const prony_image_options *prn_image_options_or_default(const prony_image_options *options)
+prony_status prn_image_options_read(prony_image_options *own, const prony_image_options *given, prony_error *error)
 {
-    static const prony_image_options defaults = PRONY_IMAGE_OPTIONS_INIT;
-    return options ? options : &defaults;
+    *own = (prony_image_options)PRONY_IMAGE_OPTIONS_INIT;
+    PRN_TRY(prn_options_read(own, sizeof *own, given, "image options", error));
+    return prn_image_options_check(own, error);
 }
 
 static prony_status reserve_tensor(prony_value **out, const prony_value *type, prony_error *error)
@@ -75,9 +77,9 @@ prony_status prony_image_load_memory(prony_value **out, const char *name, const 
 {
     if (!out || !port || (size && !data))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_image_load: an argument is NULL");
-    options = prn_image_options_or_default(options);
-    PRN_TRY(prn_image_options_check(options, error));
-    prony_status status = make_tensor(out, data, size, port, options, error);
+    prony_image_options own;
+    PRN_TRY(prn_image_options_read(&own, options, error));
+    prony_status status = make_tensor(out, data, size, port, &own, error);
     if (status != PRONY_OK) prn_error_prefix(error, "'%.400s'", name ? name : "image");
     return status;
 }

@@ -6,6 +6,7 @@
 #include "loaders/images/image.h"
 
 /* The options, or the defaults where they are NULL. */
-const prony_image_options *prn_image_options_or_default(const prony_image_options *options);
+PRN_MUST_USE prony_status prn_image_options_read(prony_image_options *own, const prony_image_options *given,
+                                                 prony_error *error);
 
 #endif

@@ -1,4 +1,5 @@
 /* Recommendations as text and as JSON, "prony.recommendation/1". Owns nothing. */
+#include "base/options.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"
 #include "profiler/report/report.h"
@@ -82,12 +83,11 @@ prony_status prony_advice_write(const prony_advice *rows, size_t count, const ch
                                 const prony_write_options *options, prony_write_fn write, void *user,
                                 prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!write || (!rows && count))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_advice_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     if (format == PRONY_FORMAT_JSON) return write_json(rows, count, target, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return write_text(rows, count, target, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "recommendations are text or JSON");

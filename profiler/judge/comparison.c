@@ -7,6 +7,7 @@
  * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
  * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
  */
+#include "base/options.h"
 #include "profiler/judge/comparison.h"
 
 #include "profiler/counts/metrics.h"
@@ -283,11 +284,12 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
 prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,
                            const prony_compare_options *options, prony_error *error)
 {
-    static const prony_compare_options defaults = PRONY_COMPARE_OPTIONS_INIT;
+    prony_compare_options own = PRONY_COMPARE_OPTIONS_INIT;
     if (!out || !first || !second) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_compare: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options || !(options->noise >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: struct_size not set, or a negative threshold");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "compare options", error));
+    options = &own;
+    if (!(options->noise >= 0))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: a negative threshold");
     prony_comparison *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(error);
     made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;

@@ -1,4 +1,5 @@
 /* A comparison as text and as JSON, "prony.comparison/1". Reads it only. */
+#include "base/options.h"
 #include "profiler/judge/comparison.h"
 
 #include "profiler/counts/metrics.h"
@@ -386,12 +387,11 @@ prony_status prony_comparison_write(const prony_comparison *comparison, prony_fo
                                     const prony_write_options *options, prony_write_fn write, void *user,
                                     prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!comparison || !write)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_comparison_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     if (format == PRONY_FORMAT_JSON) return write_json(comparison, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return write_text(comparison, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "a comparison is text or JSON");

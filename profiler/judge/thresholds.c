@@ -3,6 +3,7 @@
  * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave would be
  * missed by half of all others.
  */
+#include "base/options.h"
 #include "profiler/counts/metrics.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/judge/comparison.h"
@@ -246,12 +247,11 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
 prony_status prony_check_write(const prony_check_row *rows, size_t count, const char *target, prony_format format,
                                const prony_write_options *options, prony_write_fn write, void *user, prony_error *error)
 {
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options own = PRONY_WRITE_OPTIONS_INIT;
     if (!write || (!rows && count))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_check_write: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "write options: struct_size is not set");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
+    options = &own;
     if (format == PRONY_FORMAT_JSON) return write_json(rows, count, target, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return write_text(rows, count, target, options, write, user, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "thresholds are text or JSON");

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/isa.h"
 #include "base/machine.h"
+#include "base/options.h"
 #include "base/peak.h"
 
 #include <math.h>
@@ -230,13 +231,14 @@ prony_status prn_machine_create(prony_machine **out, prony_error *error)
 prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_options *options, prn_peak_fn peak,
                                     prony_error *error)
 {
-    static const prony_machine_options defaults = PRONY_MACHINE_OPTIONS_INIT;
+    prony_machine_options own = PRONY_MACHINE_OPTIONS_INIT;
     if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_measure: an argument is NULL");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options || options->threads < 0 || options->threads > MOST_THREADS ||
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "machine options", error));
+    options = &own;
+    if (options->threads < 0 || options->threads > MOST_THREADS ||
         !(options->seconds >= 0) || isinf(options->seconds))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "machine options: struct_size not set, threads not 0 (auto) to %d, or seconds below 0",
+                        "machine options: threads not 0 (auto) to %d, or seconds below 0",
                         MOST_THREADS);
     prony_machine *machine;
     PRN_TRY(prn_machine_create(&machine, error));

@@ -3,6 +3,7 @@
 #include "profiler/measure/measure.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/options.h"
 #include "profiler/judge/statistics/statistics.h"
 #include "profiler/measure/report_build.h"
 
@@ -423,12 +424,13 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
 prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions, size_t count,
                                     const prony_profile_options *options, prony_error *error)
 {
-    static const prony_profile_options defaults = PRONY_PROFILE_OPTIONS_INIT;
+    prony_profile_options own = PRONY_PROFILE_OPTIONS_INIT;
     if (!reports || !sessions || count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_sessions_profile: an argument is NULL, or there is no session");
-    if (!options) options = &defaults;
-    if (options->struct_size < sizeof *options || options->runs < 0 || !(options->max_seconds >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "profile options: struct_size not set, or a negative count");
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "profile options", error));
+    options = &own;
+    if (options->runs < 0 || !(options->max_seconds >= 0))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "profile options: a negative count");
     for (size_t i = 0; i < count; i++) {
         reports[i] = NULL;
         if (!sessions[i]) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session %zu of %zu is NULL", i, count);

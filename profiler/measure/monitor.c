@@ -4,6 +4,7 @@
  * cost_ns covers all that watching adds to the runs, callbacks excepted. */
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/options.h"
 #include "engine/session/session.h"
 #include "profiler/judge/statistics/statistics.h"
 
@@ -45,9 +46,8 @@ static void release(void *data)
 
 static prony_status check(const prony_monitor_options *options, prony_error *error)
 {
-    if (options->struct_size < sizeof *options || options->every == 0 || options->latency_above_ns < 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "monitor options: struct_size not set, every is 0, or a negative latency threshold");
+    if (options->every == 0 || options->latency_above_ns < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: every is 0, or a negative latency threshold");
     if ((options->latency_above_ns || options->memory_above_bytes) && !options->alert)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: a threshold is set, but no alert callback");
     return PRONY_OK;
@@ -125,11 +125,13 @@ prony_status prony_session_monitor(prony_session *session, const prony_monitor_o
 {
     monitor *m = NULL;
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_monitor: session is NULL");
+    prony_monitor_options own = PRONY_MONITOR_OPTIONS_INIT;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "monitor options", error));
     if (options) {
-        PRN_TRY(check(options, error));
+        PRN_TRY(check(&own, error));
         m = prn_calloc(1, sizeof *m);
         if (!m) return prn_no_memory(error);
-        m->options = *options;
+        m->options = own;
         m->stamp_ns = stamp_cost_ns();
     }
     prony_status status = prn_session_lock(session, error);

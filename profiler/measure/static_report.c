@@ -2,6 +2,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/options.h"
 #include "engine/session/free_dims.h"
 #include "profiler/measure/report_build.h"
 
@@ -63,9 +64,10 @@ static prony_status inspect(prony_report **out, prony_model *model, const prony_
 prony_status prony_inspect(prony_report **out, prony_model *model, const prony_session_options *options,
                            prony_error *error)
 {
-    static const prony_session_options defaults = PRONY_SESSION_OPTIONS_INIT;
+    prony_session_options own = PRONY_SESSION_OPTIONS_INIT;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_inspect: an argument is NULL");
-    if (!options) options = &defaults;
+    PRN_TRY(prn_options_read(&own, sizeof own, options, "session options", error));
+    options = &own;
     prn_budget *budget = prn_budget_create(model->budget, options->memory_limit_bytes);
     if (!budget) return prn_no_memory(error);
     prn_budget *former = prn_budget_enter(budget);
