@@ -553,6 +553,18 @@ PRONY_API void prony_session_unpin(prony_session *session);
  * a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
+/* Binds an input by name without a copy: runs read value->data where it lies. The bytes stay the caller's; they must stay valid
+ * until the input is bound or set again or the session is released, and may change between runs. Tensors of numbers only
+ * (PRONY_UNSUPPORTED). Bytes that are not aligned for their elements are copied by each run. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *session, const char *name,
+                                                               const prony_value *value, prony_error *error);
+/* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until other
+ * bytes (or NULL: none) are bound or the session is released. What can be made there is made there; an output that is a view
+ * of an input or constant, shares bytes with another output or gets its shape in the run is copied at the end of the run, and
+ * so is one whose bytes are not aligned for its elements. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The
+ * elements are also what prony_session_output gives. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
+                                                                size_t bytes, prony_error *error);
 /* What is bound to input `index`; NULL: nothing. Borrowed until the input is set again. */
 PRONY_API const prony_value *prony_session_input_value(const prony_session *session, size_t index);
 /* Fills every input not set by the caller from `seed`, one stream per input: floats uniform in [-0.5, 0.5), integers and

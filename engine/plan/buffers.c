@@ -430,7 +430,7 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
         uint32_t root = prn_plan_root(plan, v, &offset);
         const prn_plan_value *owner = plan->values[root];
         if (owner->buffer != PRN_NO_BUFFER)
-            value->value.data = base + plan->buffers[owner->buffer].offset + offset;
+            value->value.data = (owner->lent ? (uint8_t *)owner->lent : base + plan->buffers[owner->buffer].offset) + offset;
         else if (root != v && owner->value.data)
             value->value.data = (uint8_t *)owner->value.data + offset;
     }

@@ -145,9 +145,12 @@ void prony_session_release(prony_session *session)
     if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) cached_release(&session->cache[i]);
     prn_team_release(session->team);
-    for (size_t i = 0; session->inputs && i < session->input_count; i++)
-        prn_value_free_parts(&session->inputs[i].value);
+    for (size_t i = 0; session->inputs && i < session->input_count; i++) {
+        prn_session_input_drop(&session->inputs[i]);
+        prn_free_aligned(session->inputs[i].room);
+    }
     prn_free(session->inputs);
+    prn_free(session->outputs);
     prn_free(session->trace.events);
     if (session->watcher.release) session->watcher.release(session->watcher.data);
     prn_dims_free(&session->dims);
@@ -194,9 +197,17 @@ void prony_session_cancel(prony_session *session)
 
 /* ---- inputs ---- */
 
-static void inputs_moved(prony_session *session)
+void prn_session_inputs_moved(prony_session *session)
 {
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
+}
+
+void prn_session_input_drop(prn_session_input *input)
+{
+    if (input->value.data == input->room || input->value.data == input->lent) input->value.data = NULL;
+    prn_value_free_parts(&input->value);
+    input->value = (prony_value){0};
+    input->lent = NULL;
 }
 
 /* Bytes for a tensor of numbers; kept from one run to the next. */
@@ -205,16 +216,20 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
 {
     size_t bytes = prn_value_bytes(like);
     if (bytes == SIZE_MAX) return prn_fail(error, PRONY_LIMIT, "%s: an input is too large", session->model->file->name);
-    if (bytes > input->capacity || !input->value.data) {
-        void *data = prn_alloc_aligned(64, bytes ? bytes : 1);
-        if (!data) return prn_no_memory(error);
-        prn_free_aligned(input->value.data);
-        input->value.data = data;
+    if (bytes > input->capacity || !input->room) {
+        void *room = prn_alloc_aligned(64, bytes ? bytes : 1);
+        if (!room) return prn_no_memory(error);
+        prn_session_input_drop(input);
+        prn_free_aligned(input->room);
+        input->room = room;
         input->capacity = bytes;
-        inputs_moved(session);
     }
-    void *data = input->value.data;
-    input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = data};
+    if (input->value.data != input->room) {
+        prn_session_input_drop(input);
+        prn_session_inputs_moved(session);
+    }
+    input->lent = NULL;
+    input->value = (prony_value){.kind = PRONY_TENSOR, .dtype = like->dtype, .shape = like->shape, .data = input->room};
     return PRONY_OK;
 }
 
@@ -238,10 +253,9 @@ static prony_status adopt_copy(prony_session *session, prn_session_input *input,
         prn_error_prefix(error, "%s: input '%s'", session->model->file->name, name);
         return status;
     }
-    prn_value_free_parts(&input->value);
+    prn_session_input_drop(input);
     input->value = copy;
-    input->capacity = 0;
-    inputs_moved(session);
+    prn_session_inputs_moved(session);
     return PRONY_OK;
 }
 
@@ -265,33 +279,41 @@ static void forget_assumed(prony_session *session, size_t input)
     session->assumed.count = kept;
 }
 
-static prony_status set_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
+prony_status prn_session_accept(prony_session *session, const char *name, const prony_value *value, size_t *index,
+                                prony_error *error)
 {
     const prn_model_file *file = session->model->file;
-    size_t index;
     prn_dims own = {0};
-    PRN_TRY(prn_ports_find(&index, file, name, error));
-    const prony_port *port = &file->graph.inputs[index];
+    PRN_TRY(prn_ports_find(index, file, name, error));
     if (!prn_value_valid(value))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s': not a value: a kind, type, rank or extent that there "
                         "is none of, or items without any", file->name, name);
+    prony_status status = prn_port_accept(&file->graph.inputs[*index], value, &own, file->name, error);
+    prn_dims_free(&own);
+    if (status == PRONY_OK && value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING && !value->data &&
+        prony_shape_numel(&value->shape) != 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
+    if (status == PRONY_OK) forget_assumed(session, *index);
+    return status;
+}
+
+static prony_status set_input(prony_session *session, const char *name, const prony_value *value, prony_error *error)
+{
+    size_t index;
+    PRN_TRY(prn_ports_find(&index, session->model->file, name, error));
     prony_value full = {.kind = PRONY_OPTIONAL, .dtype = value->dtype, .shape = prn_shape_unknown(), .count = 1};
-    if (port->kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL) { /* an optional is given by what it holds, too */
+    bool wraps = session->model->file->graph.inputs[index].kind == PRONY_OPTIONAL && value->kind != PRONY_OPTIONAL;
+    if (wraps && prn_value_valid(value)) { /* an optional is given by what it holds, too */
         full.items = (prony_value *)(uintptr_t)value;
         value = &full;
     }
-    prony_status status = prn_port_accept(port, value, &own, file->name, error);
-    prn_dims_free(&own);
-    PRN_TRY(status);
+    PRN_TRY(prn_session_accept(session, name, value, &index, error));
     prn_session_input *input = &session->inputs[index];
-    forget_assumed(session, index);
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING) {
         PRN_TRY(adopt_copy(session, input, value, name, error));
         input->set = true;
         return PRONY_OK;
     }
-    if (!value->data && prony_shape_numel(&value->shape) != 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
     PRN_TRY(reserve(session, input, value, error));
     size_t bytes = prn_value_bytes(value);
     prn_stop_copy(input->value.data, value->data, bytes);
@@ -500,6 +522,7 @@ static void point_inputs(prony_session *session, prn_cached_plan *cached)
         value->count = given->count;
         if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
     }
+    prn_lent_point(session, cached);
     prn_plan_point(cached->plan, cached->plan->base);
     cached->pointed = true;
 }
@@ -588,7 +611,12 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     prn_arena_run_end(cached->plan->arena); /* the text of the last run's string outputs */
     prn_arena_run_begin(cached->plan->arena);
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
+    prn_lent_read(session);
     prony_status status = run_plan(session, cached->plan, trace, error);
+    if (status == PRONY_OK) {
+        status = prn_lent_write(session, error);
+        if (status != PRONY_OK) prn_plan_forget(cached->plan);
+    }
     if (status != PRONY_OK) {
         name_failure(session, status, error);
         prn_arena_run_end(cached->plan->arena);

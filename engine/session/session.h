@@ -16,17 +16,25 @@
 #define PRN_PLAN_CACHE 4
 
 typedef struct prn_session_input {
-    prony_value value;
+    prony_value value; /* data: the room, or what was lent, or (strings, sequences, optionals) its own */
+    void *room;        /* for tensors of numbers, `capacity` bytes; NULL: none yet */
     size_t capacity;
+    const void *lent; /* bytes of the caller's; where they are not aligned, each run copies them to the room. NULL: none */
     bool set;
 } prn_session_input;
+
+/* Bytes of the caller's for an output. */
+typedef struct prn_session_output {
+    void *lent; /* NULL: none */
+    size_t bytes;
+} prn_session_output;
 
 typedef struct prn_cached_plan {
     prn_program *program;
     prn_plan *plan;
     prony_value *inputs; /* types and shapes it was made for */
     uint64_t used;       /* when last, in runs */
-    bool pointed;        /* input pointers are up to date */
+    bool pointed;        /* pointers to inputs and lent bytes are up to date */
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
@@ -54,6 +62,7 @@ struct prony_session {
     prn_budget *former; /* of the thread that holds `busy`, before it did */
     prn_session_input *inputs;
     size_t input_count;
+    prn_session_output *outputs; /* [of the model]; NULL: none was lent bytes yet */
     prn_dims dims; /* of the inputs now bound */
     prn_assumed_list assumed; /* of generated inputs */
     prn_cached_plan cache[PRN_PLAN_CACHE];
@@ -78,6 +87,23 @@ PRN_MUST_USE prony_status prn_session_create_among(prony_session **out, prony_mo
  * `busy`, or nobody else has the session. */
 PRN_MUST_USE prony_status prn_session_input_room(prony_session *session, size_t index, const prony_value *like,
                                                  void **data, prony_error *error);
+
+/* Makes every plan look for inputs and lent bytes anew. */
+void prn_session_inputs_moved(prony_session *session);
+/* Checks type and shape of what input `name` is given. */
+PRN_MUST_USE prony_status prn_session_accept(prony_session *session, const char *name, const prony_value *value,
+                                             size_t *index, prony_error *error);
+/* Forgets what was lent for the input, and the value that it has. */
+void prn_session_input_drop(prn_session_input *input);
+
+/* ---- lent_bytes.c: before and after a run of the plan at hand */
+
+/* Points the plan's outputs at lent bytes, where they can be made there. */
+void prn_lent_point(prony_session *session, prn_cached_plan *cached);
+/* Copies what is lent and not aligned. */
+void prn_lent_read(prony_session *session);
+/* Copies outputs that could not be made in place. */
+PRN_MUST_USE prony_status prn_lent_write(prony_session *session, prony_error *error);
 
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
