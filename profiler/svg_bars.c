@@ -166,7 +166,7 @@ static void draw_histogram(prn_out *out, const prony_report *r, const prony_hist
     if (beyond) {
         prn_axis end = {.low = 0, .high = 1, .from = 830 - (830 - right) / 2, .to = 826};
         draw_bin(out, &end, &y, &bins[inner], 0, 1, PRN_SVG_RED);
-        prn_svg_text(out, (end.from + end.to) / 2, bottom + 16, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_RED, "beyond");
+        prn_svg_text(out, (end.from + end.to) / 2, bottom + 18, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_RED, "beyond");
     }
     const prony_time_stats *t = &r->latency;
     draw_quantile(out, &x, top, bottom, "median", t->median_ns, 0);

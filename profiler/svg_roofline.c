@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEFT = 80, RIGHT = 830, TOP = 80, BOTTOM = 480, MOST_NAMES = 12 };
+enum { LEFT = 80, RIGHT = 830, TOP = 80, BOTTOM = 480, MOST_NAMES = 12, LINE_SPOTS = 60, MOST_LINES = 8 };
 #define LABEL_SIZE 11
 #define NAME_SIZE 10
 #define LEAST_NAMED 0.005 /* of the time: what takes less needs no name */
@@ -28,7 +28,7 @@ typedef struct roof_chart {
     prn_axis x, y;
     prn_spot *spots;
     ranked_row *rows;
-    size_t count;
+    size_t count, spot_room;
     prn_labels labels;
 } roof_chart;
 
@@ -73,6 +73,14 @@ static void label_bandwidth(prn_out *out, roof_chart *c, double bandwidth, doubl
     }
 }
 
+/* Names should not hide a roof either: spots along it, as far as there is room for them. */
+static void keep_clear(roof_chart *c, double x1, double y1, double x2, double y2)
+{
+    for (int i = 0; i <= LINE_SPOTS && c->labels.spot_count < c->spot_room; i++)
+        c->spots[c->labels.spot_count++] =
+            (prn_spot){x1 + (x2 - x1) * i / LINE_SPOTS, y1 + (y2 - y1) * i / LINE_SPOTS, 1};
+}
+
 /* A slanted line up to the compute roof, cut at the chart's edges. */
 static void draw_bandwidth(prn_out *out, roof_chart *c, const prn_roof_memory *memory, double peak)
 {
@@ -85,6 +93,8 @@ static void draw_bandwidth(prn_out *out, roof_chart *c, const prn_roof_memory *m
     prn_svg_line(out, prn_axis_at(&c->x, begin), prn_axis_at(&c->y, begin * bandwidth), prn_axis_at(&c->x, end),
                  prn_axis_at(&c->y, end * bandwidth), PRN_SVG_GREEN, 1.5, false);
     label_bandwidth(out, c, bandwidth, begin, end, label);
+    keep_clear(c, prn_axis_at(&c->x, begin), prn_axis_at(&c->y, begin * bandwidth), prn_axis_at(&c->x, end),
+               prn_axis_at(&c->y, end * bandwidth));
 }
 
 static void draw_roofs(prn_out *out, roof_chart *c)
@@ -101,6 +111,7 @@ static void draw_roofs(prn_out *out, roof_chart *c)
         prn_svg_line(out, c->x.from, y, c->x.to, y, PRN_SVG_GREEN, 1.5, false);
         if (prn_labels_take(&c->labels, &box))
             prn_svg_text(out, c->x.to - 4, y - 6, PRN_ANCHOR_END, LABEL_SIZE, PRN_SVG_GREEN, label);
+        keep_clear(c, c->x.from, y, c->x.to, y);
     }
     for (size_t i = 0; r->has_roof && i < r->roof.memory_count; i++) {
         const prn_roof_memory *m = &r->roof.memory[i];
@@ -196,7 +207,8 @@ prony_status prn_svg_roofline(prn_out *out, const prony_report *r, prony_error *
     if (!c) return prn_no_memory(error);
     c->report = r;
     c->labels.within = (prn_box){LEFT + 2, TOP + 2, RIGHT, BOTTOM - 2};
-    c->spots = prn_calloc(r->operator_count + 1, sizeof *c->spots);
+    c->spot_room = r->operator_count + MOST_LINES * (LINE_SPOTS + 1);
+    c->spots = prn_calloc(c->spot_room, sizeof *c->spots);
     c->rows = prn_calloc(r->operator_count + 1, sizeof *c->rows);
     if (c->spots && c->rows) {
         find_ranges(r, &c->x, &c->y);

@@ -1,7 +1,7 @@
 /* Paper: the light theme, charts drawn anew for the page's width, and instead of the table that scrolls one that holds its
  * first rows, with the columns that a page has room for. Nothing stays of it on the screen. */
 'use strict';
-const PAPER_WIDTH = 760, /* pixels for a table's columns, whose widths are for a screen: on paper they wrap */
+const PAPER_WIDTH = 1040, /* pixels for a table's columns, whose widths are for a screen: on paper they wrap */
   PAPER_ROWS = 60;
 
 function paperTable() {

@@ -274,7 +274,11 @@ function drawRows() {
           'aria-rowindex': from + i + 1,
           tabindex: 0,
           click: () => showRow(view.key, row),
-          keydown: event => event.key === 'Enter' && showRow(view.key, row),
+          keydown: event => {
+            if (event.key !== 'Enter') return;
+            event.preventDefault(); /* else the dialog's button, which has the focus by then, would close it */
+            showRow(view.key, row);
+          },
         },
         view.level.columns.map(c => cell(c, row)),
       ),
