@@ -46,7 +46,8 @@ typedef struct prn_hot_layer {
     uint32_t layer;
 } prn_hot_layer;
 
-/* Every layer, the hottest first, equals in the model's order; NULL: out of memory. The caller releases it by prn_free. */
+/* Every layer, the hottest first, equals in the model's order; NULL: out of memory. The caller releases it by prn_free.
+ */
 prn_hot_layer *prn_hottest_layers(const prony_report *report, size_t *count);
 
 #endif

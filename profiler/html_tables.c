@@ -1,5 +1,5 @@
-/* The report as plain tables, for browsers without scripts: the figures that matter, the types, and the layers that take
- * most. */
+/* The report as plain tables, for browsers without scripts: the figures that matter, the types, and the layers that
+ * take most. */
 #include "profiler/html_tables.h"
 
 #include "base/alloc.h"
@@ -98,7 +98,8 @@ static void put_layer(prn_out *out, const prony_report *r, const prony_layer_row
     cell(out, false, l->name);
     cell(out, false, l->op);
     if (l->measured)
-        snprintf(time, sizeof time, "%s%s", prn_number_time(text, l->time.mean_ns, 3, " "), l->time_attributed ? " ~" : "");
+        snprintf(time, sizeof time, "%s%s", prn_number_time(text, l->time.mean_ns, 3, " "),
+                 l->time_attributed ? " ~" : "");
     cell(out, true, l->measured ? time : "");
     cell(out, true, prn_number_percent(text, prn_layer_heat(r, l)));
     cell(out, true, prn_number_si(text, (double)l->cost.flops, 3, " "));
@@ -117,8 +118,7 @@ static prony_status put_layers(prn_out *out, const prony_report *r, prony_error 
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) put_layer(out, r, &r->layers[hot[i].layer]);
     end_table(out);
     if (count > MOST_ROWS)
-        prn_out_format(out, "<p>and %zu more, which take less; they lie in the page as JSON.</p>\n",
-                       count - MOST_ROWS);
+        prn_out_format(out, "<p>and %zu more, which take less; they lie in the page as JSON.</p>\n", count - MOST_ROWS);
     prn_out_format(out, "<p>%s; ~: the operator runs several layers and its time is shared among them.</p>\n",
                    prn_report_stamped(r) ? "%: share of the time inside operators" : "%: share of the FLOPs");
     prn_free(hot);

@@ -11,7 +11,7 @@
 #define MOST_BINS 100
 #define FEWEST_SHOWN_BINS 5
 #define MOST_SHOWN_BINS 60
-#define FAR_RANGES 8 /* interquartile ranges above the upper quartile: no bin is made for what lies there */
+#define FAR_RANGES 8   /* interquartile ranges above the upper quartile: no bin is made for what lies there */
 #define FEWEST_RUNS 10 /* that a trend can be told from */
 #define INNER_FENCE 1.5
 #define OUTER_FENCE 3.0
@@ -93,8 +93,7 @@ static size_t runs_within(const int64_t *sorted, size_t runs)
 {
     int64_t limit = sorted[(runs * 99 + 99) / 100 - 1], upper = quartile(sorted, runs, 3);
     double range = (double)(upper - quartile(sorted, runs, 1));
-    if (range > 0 && (double)upper + FAR_RANGES * range < (double)limit)
-        limit = upper + (int64_t)(FAR_RANGES * range);
+    if (range > 0 && (double)upper + FAR_RANGES * range < (double)limit) limit = upper + (int64_t)(FAR_RANGES * range);
     while (runs > 1 && sorted[runs - 1] > limit) runs--;
     return runs;
 }
@@ -120,8 +119,7 @@ prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, 
     *rows = prn_rows_create(*count, sizeof **rows);
     if (*rows) {
         fill_bins(*rows, inner, sorted, within);
-        if (*beyond)
-            (*rows)[inner] = (prony_histogram_bin){sorted[within - 1], sorted[runs - 1], runs - within};
+        if (*beyond) (*rows)[inner] = (prony_histogram_bin){sorted[within - 1], sorted[runs - 1], runs - within};
     }
     prn_free(sorted);
     return *rows ? PRONY_OK : prn_no_memory(error);

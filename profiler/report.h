@@ -201,7 +201,8 @@ PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const in
                                                   prony_error *error);
 /* Rows for people: equal bins up to the 99th percentile, or up to eight interquartile ranges above the upper quartile
  * where that is less; `bins` 0: as wide as Freedman and Diaconis advise, 5 to 60 of them. Where runs lie beyond,
- * *beyond is true and the last row holds them, up to the longest. The caller releases *rows by prony_rows_release. Needs latencies. */
+ * *beyond is true and the last row holds them, up to the longest. The caller releases *rows by prony_rows_release.
+ * Needs latencies. */
 PRN_MUST_USE prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, bool *beyond,
                                                   const prony_report *report, size_t bins, prony_error *error);
 /* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */

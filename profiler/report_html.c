@@ -61,7 +61,8 @@ prony_status prn_report_write_html(const prony_report *r, const prony_write_opti
     prn_out_xml(&out, r->model.name);
     prn_out_text(&out, "</title>\n<style>\n");
     PUT_ASSET(&out, style);
-    prn_out_text(&out, "</style>\n<noscript><style>.top, main { display: none; }</style></noscript>\n</head>\n<body>\n");
+    prn_out_text(&out,
+                 "</style>\n<noscript><style>.top, main { display: none; }</style></noscript>\n</head>\n<body>\n");
     PRN_TRY(prn_html_plain_tables(&out, r, error));
     PUT_ASSET(&out, page);
     prn_out_text(&out, "<script type=\"application/json\" id=\"data\">");

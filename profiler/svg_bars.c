@@ -133,8 +133,8 @@ static void draw_quantile(prn_out *out, const prn_axis *x, double top, double bo
     snprintf(label, sizeof label, "%s %s", name, prn_number_time(time, ns, 4, " "));
     prn_svg_line(out, at, top, at, bottom, PRN_SVG_RED, 1.5, true);
     bool left = at > x->to - 120;
-    prn_svg_text(out, at + (left ? -4 : 4), top + 12 + 14 * row, left ? PRN_ANCHOR_END : PRN_ANCHOR_START, 11, PRN_SVG_RED,
-                 label);
+    prn_svg_text(out, at + (left ? -4 : 4), top + 12 + 14 * row, left ? PRN_ANCHOR_END : PRN_ANCHOR_START, 11,
+                 PRN_SVG_RED, label);
 }
 
 static void draw_bin(prn_out *out, const prn_axis *x, const prn_axis *y, const prony_histogram_bin *bin, double from,
@@ -149,13 +149,15 @@ static void draw_bin(prn_out *out, const prn_axis *x, const prn_axis *y, const p
 }
 
 /* What lies beyond the last bin is one bar in red, behind a gap where the axis has ended. */
-static void draw_histogram(prn_out *out, const prony_report *r, const prony_histogram_bin *bins, size_t count, bool beyond)
+static void draw_histogram(prn_out *out, const prony_report *r, const prony_histogram_bin *bins, size_t count,
+                           bool beyond)
 {
     size_t inner = count - beyond;
     uint64_t most = 1;
     double top = 80, bottom = 340;
     for (size_t b = 0; b < count; b++) most = bins[b].count > most ? bins[b].count : most;
-    double low = (double)bins[0].from_ns, high = fmax((double)bins[inner - 1].to_ns, low + 1), step = (high - low) / (double)inner;
+    double low = (double)bins[0].from_ns, high = fmax((double)bins[inner - 1].to_ns, low + 1),
+           step = (high - low) / (double)inner;
     double right = beyond ? 830 - fmax(3 * 760.0 / ((double)inner + 3), 60) : 830;
     prn_axis x = {.low = low, .high = high, .from = 70, .to = right};
     prn_axis y = {.low = 0, .high = (double)most * 1.15, .from = bottom, .to = top};

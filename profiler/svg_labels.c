@@ -1,5 +1,5 @@
-/* Placing labels; see the header. Candidates stand in rings around the spot; one that overlaps a label is out, among the
- * others what is hidden and the distance decide. Labels x candidates x (labels + spots). */
+/* Placing labels; see the header. Candidates stand in rings around the spot; one that overlaps a label is out, among
+ * the others what is hidden and the distance decide. Labels x candidates x (labels + spots). */
 #include "profiler/svg_labels.h"
 
 #include "profiler/utf8.h"
@@ -84,7 +84,8 @@ bool prn_labels_draw(prn_labels *labels, prn_out *out, const prn_spot *spot, dou
     if (!(least < INFINITY) || !prn_labels_take(labels, &best)) return false;
     if (distance(&best, spot->x, spot->y, &x, &y) > spot->radius + 6) {
         double part = spot->radius / hypot(x - spot->x, y - spot->y);
-        prn_svg_line(out, spot->x + (x - spot->x) * part, spot->y + (y - spot->y) * part, x, y, PRN_SVG_GREY, 0.8, false);
+        prn_svg_line(out, spot->x + (x - spot->x) * part, spot->y + (y - spot->y) * part, x, y, PRN_SVG_GREY, 0.8,
+                     false);
     }
     prn_svg_text(out, (best.left + best.right) / 2, best.bottom - 0.3 * size, PRN_ANCHOR_MIDDLE, size, color, text);
     return true;

@@ -67,8 +67,8 @@ static void label_bandwidth(prn_out *out, roof_chart *c, double bandwidth, doubl
         double width = box.right;
         box = prn_label_box(label, LABEL_SIZE, i % 2 ? x - width - 10 : x + 12, i % 2 ? y - 2 : y + 7);
         if (!prn_labels_take(&c->labels, &box)) continue;
-        prn_svg_text(out, i % 2 ? box.right : box.left, i % 2 ? y - 2 : y + 7, i % 2 ? PRN_ANCHOR_END : PRN_ANCHOR_START,
-                     LABEL_SIZE, PRN_SVG_GREEN, label);
+        prn_svg_text(out, i % 2 ? box.right : box.left, i % 2 ? y - 2 : y + 7,
+                     i % 2 ? PRN_ANCHOR_END : PRN_ANCHOR_START, LABEL_SIZE, PRN_SVG_GREEN, label);
         return;
     }
 }
@@ -85,7 +85,8 @@ static void keep_clear(roof_chart *c, double x1, double y1, double x2, double y2
 static void draw_bandwidth(prn_out *out, roof_chart *c, const prn_roof_memory *memory, double peak)
 {
     double bandwidth = memory->bytes_per_second;
-    double begin = fmax(c->x.low, c->y.low / bandwidth), end = fmin(c->x.high, (peak > 0 ? peak : c->y.high) / bandwidth);
+    double begin = fmax(c->x.low, c->y.low / bandwidth),
+           end = fmin(c->x.high, (peak > 0 ? peak : c->y.high) / bandwidth);
     if (!(bandwidth > 0) || end <= begin) return;
     prn_number_text number;
     char label[80];
@@ -137,7 +138,8 @@ static void find_spots(roof_chart *c)
     qsort(c->rows, c->count, sizeof *c->rows, largest_first);
     for (size_t i = 0; i < c->count; i++) {
         if (!point_of(&r->operators[c->rows[i].row], &p)) continue;
-        c->spots[i] = (prn_spot){prn_axis_at(&c->x, p.intensity), prn_axis_at(&c->y, p.rate), 3 + 22 * sqrt(c->rows[i].share)};
+        c->spots[i] =
+            (prn_spot){prn_axis_at(&c->x, p.intensity), prn_axis_at(&c->y, p.rate), 3 + 22 * sqrt(c->rows[i].share)};
     }
     c->labels.spots = c->spots;
     c->labels.spot_count = c->count;

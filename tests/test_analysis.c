@@ -218,7 +218,8 @@ static void test_latency_bins(void **state)
     assert_int_equal(bins[10].to_ns, 1999);
     assert_int_equal(bins[10].count, 10);
     prony_rows_release(bins);
-    int64_t few[] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 90000}; /* too few for a 99th percentile of their own */
+    int64_t few[] = {100, 101, 102, 103, 104,
+                     105, 106, 107, 108, 90000}; /* too few for a 99th percentile of their own */
     set_samples(&r, few, 10);
     assert_int_equal(prn_report_latency_bins(&bins, &count, &beyond, &r, 0, NULL), PRONY_OK);
     assert_true(beyond);
@@ -340,7 +341,7 @@ static void test_text(void **state)
     static const char *const wanted[] = {"\n  steady (drift ",
                                          "\n  1 outlier of 70 runs, 1 severe; all are counted: run 11 43.2",
                                          "\nLatency histogram\n",
-                                         "  69  ####################\n",
+                                         "\nbeyond ",
                                          "\n  critical path: 6 of 6 operators, ",
                                          ", 100.0 % of their time\n",
                                          "\n  processors busy: 0 at 75.0 %, 3 at 18.8 %\n",
@@ -420,11 +421,12 @@ static void test_module_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_impact),       cmocka_unit_test(test_types),         cmocka_unit_test(test_critical_path),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_by_cache),        cmocka_unit_test(test_histogram),     cmocka_unit_test(test_outliers),
-        cmocka_unit_test(test_latency_bins), cmocka_unit_test(test_steady_state), cmocka_unit_test(test_layer_samples), cmocka_unit_test(test_text),
-        cmocka_unit_test(test_module_table),
+        cmocka_unit_test(test_impact),         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_critical_path),  cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_by_cache), cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_outliers),       cmocka_unit_test(test_latency_bins),
+        cmocka_unit_test(test_steady_state),   cmocka_unit_test(test_layer_samples),
+        cmocka_unit_test(test_text),           cmocka_unit_test(test_module_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,10 +134,10 @@ const shortName = name => {
   while (parts.length && (parts[parts.length - 1] + text).length < 33) text = parts.pop() + '/' + text;
   return text.length > 34 ? '…' + text.slice(-33) : text;
 };
-/* White or black, whichever is read better on a colour. */
+/* White or black, whichever has more contrast on a colour. */
 const inkOn = hex => {
-  const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
-  return 0.299 * r + 0.587 * g + 0.114 * b > 150 ? '#10151c' : '#ffffff';
+  const [r, g, b] = [1, 3, 5].map(i => (parseInt(hex.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? '#10151c' : '#ffffff';
 };
 
 /* ---- theme ---- */

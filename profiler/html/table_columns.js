@@ -34,7 +34,7 @@ function fittingColumns(key, columns, room) {
 function chooseColumns(key, level) {
   level.all = level.all || level.columns;
   const room = $('scroller').clientWidth - 2,
-    fitting = innerWidth < PHONE ? level.all : fittingColumns(key, level.all, room);
+    fitting = fittingColumns(key, level.all, room);
   level.columns = allColumns ? level.all : fitting;
   $('columns').hidden = fitting.length === level.all.length;
   $('columns').textContent = allColumns ? 'columns that fit' : 'all ' + level.all.length + ' columns';
