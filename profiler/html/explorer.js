@@ -6,6 +6,7 @@
 'use strict';
 
 const WHEEL_STEP = 0.0016,
+  FRAME = 24 /* pixels that are left free around a world that is shown whole, both sides together */,
   CLICK_SLACK = 5;
 
 /* options: id, title, height, across, closest (pixels per unit that are enough), draw(context, view, size),
@@ -29,7 +30,9 @@ function explorer(options) {
     fitted = true;
 
   const fitScale = () =>
-    options.across ? size.width / world.width : Math.min(size.width / world.width, size.height / world.height, 1.25);
+    options.across
+      ? size.width / world.width
+      : Math.min((size.width - FRAME) / world.width, (size.height - FRAME) / world.height, 1.25);
   function paint() {
     planned = 0;
     const ratio = self.ratio || devicePixelRatio || 1;

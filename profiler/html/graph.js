@@ -146,6 +146,12 @@ function graphPanel() {
     context.fillText(fit(shortName(l.name || '')), left, placed.y[v] + 27);
     if (heatOf(l) > 0) context.fillText(figure(l), left, placed.y[v] + 40);
   }
+  /* From afar: the type alone, as large as it is on the screen. */
+  function drawType(context, l, v, k) {
+    const most = Math.floor((NODE.width * k - 4) / 6.4);
+    context.font = '600 ' + 9 / k + 'px sans-serif';
+    context.fillText(l.op.length > most ? l.op.slice(0, most - 1) + '…' : l.op, placed.x[v] - NODE.width / 2 + 3 / k, placed.y[v] + NODE.height / 2 + 3 / k);
+  }
   function draw(context, view, size) {
     context.save();
     context.scale(view.k, view.k);
@@ -161,9 +167,9 @@ function graphPanel() {
       context.globalAlpha = set && !set.has(l) ? 0.18 : 1;
       context.fillStyle = look.fill;
       context.fillRect(placed.x[v] - NODE.width / 2, placed.y[v], NODE.width, NODE.height);
-      if (legible) {
+      if (view.k > 0.26) {
         context.fillStyle = look.ink;
-        drawText(context, l, v, view.k);
+        (legible ? drawText : drawType)(context, l, v, view.k);
       }
       named.push(v);
     });
@@ -234,7 +240,7 @@ function graphPanel() {
     tip: l => [l.op + (l.name ? ' ' + l.name : ''), figure(l), l.output],
     keys: { n: () => step(1), p: () => step(rank < 0 ? 0 : -1) },
     resized(size, world) {
-      placed.fold(size.width - 16, size.height - 16);
+      placed.fold(size.width - FRAME, size.height - FRAME);
       world.width = placed.width;
       world.height = placed.height;
     },
