@@ -16,7 +16,11 @@ function viewPanel(id, title, sub, controls, ...content) {
   return { box, note };
 }
 const chooser = (label, options, change) =>
-  h('select', { 'aria-label': label, change }, options.map(([value, title]) => h('option', { value }, title)));
+  h(
+    'select',
+    { 'aria-label': label, change },
+    options.map(([value, title]) => h('option', { value }, title)),
+  );
 
 /* One row: a name, one or two bars with their figures behind them. A bar is as long as its value over `most`. */
 function barRow(row) {
@@ -40,7 +44,15 @@ const MOST_TYPES = 12;
 /* The types shown, and what the rest is together. */
 function shownTypes() {
   if (types.length <= MOST_TYPES) return { rows: types, rest: null };
-  const rest = { name: '', op: null, count: 0, time: stamped ? 0 : null, share: stamped ? 0 : null, flops: 0, flops_share: 0 };
+  const rest = {
+    name: '',
+    op: null,
+    count: 0,
+    time: stamped ? 0 : null,
+    share: stamped ? 0 : null,
+    flops: 0,
+    flops_share: 0,
+  };
   for (const t of types.slice(MOST_TYPES - 1))
     for (const key of ['count', 'time', 'share', 'flops', 'flops_share']) rest[key] += t[key] || 0;
   rest.name = 'and ' + (types.length - MOST_TYPES + 1) + ' more';
@@ -55,8 +67,14 @@ function typeBars() {
   const line = t => ({
     name: t.name,
     title:
-      (t.op || t.name) + ': ' + plural(t.count, stamped ? 'operator' : 'layer') + (t.time ? ', ' + time(t.time) : '') +
-      ', ' + si(t.flops) + ' FLOPs' + (t.rate ? ', ' + si(t.rate) + 'FLOP/s' : ''),
+      (t.op || t.name) +
+      ': ' +
+      plural(t.count, stamped ? 'operator' : 'layer') +
+      (t.time ? ', ' + time(t.time) : '') +
+      ', ' +
+      si(t.flops) +
+      ' FLOPs' +
+      (t.rate ? ', ' + si(t.rate) + 'FLOP/s' : ''),
     click: t.op ? () => filterType(t.op) : () => showLevel('types'),
     bars: [
       ...(stamped ? [{ part: t.share / most, fill: 'var(--time)', text: figures(t.time, time, t.share) }] : []),
@@ -78,10 +96,20 @@ function typeBars() {
 function layerBars() {
   const by = chooser(
     'Figure',
-    [stamped && ['time', 'time'], ['flops', 'FLOPs'], ['bytes', 'bytes moved'], ['parameters', 'parameters'], ['memory_bytes', 'output bytes']].filter(Boolean),
+    [
+      stamped && ['time', 'time'],
+      ['flops', 'FLOPs'],
+      ['bytes', 'bytes moved'],
+      ['parameters', 'parameters'],
+      ['memory_bytes', 'output bytes'],
+    ].filter(Boolean),
     () => draw(),
   );
-  const count = chooser('How many', [20, 50, 100].map(n => [n, 'top ' + n]), () => draw());
+  const count = chooser(
+    'How many',
+    [20, 50, 100].map(n => [n, 'top ' + n]),
+    () => draw(),
+  );
   const bars = h('div', { class: 'bars', id: 'bars-layers' });
   const { note } = viewPanel('layers', 'Layers that take most', '', [by, count], bars);
   function draw() {
@@ -92,7 +120,12 @@ function layerBars() {
     const add = list => list.reduce((total, l) => total + l[key], 0),
       sum = add(ranked);
     note.textContent = rows.length
-      ? 'These ' + rows.length + ' are ' + percent(add(rows) / sum) + ' of all ' + by.selectedOptions[0].textContent +
+      ? 'These ' +
+        rows.length +
+        ' are ' +
+        percent(add(rows) / sum) +
+        ' of all ' +
+        by.selectedOptions[0].textContent +
         (ranked.length > rows.length ? '; ' + grouped(ranked.length - rows.length) + ' more have the rest' : '') +
         '. Coloured by operator type'
       : 'No layer has any.';
@@ -100,9 +133,20 @@ function layerBars() {
       ...rows.map(l =>
         barRow({
           name: shortName(l.name || l.op),
-          title: l.name + '\n' + l.op + ', ' + time(l.time) + (l.time_attributed ? ' (attributed)' : '') + ', ' + si(l.flops) + ' FLOPs',
+          title:
+            l.name +
+            '\n' +
+            l.op +
+            ', ' +
+            time(l.time) +
+            (l.time_attributed ? ' (attributed)' : '') +
+            ', ' +
+            si(l.flops) +
+            ' FLOPs',
           click: () => showRow('layers', l),
-          bars: [{ part: l[key] / rows[0][key], fill: typeColor(l.op), text: format(l[key]) + '  ' + percent(l[key] / sum) }],
+          bars: [
+            { part: l[key] / rows[0][key], fill: typeColor(l.op), text: format(l[key]) + '  ' + percent(l[key] / sum) },
+          ],
         }),
       ),
     );

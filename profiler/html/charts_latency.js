@@ -58,7 +58,9 @@ function latencyCharts() {
       .map(([name, q]) => [name, latency[q]]),
   ];
   /* What lies beyond stands apart: a bar of its own behind a gap, where the axis has no times any more. */
-  const apart = beyond.length ? [{ x: high + 1.5 * step, x2: high + 3 * step, y: 0, y2: beyond.length, fill: 'bad' }] : [];
+  const apart = beyond.length
+    ? [{ x: high + 1.5 * step, x2: high + 3 * step, y: 0, y2: beyond.length, fill: 'bad' }]
+    : [];
   panel(
     'latency',
     'Latency histogram',
@@ -66,7 +68,12 @@ function latencyCharts() {
       "; median's 95 % interval " +
       latency.median_ci95.map(time).join(' – ') +
       (beyond.length
-        ? '; red, behind the gap: ' + plural(beyond.length, 'run') + ' beyond ' + time(high) + ', up to ' + time(beyond[beyond.length - 1])
+        ? '; red, behind the gap: ' +
+          plural(beyond.length, 'run') +
+          ' beyond ' +
+          time(high) +
+          ', up to ' +
+          time(beyond[beyond.length - 1])
         : ''),
     () => ({
       type: 'blocks',
@@ -75,7 +82,13 @@ function latencyCharts() {
         datasets: [
           {
             data: [
-              ...bins.map((n, i) => ({ x: low + i * step, x2: low + (i + 1) * step, y: 0, y2: n, fill: color('accent') })),
+              ...bins.map((n, i) => ({
+                x: low + i * step,
+                x2: low + (i + 1) * step,
+                y: 0,
+                y2: n,
+                fill: color('accent'),
+              })),
               ...apart.map(bar => ({ ...bar, fill: color('bad') })),
             ],
           },
@@ -88,10 +101,18 @@ function latencyCharts() {
             min: low,
             max: apart.length ? high + 3 * step : high,
           }),
-          y: scale('runs', si, { type: 'linear', min: 0, suggestedMax: Math.max(...bins) * 1.15, ticks: { precision: 0 } }),
+          y: scale('runs', si, {
+            type: 'linear',
+            min: 0,
+            suggestedMax: Math.max(...bins) * 1.15,
+            ticks: { precision: 0 },
+          }),
         },
         {
-          title: items => (items[0].dataIndex < bins.length ? time(items[0].raw.x) + ' – ' + time(items[0].raw.x2) : 'beyond ' + time(high)),
+          title: items =>
+            items[0].dataIndex < bins.length
+              ? time(items[0].raw.x) + ' – ' + time(items[0].raw.x2)
+              : 'beyond ' + time(high),
           label: item => plural(item.raw.y2, 'run') + ', ' + percent(item.raw.y2 / samples.length),
         },
         { plugins: { marks: { list, color: color('bad'), until: high } } },

@@ -110,7 +110,8 @@ function explorer(options) {
   function resize() {
     const rect = box.getBoundingClientRect(),
       same = rect.width === size.width && rect.height === size.height;
-    if ((same && size.width) || box.clientWidth < 20) return; /* a picture of the page is taken at width 0 for a moment */
+    if ((same && size.width) || box.clientWidth < 20)
+      return; /* a picture of the page is taken at width 0 for a moment */
     size.width = Math.floor(box.clientWidth);
     size.height = Math.floor(box.clientHeight);
     if (options.resized) options.resized(size, world);
@@ -120,11 +121,19 @@ function explorer(options) {
   }
 
   function hover(event) {
-    const item = options.hit(view.x + event.offsetX / view.k, options.across ? event.offsetY : view.y + event.offsetY / view.k);
+    const item = options.hit(
+      view.x + event.offsetX / view.k,
+      options.across ? event.offsetY : view.y + event.offsetY / view.k,
+    );
     canvas.style.cursor = item ? 'pointer' : fitted ? 'default' : 'grab';
     tip.hidden = !item;
     if (!item) return;
-    tip.replaceChildren(...options.tip(item).filter(Boolean).map((line, i) => h(i ? 'div' : 'b', {}, line)));
+    tip.replaceChildren(
+      ...options
+        .tip(item)
+        .filter(Boolean)
+        .map((line, i) => h(i ? 'div' : 'b', {}, line)),
+    );
     const left = Math.min(event.offsetX + 14, size.width - tip.offsetWidth - 4),
       below = event.offsetY + 16 + tip.offsetHeight < size.height || options.across;
     tip.style.left = Math.max(0, left) + 'px';
@@ -152,7 +161,8 @@ function explorer(options) {
       if (moved > CLICK_SLACK) pan(now.x - before.x, now.y - before.y);
     } else if (pointers.size === 2) {
       const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
-      const apart = p => Math.max(10, options.across ? Math.abs(p.x - other.x) : Math.hypot(p.x - other.x, p.y - other.y));
+      const apart = p =>
+        Math.max(10, options.across ? Math.abs(p.x - other.x) : Math.hypot(p.x - other.x, p.y - other.y));
       pan((now.x - before.x) / 2, (now.y - before.y) / 2);
       zoom(apart(now) / apart(before), (now.x + other.x) / 2, (now.y + other.y) / 2);
     }
@@ -176,7 +186,10 @@ function explorer(options) {
     }
     if (only && moved <= CLICK_SLACK) {
       canvas.focus({ preventScroll: true });
-      const item = options.hit(view.x + event.offsetX / view.k, options.across ? event.offsetY : view.y + event.offsetY / view.k);
+      const item = options.hit(
+        view.x + event.offsetX / view.k,
+        options.across ? event.offsetY : view.y + event.offsetY / view.k,
+      );
       options.pick(item);
       redraw();
     }
@@ -222,13 +235,30 @@ function explorer(options) {
     if (!root.classList.contains('printing')) resize();
   }).observe(box);
   themeListeners.push(redraw);
-  const button = (label, title, act) => h('button', { type: 'button', title, 'aria-label': options.title + ': ' + title, click: act }, label);
+  const button = (label, title, act) =>
+    h('button', { type: 'button', title, 'aria-label': options.title + ': ' + title, click: act }, label);
   const controls = [
     button('−', 'zoom out', () => zoom(1 / 1.5)),
     button('+', 'zoom in', () => zoom(1.5)),
     button('all', 'show all', all),
   ];
-  const self = { canvas, box, view, size, world, ratio: 0, controls, paint, redraw, resize, zoom, pan, all, show, showRange };
+  const self = {
+    canvas,
+    box,
+    view,
+    size,
+    world,
+    ratio: 0,
+    controls,
+    paint,
+    redraw,
+    resize,
+    zoom,
+    pan,
+    all,
+    show,
+    showRange,
+  };
   return self;
 }
 

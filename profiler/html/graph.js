@@ -7,7 +7,14 @@ function mixer(from, to) {
   const parts = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)),
     [a, b] = [parts(from), parts(to)];
   return level =>
-    '#' + a.map((v, i) => Math.round(v + (b[i] - v) * Math.min(1, Math.max(0, level))).toString(16).padStart(2, '0')).join('');
+    '#' +
+    a
+      .map((v, i) =>
+        Math.round(v + (b[i] - v) * Math.min(1, Math.max(0, level)))
+          .toString(16)
+          .padStart(2, '0'),
+      )
+      .join('');
 }
 
 function graphModel() {
@@ -54,11 +61,17 @@ function graphPanel() {
   function heatOf(l) {
     return stamped ? l.share || 0 : l.flops || 0;
   }
-  const figure = l => (stamped ? time(l.time) + (l.time_attributed ? ' ~' : '') + '  ' + percent(l.share) : si(l.flops) + ' FLOPs');
+  const figure = l =>
+    stamped ? time(l.time) + (l.time_attributed ? ' ~' : '') + '  ' + percent(l.share) : si(l.flops) + ' FLOPs';
   const colour = graphColours(nodes);
   const by = chooser(
     'Coloured by',
-    [stamped && ['share', 'by time'], ['flops', 'by FLOPs'], ['memory_bytes', 'by output bytes'], ['op', 'by type']].filter(Boolean),
+    [
+      stamped && ['share', 'by time'],
+      ['flops', 'by FLOPs'],
+      ['memory_bytes', 'by output bytes'],
+      ['op', 'by type'],
+    ].filter(Boolean),
     () => recolour(),
   );
   function recolour() {
@@ -80,7 +93,10 @@ function graphPanel() {
   }
   const bottom = v => placed.y[v] + NODE.height; /* of a lane, too: it goes through its row */
   function edgeTo(context, a, b) {
-    const x1 = placed.x[a], y1 = bottom(a), x2 = placed.x[b], y2 = placed.y[b];
+    const x1 = placed.x[a],
+      y1 = bottom(a),
+      x2 = placed.x[b],
+      y2 = placed.y[b];
     context.moveTo(x1, y1);
     if (placed.columnOf[placed.depth[a]] !== placed.columnOf[placed.depth[b]]) {
       const reach = NODE.column / 2 + NODE.width / 2;
@@ -105,7 +121,7 @@ function graphPanel() {
     context.lineWidth = Math.max(1, 0.6 / view.k);
     context.stroke();
     if (placed.long.length && view.k > 0.12) {
-      context.globalAlpha = 0.35;
+      context.globalAlpha = 0.4 / (1 + placed.long.length / 200); /* many of them are a haze, not a web */
       context.beginPath();
       for (const [a, b] of placed.long) edgeTo(context, a, b);
       context.stroke();
@@ -150,7 +166,11 @@ function graphPanel() {
   function drawType(context, l, v, k) {
     const most = Math.floor((NODE.width * k - 4) / 6.4);
     context.font = '600 ' + 9 / k + 'px sans-serif';
-    context.fillText(l.op.length > most ? l.op.slice(0, most - 1) + '…' : l.op, placed.x[v] - NODE.width / 2 + 3 / k, placed.y[v] + NODE.height / 2 + 3 / k);
+    context.fillText(
+      l.op.length > most ? l.op.slice(0, most - 1) + '…' : l.op,
+      placed.x[v] - NODE.width / 2 + 3 / k,
+      placed.y[v] + NODE.height / 2 + 3 / k,
+    );
   }
   function draw(context, view, size) {
     context.save();
@@ -188,14 +208,24 @@ function graphPanel() {
     if (!column) return null;
     const row = placed.rows[column.begin + Math.floor(y / (NODE.height + NODE.gapY))];
     if (!row || placed.columnOf[placed.depth[row[0]]] !== placed.columns.indexOf(column)) return null;
-    const v = row.find(o => o < placed.count && Math.abs(placed.x[o] - x) <= NODE.width / 2 && y - placed.y[o] <= NODE.height && y >= placed.y[o]);
+    const v = row.find(
+      o =>
+        o < placed.count &&
+        Math.abs(placed.x[o] - x) <= NODE.width / 2 &&
+        y - placed.y[o] <= NODE.height &&
+        y >= placed.y[o],
+    );
     return v === undefined ? null : nodes[v];
   }
 
   const side = h('div', { class: 'beside', id: 'graph-row', 'aria-live': 'polite' });
   function prompt() {
     side.replaceChildren(
-      h('p', { class: 'hint' }, 'Click a node for its row. Drag to move; wheel (after a click, or with Ctrl), two fingers or + and − to zoom; 0 for all; n and p go from the most expensive node to the next.'),
+      h(
+        'p',
+        { class: 'hint' },
+        'Click a node for its row. Drag to move; wheel (after a click, or with Ctrl), two fingers or + and − to zoom; 0 for all; n and p go from the most expensive node to the next.',
+      ),
     );
   }
   function choose(l, bring) {
@@ -208,12 +238,35 @@ function graphPanel() {
     rank = ranked.indexOf(selected);
     const near = (title, list) =>
       list.length
-        ? [h('h4', {}, title), ...list.slice(0, 12).map(i => h('button', { type: 'button', class: 'link', click: () => choose(nodes[i], true) }, (nodes[i].name || nodes[i].op) + ' · ' + figure(nodes[i])))]
+        ? [
+            h('h4', {}, title),
+            ...list
+              .slice(0, 12)
+              .map(i =>
+                h(
+                  'button',
+                  { type: 'button', class: 'link', click: () => choose(nodes[i], true) },
+                  (nodes[i].name || nodes[i].op) + ' · ' + figure(nodes[i]),
+                ),
+              ),
+          ]
         : [];
     side.replaceChildren(
       h('h3', {}, l.name || l.op),
-      h('p', { class: 'hint' }, 'Number ' + grouped(rank + 1) + ' of ' + grouped(nodes.length) + (stamped ? ' by time' : ' by FLOPs')),
-      h('p', {}, h('button', { type: 'button', click: () => showInTable('layers', l) }, 'in the table'), ' ', stamped && known(l.operator) ? h('button', { type: 'button', click: () => showInTimeline(operators[l.operator]) }, 'in the timeline') : null),
+      h(
+        'p',
+        { class: 'hint' },
+        'Number ' + grouped(rank + 1) + ' of ' + grouped(nodes.length) + (stamped ? ' by time' : ' by FLOPs'),
+      ),
+      h(
+        'p',
+        {},
+        h('button', { type: 'button', click: () => showInTable('layers', l) }, 'in the table'),
+        ' ',
+        stamped && known(l.operator)
+          ? h('button', { type: 'button', click: () => showInTimeline(operators[l.operator]) }, 'in the timeline')
+          : null,
+      ),
       ...near('Reads', sources[selected]),
       ...near('Read by', readers[selected]),
       h('h4', {}, 'Row'),
@@ -228,7 +281,12 @@ function graphPanel() {
     rank = (rank + by + ranked.length) % ranked.length;
     choose(nodes[ranked[rank]], true);
   };
-  const search = finder('Graph', () => nodes, l => choose(l, true), () => map.redraw());
+  const search = finder(
+    'Graph',
+    () => nodes,
+    l => choose(l, true),
+    () => map.redraw(),
+  );
   const map = explorer({
     id: 'graph',
     title: 'Graph',
@@ -245,11 +303,16 @@ function graphPanel() {
       world.height = placed.height;
     },
   });
-  const hottest = h('button', { type: 'button', title: 'The next most expensive node', click: () => step(1) }, 'next hottest');
+  const hottest = h(
+    'button',
+    { type: 'button', title: 'The next most expensive node', click: () => step(1) },
+    'next hottest',
+  );
   viewPanel(
     'graph',
     'Graph',
-    plural(nodes.length, 'layer') + ', read from top to bottom, column by column; the stronger the colour, the more it takes',
+    plural(nodes.length, 'layer') +
+      ', read from top to bottom, column by column; the stronger the colour, the more it takes',
     [search.input, search.count, by, hottest, ...map.controls],
     h('div', { class: 'split' }, map.box, side),
   );

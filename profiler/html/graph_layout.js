@@ -77,7 +77,10 @@ function placeRow(row, x, wish, width, gap) {
   row.forEach((v, i) => {
     if (i) offset += (width(row[i - 1]) + width(v)) / 2 + gap;
     let block = { sum: wish[v] - offset, weight: 1, from: i };
-    while (blocks.length && blocks[blocks.length - 1].sum / blocks[blocks.length - 1].weight > block.sum / block.weight) {
+    while (
+      blocks.length &&
+      blocks[blocks.length - 1].sum / blocks[blocks.length - 1].weight > block.sum / block.weight
+    ) {
       const other = blocks.pop();
       block = { sum: block.sum + other.sum, weight: block.weight + other.weight, from: other.from };
     }
@@ -100,8 +103,8 @@ function placeRows(g, x) {
       for (const v of row) {
         let sum = 0,
           count = 0;
-        if (last || sweep % 2 === 0) for (const o of g.up[v]) (sum += x[o]), count++;
-        if (last || sweep % 2) for (const o of g.down[v]) (sum += x[o]), count++;
+        if (last || sweep % 2 === 0) for (const o of g.up[v]) ((sum += x[o]), count++);
+        if (last || sweep % 2) for (const o of g.down[v]) ((sum += x[o]), count++);
         wish[v] = count ? sum / count : x[v];
       }
       placeRow(row, x, wish, width, NODE.gapX);
@@ -140,7 +143,7 @@ function foldRows(g, x, width, height) {
     const columns = [];
     let across = 0,
       deepest = 0;
-    for (let begin = 0; begin < total; ) {
+    for (let begin = 0; begin < total;) {
       let end = Math.min(total, Math.max(begin + 1, Math.round(((columns.length + 1) * total) / count)));
       if (end < total) {
         const reach = Math.floor(total / count / 6);
@@ -181,7 +184,13 @@ function layoutGraph(sources) {
   g.rows.forEach(row => row.forEach((v, i) => (x[v] = (i - (row.length - 1) / 2) * (NODE.width + NODE.gapX))));
   placeRows(g, x);
   straighten(g, x);
-  const placed = { ...g, x: new Float64Array(x.length), y: new Float64Array(x.length), columns: [], columnOf: new Int32Array(g.rows.length) };
+  const placed = {
+    ...g,
+    x: new Float64Array(x.length),
+    y: new Float64Array(x.length),
+    columns: [],
+    columnOf: new Int32Array(g.rows.length),
+  };
   placed.fold = (width, height) => {
     const folded = foldRows(g, x, width, height),
       pitch = NODE.height + NODE.gapY;

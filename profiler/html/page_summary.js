@@ -14,7 +14,10 @@ function heading() {
     known(c.batch) && 'batch ' + c.batch,
     c.assumed_dims &&
       c.assumed_dims.length > 0 &&
-      'assumed: ' + c.assumed_dims.map((d) => d.name + '=' + d.value + (d.reason && d.reason !== 'batch' ? ' (' + d.reason + ')' : '')).join(', '),
+      'assumed: ' +
+        c.assumed_dims
+          .map(d => d.name + '=' + d.value + (d.reason && d.reason !== 'batch' ? ' (' + d.reason + ')' : ''))
+          .join(', '),
     c.precision,
     latency && plural(latency.runs, 'run'),
     'opset ' + report.model.opset,
@@ -44,7 +47,9 @@ function answer(question, value, notes, { parts, mood, format } = {}) {
         h(
           'div',
           { class: 'stack', role: 'img', 'aria-label': parts.map(tell).join(', ') },
-          parts.map(part => h('i', { title: tell(part), style: 'flex-grow:' + part[1] / whole + ';background:' + part[2] })),
+          parts.map(part =>
+            h('i', { title: tell(part), style: 'flex-grow:' + part[1] / whole + ';background:' + part[2] }),
+          ),
         ),
       notes.filter(Boolean).map(note => h('p', {}, note)),
     ),
@@ -53,15 +58,24 @@ function answer(question, value, notes, { parts, mood, format } = {}) {
 
 function latencyAnswers() {
   if (!latency) {
-    answer('How much work is it?', si(report.totals.flops) + 'FLOPs', [si(report.totals.macs) + ' MACs', 'The model was not run: prony profile measures how long it takes']);
-    answer('How sure is that?', report.totals.conserved === false ? 'not' : 'exact', ['Counted from shapes, not measured; nothing here is a time']);
+    answer('How much work is it?', si(report.totals.flops) + 'FLOPs', [
+      si(report.totals.macs) + ' MACs',
+      'The model was not run: prony profile measures how long it takes',
+    ]);
+    answer('How sure is that?', report.totals.conserved === false ? 'not' : 'exact', [
+      'Counted from shapes, not measured; nothing here is a time',
+    ]);
     return;
   }
   const unsure = new Set(latency.unsupported_quantiles || []),
     tail = ['p99', 'p95', 'p90'].find(q => !unsure.has(q)),
     rates = report.throughput || {};
   answer('How long does a run take?', time(latency.median), [
-    'median; ' + (tail ? tail.toUpperCase() + ' ' + time(latency[tail]) + ', ' : '') + time(latency.min) + ' to ' + time(latency.max),
+    'median; ' +
+      (tail ? tail.toUpperCase() + ' ' + time(latency[tail]) + ', ' : '') +
+      time(latency.min) +
+      ' to ' +
+      time(latency.max),
     known(rates.samples_per_second) && si(rates.samples_per_second) + ' samples/s at batch ' + report.config.batch,
   ]);
   const [low, high] = latency.median_ci95,
@@ -74,8 +88,13 @@ function latencyAnswers() {
     '±' + (width * 100).toFixed(width < 0.095 ? 1 : 0) + ' %',
     [
       'median between ' + time(low) + ' and ' + time(high) + ' (95 %)',
-      plural(latency.runs, 'run') + ', ' +
-        (latency.steady === true ? 'steady' : drifts ? 'not steady: drift ' + (latency.drift * 100).toFixed(0) + ' %' : 'cannot tell whether steady') +
+      plural(latency.runs, 'run') +
+        ', ' +
+        (latency.steady === true
+          ? 'steady'
+          : drifts
+            ? 'not steady: drift ' + (latency.drift * 100).toFixed(0) + ' %'
+            : 'cannot tell whether steady') +
         (busy ? '; the processors were busy with others' : ''),
     ],
     { mood },
@@ -96,7 +115,10 @@ function dominatingAnswer() {
     top.op + ' ' + percent(top[key]),
     [
       'of the ' + what + ', in ' + plural(top.count, stamped ? 'operator' : 'layer'),
-      'first layer: ' + shortName(first.name || first.op) + ', ' + percent(stamped ? first.share : first.flops / (report.totals.flops || 1)),
+      'first layer: ' +
+        shortName(first.name || first.op) +
+        ', ' +
+        percent(stamped ? first.share : first.flops / (report.totals.flops || 1)),
     ],
     { parts: [...shown.map(t => [t.op, t[key], typeColor(t.op)]), ['others', rest, '#8892a0']], format: percent },
   );
@@ -128,7 +150,10 @@ function memoryAnswer() {
       'arena; weights ' + bytes(report.model.parameter_bytes),
       known(memory.peak_rss_bytes) && 'peak of the process ' + bytes(memory.peak_rss_bytes),
     ]);
-  else answer('How much memory?', bytes(report.model.parameter_bytes), ['weights; what a run needs is known when it runs']);
+  else
+    answer('How much memory?', bytes(report.model.parameter_bytes), [
+      'weights; what a run needs is known when it runs',
+    ]);
 }
 
 /* ---- the other figures ---- */
@@ -171,7 +196,11 @@ function cards() {
       percent(memory.plan_gap) + ' above the lower bound; average live ' + bytes(memory.average_live_bytes),
     );
   if (memory && !memory.held)
-    card('Process, peak', known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : '–', 'resident; packed weights ' + bytes(memory.packed_weight_bytes));
+    card(
+      'Process, peak',
+      known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : '–',
+      'resident; packed weights ' + bytes(memory.packed_weight_bytes),
+    );
   if (report.cpu)
     card(
       'CPU use',
@@ -188,7 +217,10 @@ function cards() {
     card(
       'Profiling costs',
       (cost.share * 100).toFixed(2) + ' %',
-      cost.share_ci95.map((end) => (end * 100).toFixed(1)).join(' to ') + ' % (95 %), ' + plural(cost.pairs, 'pair') + ' of runs on and off',
+      cost.share_ci95.map(end => (end * 100).toFixed(1)).join(' to ') +
+        ' % (95 %), ' +
+        plural(cost.pairs, 'pair') +
+        ' of runs on and off',
     );
   else if (report.overhead)
     card(
@@ -201,7 +233,8 @@ function cards() {
       report.evaluation.metric.replace(/_/g, ' '),
       report.evaluation.value <= 1 ? (report.evaluation.value * 100).toFixed(2) + ' %' : si(report.evaluation.value),
       (report.evaluation.further || []).map(f => f.metric.replace(/_/g, ' ') + ' ' + percent(f.value) + ', ').join('') +
-        'on ' + plural(report.evaluation.samples, 'sample'),
+        'on ' +
+        plural(report.evaluation.samples, 'sample'),
     );
   card(
     'Layers',
@@ -363,7 +396,14 @@ function warnings() {
     list.push('No steady state was detected before measuring (' + report.config.warmup_runs + ' warm-up runs).');
   if (latency && (latency.unsupported_quantiles || []).length === 4)
     list.push('Only ' + plural(latency.runs, 'run') + ': no quantile above the median is supported by that many.');
-  if (list.length) $('warnings').append(h('ul', { class: 'warning', role: 'note' }, list.map(text => h('li', {}, text))));
+  if (list.length)
+    $('warnings').append(
+      h(
+        'ul',
+        { class: 'warning', role: 'note' },
+        list.map(text => h('li', {}, text)),
+      ),
+    );
 }
 
 /* ---- details ---- */

@@ -1,7 +1,7 @@
 /* Paper: the light theme, charts drawn anew for the page's width, and instead of the table that scrolls one that holds its
  * first rows, with the columns that a page has room for. Nothing stays of it on the screen. */
 'use strict';
-const PAPER_WIDTH = 1040, /* pixels for a table's columns, whose widths are for a screen: on paper they wrap */
+const PAPER_WIDTH = 1040 /* pixels for a table's columns, whose widths are for a screen: on paper they wrap */,
   PAPER_ROWS = 60;
 
 function paperTable() {
@@ -20,11 +20,37 @@ function paperTable() {
     h(
       'table',
       {},
-      h('thead', {}, h('tr', {}, columns.map(c => h('th', { scope: 'col', class: c.numeric ? 'num' : '' }, c.title)))),
-      h('tbody', {}, rows.map(row => h('tr', {}, columns.map(c => h('td', { class: c.numeric ? 'num' : '' }, plain(c, row)))))),
+      h(
+        'thead',
+        {},
+        h(
+          'tr',
+          {},
+          columns.map(c => h('th', { scope: 'col', class: c.numeric ? 'num' : '' }, c.title)),
+        ),
+      ),
+      h(
+        'tbody',
+        {},
+        rows.map(row =>
+          h(
+            'tr',
+            {},
+            columns.map(c => h('td', { class: c.numeric ? 'num' : '' }, plain(c, row))),
+          ),
+        ),
+      ),
     ),
     rest.length
-      ? h('p', { class: 'hint' }, 'and ' + grouped(rest.length) + ' more' + (known(rest[0].share) && view.key !== 'modules' ? ' with ' + percent(share) + ' of the time' : '') + '; the page on a screen, its CSV and its JSON have them')
+      ? h(
+          'p',
+          { class: 'hint' },
+          'and ' +
+            grouped(rest.length) +
+            ' more' +
+            (known(rest[0].share) && view.key !== 'modules' ? ' with ' + percent(share) + ' of the time' : '') +
+            '; the page on a screen, its CSV and its JSON have them',
+        )
       : null,
   );
 }

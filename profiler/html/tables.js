@@ -341,8 +341,7 @@ function openLevel(key) {
     ),
     h('tbody'),
   );
-  $('table').style.minWidth =
-    view.level.columns.reduce((sum, c) => sum + columnWidth(c), 0) + 'px';
+  $('table').style.minWidth = view.level.columns.reduce((sum, c) => sum + columnWidth(c), 0) + 'px';
   $('scroller').scrollTop = 0;
   refresh();
 }
@@ -496,16 +495,18 @@ function rowDetails(level, row) {
 }
 /* The row as a dialog, with the ways to where else it stands. */
 function showRow(level, row) {
-  const go = (title, act) =>
-    h('button', { type: 'button', click: () => ($('row').close(), act()) }, title);
+  const go = (title, act) => h('button', { type: 'button', click: () => ($('row').close(), act()) }, title);
   const l = nodeOf(level, row),
     o = level === 'operators' ? row : level === 'layers' && known(row.operator) ? operators[row.operator] : null;
   $('row-body').replaceChildren(
     h('h2', {}, row.name || row.op),
-    h('p', { class: 'ways' },
+    h(
+      'p',
+      { class: 'ways' },
       l && go('in the graph', () => showInGraph(level, row)),
       timelineView && o && o.trace && go('in the timeline', () => showInTimeline(o)),
-      view.key !== level && levels[level] && go('in the table', () => showInTable(level, row))),
+      view.key !== level && levels[level] && go('in the table', () => showInTable(level, row)),
+    ),
     rowDetails(level, row),
   );
   if (!$('row').open) $('row').showModal();
@@ -520,10 +521,9 @@ function csvText() {
   const cell = value => (typeof value === 'number' ? String(value) : quote(guard(String(value))));
   const line = values => values.map(value => (known(value) ? cell(value) : '')).join(',');
   return (
-    [
-      line(view.level.all.map(c => c.key)),
-      ...view.rows.map(row => line(view.level.all.map(c => c.get(row)))),
-    ].join('\r\n') + '\r\n'
+    [line(view.level.all.map(c => c.key)), ...view.rows.map(row => line(view.level.all.map(c => c.get(row))))].join(
+      '\r\n',
+    ) + '\r\n'
   );
 }
 

@@ -17,12 +17,21 @@ function timelineTracks() {
     workers = new Set(timed.map(o => o.trace.worker)).size;
   const tracks = keys.map(key => {
     const [worker, thread] = places.get(key);
-    return { name: workers > 1 ? 'worker ' + worker + (thread ? '.' + thread : '') : 'thread ' + thread, parts: [], back: [] };
+    return {
+      name: workers > 1 ? 'worker ' + worker + (thread ? '.' + thread : '') : 'thread ' + thread,
+      parts: [],
+      back: [],
+    };
   });
   for (const o of timed) {
     const base = o.trace.worker * 65536,
       team = o.trace.team || [];
-    tracks[row.get(base)][team.length ? 'back' : 'parts'].push({ from: o.trace.start_ns, to: o.trace.end_ns, o, share: null });
+    tracks[row.get(base)][team.length ? 'back' : 'parts'].push({
+      from: o.trace.start_ns,
+      to: o.trace.end_ns,
+      o,
+      share: null,
+    });
     for (const t of team) tracks[row.get(base + t.thread)].parts.push({ from: t.start_ns, to: t.end_ns, o, share: t });
   }
   for (const track of tracks) for (const list of [track.back, track.parts]) list.sort((a, b) => a.from - b.from);
@@ -139,7 +148,8 @@ function timelinePanel() {
         shown = Math.min(map.size.width / map.view.k, Math.max((to - from) * 6, end / 1e5));
       map.showRange(middle - shown / 2, middle + shown / 2);
     }
-    said.textContent = o.name + ': ' + o.op + ', ' + time(o.trace.end_ns - o.trace.start_ns) + ' from ' + time(o.trace.start_ns);
+    said.textContent =
+      o.name + ': ' + o.op + ', ' + time(o.trace.end_ns - o.trace.start_ns) + ' from ' + time(o.trace.start_ns);
     map.redraw();
   }
   const step = by => {
@@ -147,7 +157,12 @@ function timelinePanel() {
     choose(ranked[chosen.rank], true);
   };
   const said = h('p', { class: 'said', 'aria-live': 'polite' });
-  const search = finder('Timeline', () => timed, o => choose(o, true), () => map.redraw());
+  const search = finder(
+    'Timeline',
+    () => timed,
+    o => choose(o, true),
+    () => map.redraw(),
+  );
   const map = explorer({
     id: 'timeline',
     title: 'Timeline',
@@ -167,21 +182,43 @@ function timelinePanel() {
         o.name,
         o.op + ', ' + time(to - from) + ' from ' + time(from),
         share && 'at work ' + time(share.busy_ns) + ', ' + plural(share.tasks, 'task'),
-        o.parallel && o.threads > 1 && 'mean: ' + o.parallel.achieved_cores.toFixed(2) + ' of ' + plural(o.threads, 'core') + ', imbalance ' + percent(o.parallel.imbalance),
+        o.parallel &&
+          o.threads > 1 &&
+          'mean: ' +
+            o.parallel.achieved_cores.toFixed(2) +
+            ' of ' +
+            plural(o.threads, 'core') +
+            ', imbalance ' +
+            percent(o.parallel.imbalance),
       ];
     },
-    keys: { n: () => step(1), p: () => step(chosen.rank < 0 ? 0 : -1), Enter: () => chosen.o && showRow('operators', chosen.o) },
+    keys: {
+      n: () => step(1),
+      p: () => step(chosen.rank < 0 ? 0 : -1),
+      Enter: () => chosen.o && showRow('operators', chosen.o),
+    },
     resized: (size, world) => (world.width = end),
   });
   const used = operators.filter(o => o.parallel),
     sum = key => used.reduce((total, o) => total + o.parallel[key], 0),
     busy = sum('busy_ns');
-  const names = h('div', { class: 'tracks', style: 'padding-top:' + TRACK.top + 'px', 'aria-hidden': 'true' },
-    tracks.map(track => h('div', { style: 'height:' + TRACK.height + 'px;margin-bottom:' + TRACK.gap + 'px;line-height:' + TRACK.height + 'px' }, track.name)));
+  const names = h(
+    'div',
+    { class: 'tracks', style: 'padding-top:' + TRACK.top + 'px', 'aria-hidden': 'true' },
+    tracks.map(track =>
+      h(
+        'div',
+        { style: 'height:' + TRACK.height + 'px;margin-bottom:' + TRACK.gap + 'px;line-height:' + TRACK.height + 'px' },
+        track.name,
+      ),
+    ),
+  );
   viewPanel(
     'timeline',
     'The last run, thread by thread',
-    (tracks.length > 1 && busy ? 'Inside operators the threads were at work ' + percent(busy / (busy + sum('wait_ns'))) + ' of their time. ' : '') +
+    (tracks.length > 1 && busy
+      ? 'Inside operators the threads were at work ' + percent(busy / (busy + sum('wait_ns'))) + ' of their time. '
+      : '') +
       'Coloured by operator type; drag to move, wheel or + and − to zoom, Shift and drag to zoom to a part, n and p for the longest, click for the row',
     [search.input, search.count, ...map.controls],
     h('div', { class: 'lanes' }, names, map.box),
@@ -198,7 +235,14 @@ function timelinePanel() {
 }
 /* A time on an axis, with the digits that its step needs. */
 function tickTime(ns, step) {
-  const [unit, size] = step >= 1e9 || ns >= 1e10 ? ['s', 1e9] : step >= 1e5 || ns >= 1e7 ? ['ms', 1e6] : step >= 100 ? ['µs', 1e3] : ['ns', 1];
+  const [unit, size] =
+    step >= 1e9 || ns >= 1e10
+      ? ['s', 1e9]
+      : step >= 1e5 || ns >= 1e7
+        ? ['ms', 1e6]
+        : step >= 100
+          ? ['µs', 1e3]
+          : ['ns', 1];
   return (ns / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9))) + ' ' + unit;
 }
 function showInTimeline(o) {
