@@ -61,7 +61,8 @@ static void label_bandwidth(prn_out *out, roof_chart *c, double bandwidth, doubl
 {
     enum { PLACES = 40 };
     for (int i = 0; i < 2 * PLACES; i++) {
-        double at = begin * pow(end / begin, 0.02 + 0.9 * (i / 2) / PLACES);
+        int place = i / 2;
+        double at = begin * pow(end / begin, 0.02 + 0.9 * place / PLACES);
         double x = prn_axis_at(&c->x, at), y = prn_axis_at(&c->y, at * bandwidth);
         prn_box box = prn_label_box(label, LABEL_SIZE, 0, 0);
         double width = box.right;
@@ -209,7 +210,7 @@ prony_status prn_svg_roofline(prn_out *out, const prony_report *r, prony_error *
     if (!c) return prn_no_memory(error);
     c->report = r;
     c->labels.within = (prn_box){LEFT + 2, TOP + 2, RIGHT, BOTTOM - 2};
-    c->spot_room = r->operator_count + MOST_LINES * (LINE_SPOTS + 1);
+    c->spot_room = r->operator_count + (size_t)MOST_LINES * (LINE_SPOTS + 1);
     c->spots = prn_calloc(c->spot_room, sizeof *c->spots);
     c->rows = prn_calloc(r->operator_count + 1, sizeof *c->rows);
     if (c->spots && c->rows) {

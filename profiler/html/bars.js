@@ -133,19 +133,14 @@ function layerBars() {
       ...rows.map(l =>
         barRow({
           name: shortName(l.name || l.op),
-          title:
-            l.name +
-            '\n' +
-            l.op +
-            ', ' +
-            time(l.time) +
-            (l.time_attributed ? ' (attributed)' : '') +
-            ', ' +
-            si(l.flops) +
-            ' FLOPs',
+          title: l.name + '\n' + l.op + ', ' + rowTime(l) + ', ' + si(l.flops) + ' FLOPs',
           click: () => showRow('layers', l),
           bars: [
-            { part: l[key] / rows[0][key], fill: typeColor(l.op), text: format(l[key]) + '  ' + percent(l[key] / sum) },
+            {
+              part: l[key] / rows[0][key],
+              fill: typeColor(l.op),
+              text: (key === 'time' ? rowTime(l) : format(l[key])) + '  ' + percent(l[key] / sum),
+            },
           ],
         }),
       ),

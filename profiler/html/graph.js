@@ -61,8 +61,7 @@ function graphPanel() {
   function heatOf(l) {
     return stamped ? l.share || 0 : l.flops || 0;
   }
-  const figure = l =>
-    stamped ? time(l.time) + (l.time_attributed ? ' ~' : '') + '  ' + percent(l.share) : si(l.flops) + ' FLOPs';
+  const figure = l => (stamped ? rowTime(l) + '  ' + percent(l.share) : si(l.flops) + ' FLOPs');
   const colour = graphColours(nodes);
   const by = chooser(
     'Coloured by',

@@ -43,6 +43,8 @@ const percent = share => (known(share) ? (share * 100).toFixed(1) + ' %' : '–'
 const grouped = value => (known(value) ? String(value).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f') : '–');
 const shape = value =>
   !value ? '–' : !value.shape ? '?' : value.shape.length ? value.shape.map(d => d ?? '?').join('×') : 'scalar';
+/* A row's time; what was not measured by itself says so. */
+const rowTime = row => time(row.time) + (row.time_attributed ? ' ~' : '');
 const plural = (count, noun, many) => grouped(count) + ' ' + (count === 1 ? noun : many || noun + 's');
 
 /* ---- the report, joined ---- */
@@ -137,7 +139,7 @@ const shortName = name => {
 /* White or black, whichever has more contrast on a colour. */
 const inkOn = hex => {
   const [r, g, b] = [1, 3, 5].map(i => (parseInt(hex.slice(i, i + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? '#10151c' : '#ffffff';
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#10151c' : '#ffffff';
 };
 
 /* ---- theme ---- */
