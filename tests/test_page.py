@@ -141,6 +141,15 @@ class Look(unittest.TestCase):
             self.assertLess(self.js("Math.max(...[...document.querySelectorAll('.answer')].map(e => e.getBoundingClientRect().bottom))"), 600)
             self.clean()
 
+    def test_memory_adds_up(self):
+        self.open("digits.html")
+        self.assertEqual(self.js("heldParts(memory.held).reduce((sum, part) => sum + part[1], 0)"), self.js("memory.held.resident_bytes"))
+        self.assertEqual(self.js("document.querySelectorAll('.answer:last-child .stack i').length"), 6)
+        said = self.js("[...document.querySelectorAll('#details .panel')].find(p => /^Memory/.test(p.textContent)).textContent")
+        for name, part in self.js("heldParts(memory.held).map(([name, part]) => [name, bytes(part)])"):
+            self.assertIn(name + part, said)
+        self.clean()
+
     def test_labels_of_bars(self):
         for name in ("digits.html", "types.html"):
             for width in WIDTHS:

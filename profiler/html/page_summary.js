@@ -124,17 +124,19 @@ function dominatingAnswer() {
   );
 }
 
+/* What the process holds, part by part; they sum up to it. */
+const heldParts = held => [
+  ['packed weights, constants', held.packed_bytes],
+  ['model file', held.file_bytes],
+  ['arena', held.arena_bytes],
+  ['inputs', held.input_bytes],
+  ['program and libraries', held.library_bytes],
+  ['graphs, plans, samples', held.other_bytes],
+];
 function memoryAnswer() {
   const held = memory && memory.held;
   if (held) {
-    const parts = [
-      ['packed weights', held.packed_bytes],
-      ['model file', held.file_bytes],
-      ['arena', held.arena_bytes],
-      ['inputs and outputs', held.input_bytes],
-      ['program and libraries', held.library_bytes],
-      ['graphs, plans, samples', held.other_bytes],
-    ].map(([name, part], i) => [name, part || 0, palette[i]]);
+    const parts = heldParts(held).map(([name, part], i) => [name, part || 0, palette[i]]);
     const most = [...parts].sort((a, b) => b[1] - a[1]).slice(0, 3);
     answer(
       'How much memory does it hold?',
@@ -461,6 +463,20 @@ function details() {
     ['plan', known(p.plan) ? time(p.plan) : null],
     ['first run', known(p.first_run) ? time(p.first_run) : null],
   ]);
+  if (memory)
+    panel('Memory', [
+      ...(memory.held
+        ? [
+            ['held', bytes(memory.held.resident_bytes)],
+            ...heldParts(memory.held).map(([name, part]) => [name, bytes(part)]),
+          ]
+        : [['packed weights', bytes(memory.packed_weight_bytes)]]),
+      ['peak of the process', known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : null],
+      ['arena, planned', bytes(memory.planned_bytes)],
+      ['lower bound of any plan', bytes(memory.lower_bound_bytes)],
+      ['average live', bytes(memory.average_live_bytes)],
+      ['scratch', known(memory.scratch_bytes) ? bytes(memory.scratch_bytes) : null],
+    ]);
   panel('Machine and build', [
     ['host', s.host_name],
     ['CPU', s.cpu_model],
