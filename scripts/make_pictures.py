@@ -105,10 +105,10 @@ def main():
             browser.run("new Promise((done) => setTimeout(done, 1500))")  # charts grow into place
             top = {"x": 0, "y": 0, "width": WIDTH, "height": 900}
             capture(browser, args.out / "report.webp", top)
-            for part in ("charts", "tables"):
-                clip = element(browser, "#" + part)
+            for name, part in (("charts", "#charts"), ("graph", "#panel-graph"), ("tables", "#tables")):
+                clip = element(browser, part)
                 clip["height"] = min(clip["height"], 900)
-                capture(browser, args.out / ("report_%s.webp" % part), clip)
+                capture(browser, args.out / ("report_%s.webp" % name), clip)
     return 0
 
 

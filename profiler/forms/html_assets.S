@@ -25,15 +25,29 @@
 
         embed prn_html_page, "page.html"
         embed prn_html_style, "page.css"
-        embed prn_html_page_script, "page.js"
+        begin prn_html_page_script
+        .incbin "page.js"
+        .incbin "page_summary.js"
+        .incbin "bars.js"
+        .incbin "explorer.js"
+        .incbin "graph_layout.js"
+        .incbin "graph.js"
+        .incbin "timeline.js"
+        finish prn_html_page_script
+
         begin prn_html_charts_script
         .incbin "charts.js"
         .incbin "charts_memory.js"
-        .incbin "charts_timeline.js"
+        .incbin "charts_latency.js"
         .incbin "charts_modules.js"
         finish prn_html_charts_script
 
-        embed prn_html_tables_script, "tables.js"
+        begin prn_html_tables_script
+        .incbin "table_columns.js"
+        .incbin "tables.js"
+        .incbin "print.js"
+        finish prn_html_tables_script
+
         begin prn_html_chart_library
 #ifdef PRN_CHART_LIBRARY
         .incbin PRN_CHART_LIBRARY

@@ -7,6 +7,7 @@
  */
 #include "profiler/forms/form_out.h"
 #include "profiler/forms/html_assets.h"
+#include "profiler/forms/html_tables.h"
 #include "profiler/report/report.h"
 
 #define PUT_ASSET(out, name) prn_out_bytes((out), prn_html_##name, (size_t)(prn_html_##name##_end - prn_html_##name))
@@ -60,7 +61,9 @@ prony_status prn_report_write_html(const prony_report *r, const prony_write_opti
     prn_out_xml(&out, r->model.name);
     prn_out_text(&out, "</title>\n<style>\n");
     PUT_ASSET(&out, style);
-    prn_out_text(&out, "</style>\n</head>\n<body>\n");
+    prn_out_text(&out,
+                 "</style>\n<noscript><style>.top, main { display: none; }</style></noscript>\n</head>\n<body>\n");
+    PRN_TRY(prn_html_plain_tables(&out, r, error));
     PUT_ASSET(&out, page);
     prn_out_text(&out, "<script type=\"application/json\" id=\"data\">");
     prony_status status = prn_report_write_json(r, &all, write_data, &filter, error);

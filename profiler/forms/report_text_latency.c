@@ -70,6 +70,7 @@ static const prn_column bin_columns[] = {
 
 typedef struct bin_view {
     const prony_histogram_bin *bins;
+    size_t inner; /* the row behind them: what lies beyond */
     uint64_t most;
 } bin_view;
 
@@ -81,7 +82,7 @@ static void bin_cell(const void *user, size_t row, int column, prn_cell *cell)
     switch (column) {
     case BIN_FROM:
     case BIN_TO:
-        snprintf(cell->own, sizeof cell->own, "%s",
+        snprintf(cell->own, sizeof cell->own, "%s%s", column == BIN_FROM && row >= v->inner ? "beyond " : "",
                  prn_number_time(number, column == BIN_FROM ? bin->from_ns : bin->to_ns, 4, ""));
         cell->string = cell->own;
         break;
@@ -97,8 +98,9 @@ static prony_status put_histogram(prn_text *text, const prony_report *r, prony_e
 {
     prony_histogram_bin *bins = NULL;
     size_t count = 0;
-    PRN_TRY(prony_report_histogram(&bins, &count, r, SHOWN_BINS, error));
-    bin_view v = {.bins = bins};
+    bool beyond;
+    PRN_TRY(prn_report_latency_bins(&bins, &count, &beyond, r, SHOWN_BINS, error));
+    bin_view v = {.bins = bins, .inner = count - beyond};
     for (size_t b = 0; b < count; b++) v.most = bins[b].count > v.most ? bins[b].count : v.most;
     prn_table table = {.columns = bin_columns,
                        .column_count = sizeof bin_columns / sizeof bin_columns[0],

@@ -162,7 +162,7 @@ void prn_svg_axis_x(prn_out *out, const prn_axis *axis, double top, double botto
         prn_number_text text;
         double x = prn_axis_at(axis, ticks[i]);
         prn_svg_line(out, x, top, x, bottom, PRN_SVG_FAINT, 1, false);
-        prn_svg_text(out, x, bottom + 16, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_GREY, label(text, ticks[i]));
+        prn_svg_text(out, x, bottom + 18, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_GREY, label(text, ticks[i]));
     }
     prn_svg_line(out, axis->from, bottom, axis->to, bottom, PRN_SVG_GREY, 1, false);
     prn_svg_text(out, (axis->from + axis->to) / 2, bottom + 34, PRN_ANCHOR_MIDDLE, 12, PRN_SVG_INK, title);

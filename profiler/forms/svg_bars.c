@@ -8,21 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_BINS = 60 };
+enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20 };
 
-typedef struct hot_layer {
-    double heat;
-    uint32_t layer;
-} hot_layer;
-
-static int hottest_first(const void *left, const void *right)
-{
-    const hot_layer *a = left, *b = right;
-    if (a->heat > b->heat || a->heat < b->heat) return a->heat > b->heat ? -1 : 1;
-    return a->layer < b->layer ? -1 : a->layer > b->layer;
-}
-
-static void draw_layer_bars(prn_out *out, const prony_report *r, const hot_layer *hot, size_t shown)
+static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown)
 {
     bool stamped = prn_report_stamped(r);
     double bottom = BARS_TOP + (double)shown * BAR_HEIGHT, sum = 0;
@@ -53,14 +41,10 @@ static void draw_layer_bars(prn_out *out, const prony_report *r, const hot_layer
 
 prony_status prn_svg_layers(prn_out *out, const prony_report *r, prony_error *error)
 {
-    hot_layer *hot = prn_calloc(r->layer_count, sizeof *hot);
-    if (!hot) return prn_no_memory(error);
     size_t count = 0;
-    for (uint32_t i = 0; i < r->layer_count; i++) {
-        double heat = prn_layer_heat(r, &r->layers[i]);
-        if (heat > 0) hot[count++] = (hot_layer){heat, i};
-    }
-    qsort(hot, count, sizeof *hot, hottest_first);
+    prn_hot_layer *hot = prn_hottest_layers(r, &count);
+    if (!hot) return prn_no_memory(error);
+    while (count && !(hot[count - 1].heat > 0)) count--;
     size_t shown = count < MOST_BARS ? count : MOST_BARS;
     char note[240];
     snprintf(note, sizeof note,
@@ -105,15 +89,30 @@ static void draw_types(prn_out *out, const prony_report *r, const prn_type_row *
     }
 }
 
+/* Adds what is not shown to the last row that is: "and N more". */
+static size_t merge_tail(prn_type_row *rows, size_t count, char *name, size_t bytes)
+{
+    if (count <= MOST_TYPES) return count;
+    prn_type_row *tail = &rows[MOST_TYPES - 1];
+    for (size_t i = MOST_TYPES; i < count; i++) {
+        tail->count += rows[i].count;
+        tail->time_ns += rows[i].time_ns;
+        tail->share += rows[i].share;
+        tail->flops += rows[i].flops;
+    }
+    snprintf(name, bytes, "and %zu more", count - MOST_TYPES + 1);
+    tail->op = name;
+    return MOST_TYPES;
+}
+
 prony_status prn_svg_types(prn_out *out, const prony_report *r, prony_error *error)
 {
     prn_type_row *rows;
     size_t count;
-    char note[240];
+    char note[240], tail[40];
     PRN_TRY(prn_type_summary(r, &rows, &count, error));
-    size_t shown = count < MOST_BARS ? count : MOST_BARS;
-    snprintf(note, sizeof note, "%.80s: %zu of %zu types; orange: time, blue: FLOPs", prn_report_title(r), shown,
-             count);
+    size_t shown = merge_tail(rows, count, tail, sizeof tail);
+    snprintf(note, sizeof note, "%.80s: %zu types; orange: time, blue: FLOPs", prn_report_title(r), count);
     prn_svg_begin(out, 860, BARS_TOP + (double)shown * 2 * BAR_HEIGHT + 50,
                   prn_report_stamped(r) ? "Time and FLOPs by type" : "FLOPs by type", note);
     draw_types(out, r, rows, shown);
@@ -124,26 +123,6 @@ prony_status prn_svg_types(prn_out *out, const prony_report *r, prony_error *err
 
 /* ---- latency ---- */
 
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* Freedman and Diaconis; what lies far out (beyond the 99.5th percentile, or eight quartile ranges above the upper
- * quartile) stands in the last bin. `sorted` ascending. */
-static size_t choose_bins(const int64_t *sorted, size_t count, double *low, double *high)
-{
-    *low = (double)sorted[0];
-    *high = (double)sorted[(count - 1) - (count - 1) / 200];
-    double upper = (double)sorted[(count - 1) * 3 / 4], spread = upper - (double)sorted[(count - 1) / 4];
-    *high = fmin(*high, upper + 8 * spread);
-    if (*high <= *low) *high = *low + 1;
-    double width = 2 * spread / cbrt((double)count);
-    double bins = width > 0 ? ceil((*high - *low) / width) : 10;
-    return bins < 5 ? 5 : bins > MOST_BINS ? MOST_BINS : (size_t)bins;
-}
-
 static void draw_quantile(prn_out *out, const prn_axis *x, double top, double bottom, const char *name, int64_t ns,
                           int row)
 {
@@ -153,32 +132,43 @@ static void draw_quantile(prn_out *out, const prn_axis *x, double top, double bo
     double at = prn_axis_at(x, (double)ns);
     snprintf(label, sizeof label, "%s %s", name, prn_number_time(time, ns, 4, " "));
     prn_svg_line(out, at, top, at, bottom, PRN_SVG_RED, 1.5, true);
-    prn_svg_text(out, at + 4, top + 12 + 14 * row, PRN_ANCHOR_START, 11, PRN_SVG_RED, label);
+    bool left = at > x->to - 120;
+    prn_svg_text(out, at + (left ? -4 : 4), top + 12 + 14 * row, left ? PRN_ANCHOR_END : PRN_ANCHOR_START, 11,
+                 PRN_SVG_RED, label);
 }
 
-static void draw_histogram(prn_out *out, const prony_report *r, const int64_t *sorted)
+static void draw_bin(prn_out *out, const prn_axis *x, const prn_axis *y, const prony_histogram_bin *bin, double from,
+                     double to, const char *color)
 {
-    size_t counts[MOST_BINS] = {0}, most = 0, count = r->latency.count;
-    double low, high, top = 80, bottom = 340;
-    size_t bins = choose_bins(sorted, count, &low, &high);
-    for (size_t i = 0; i < count; i++) {
-        size_t bin = (size_t)(((double)sorted[i] - low) / (high - low) * (double)bins);
-        if (bin >= bins) bin = bins - 1;
-        if (++counts[bin] > most) most = counts[bin];
-    }
-    prn_axis x = {.low = low, .high = high, .from = 70, .to = 830};
+    prn_number_text begin, end;
+    char tip[128];
+    double left = prn_axis_at(x, from), top = prn_axis_at(y, (double)bin->count);
+    snprintf(tip, sizeof tip, "%s - %s: %llu runs", prn_number_time(begin, bin->from_ns, 4, " "),
+             prn_number_time(end, bin->to_ns, 4, " "), (unsigned long long)bin->count);
+    prn_svg_rect(out, left, top, prn_axis_at(x, to) - left - 1, y->from - top, color, tip);
+}
+
+/* What lies beyond the last bin is one bar in red, behind a gap where the axis has ended. */
+static void draw_histogram(prn_out *out, const prony_report *r, const prony_histogram_bin *bins, size_t count,
+                           bool beyond)
+{
+    size_t inner = count - beyond;
+    uint64_t most = 1;
+    double top = 80, bottom = 340;
+    for (size_t b = 0; b < count; b++) most = bins[b].count > most ? bins[b].count : most;
+    double low = (double)bins[0].from_ns, high = fmax((double)bins[inner - 1].to_ns, low + 1),
+           step = (high - low) / (double)inner;
+    double right = beyond ? 830 - fmax(3 * 760.0 / ((double)inner + 3), 60) : 830;
+    prn_axis x = {.low = low, .high = high, .from = 70, .to = right};
     prn_axis y = {.low = 0, .high = (double)most * 1.15, .from = bottom, .to = top};
     prn_svg_axis_y(out, &y, 70, 830, prn_tick_count, "runs");
     prn_svg_axis_x(out, &x, top, bottom, prn_tick_time, "latency of a run");
-    double width = (x.to - x.from) / (double)bins;
-    for (size_t b = 0; b < bins; b++) {
-        prn_number_text from, to;
-        char tip[128];
-        double begin = low + (high - low) * (double)b / (double)bins,
-               end = low + (high - low) * (double)(b + 1) / (double)bins;
-        double at = prn_axis_at(&y, (double)counts[b]);
-        snprintf(tip, sizeof tip, "%s - %s: %zu runs", prn_tick_time(from, begin), prn_tick_time(to, end), counts[b]);
-        prn_svg_rect(out, x.from + width * (double)b, at, width - 1, bottom - at, PRN_SVG_BLUE, tip);
+    for (size_t b = 0; b < inner; b++)
+        draw_bin(out, &x, &y, &bins[b], low + step * (double)b, low + step * (double)(b + 1), PRN_SVG_BLUE);
+    if (beyond) {
+        prn_axis end = {.low = 0, .high = 1, .from = 830 - (830 - right) / 2, .to = 826};
+        draw_bin(out, &end, &y, &bins[inner], 0, 1, PRN_SVG_RED);
+        prn_svg_text(out, (end.from + end.to) / 2, bottom + 18, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_RED, "beyond");
     }
     const prony_time_stats *t = &r->latency;
     draw_quantile(out, &x, top, bottom, "median", t->median_ns, 0);
@@ -188,20 +178,21 @@ static void draw_histogram(prn_out *out, const prony_report *r, const int64_t *s
 
 prony_status prn_svg_latency(prn_out *out, const prony_report *r, prony_error *error)
 {
-    int64_t *sorted = prn_calloc(r->latency.count, sizeof *sorted);
-    if (!sorted) return prn_no_memory(error);
-    memcpy(sorted, r->samples_ns, r->latency.count * sizeof *sorted);
-    qsort(sorted, r->latency.count, sizeof *sorted, by_value);
-    prn_number_text low, high;
-    char note[200];
-    snprintf(note, sizeof note,
-             "%.60s: %llu runs; median's 95 %% interval %s - %s; what lies far out stands in the last bin",
-             prn_report_title(r), (unsigned long long)r->latency.count,
-             prn_number_time(low, r->latency.median_ci95_ns[0], 4, " "),
-             prn_number_time(high, r->latency.median_ci95_ns[1], 4, " "));
+    prony_histogram_bin *bins = NULL;
+    size_t count;
+    bool beyond;
+    PRN_TRY(prn_report_latency_bins(&bins, &count, &beyond, r, 0, error));
+    prn_number_text low, high, limit;
+    char note[240], rest[80] = "";
+    if (beyond)
+        snprintf(rest, sizeof rest, "; %llu beyond %s in red", (unsigned long long)bins[count - 1].count,
+                 prn_number_time(limit, bins[count - 1].from_ns, 4, " "));
+    snprintf(note, sizeof note, "%.60s: %llu runs; median's 95 %% interval %s - %s%s", prn_report_title(r),
+             (unsigned long long)r->latency.count, prn_number_time(low, r->latency.median_ci95_ns[0], 4, " "),
+             prn_number_time(high, r->latency.median_ci95_ns[1], 4, " "), rest);
     prn_svg_begin(out, 860, 390, "Latency", note);
-    draw_histogram(out, r, sorted);
+    draw_histogram(out, r, bins, count, beyond);
     prn_svg_end(out);
-    prn_free(sorted);
+    prony_rows_release(bins);
     return PRONY_OK;
 }

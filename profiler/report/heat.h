@@ -41,4 +41,13 @@ static inline const char *prn_heat_color(prn_color color, double level)
     return color;
 }
 
+typedef struct prn_hot_layer {
+    double heat;
+    uint32_t layer;
+} prn_hot_layer;
+
+/* Every layer, the hottest first, equals in the model's order; NULL: out of memory. The caller releases it by prn_free.
+ */
+prn_hot_layer *prn_hottest_layers(const prony_report *report, size_t *count);
+
 #endif

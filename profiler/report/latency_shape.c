@@ -9,6 +9,9 @@
 #include <string.h>
 
 #define MOST_BINS 100
+#define FEWEST_SHOWN_BINS 5
+#define MOST_SHOWN_BINS 60
+#define FAR_RANGES 8   /* interquartile ranges above the upper quartile: no bin is made for what lies there */
 #define FEWEST_RUNS 10 /* that a trend can be told from */
 #define INNER_FENCE 1.5
 #define OUTER_FENCE 3.0
@@ -54,6 +57,20 @@ static size_t advised_bins(const int64_t *sorted, size_t count)
     return bins < 1 ? 1 : bins > MOST_BINS ? MOST_BINS : (size_t)bins;
 }
 
+/* Equal bins over `sorted`, the last one with its end. */
+static void fill_bins(prony_histogram_bin *rows, size_t count, const int64_t *sorted, size_t runs)
+{
+    int64_t low = sorted[0], range = sorted[runs - 1] - low;
+    for (size_t b = 0; b < count; b++) {
+        rows[b].from_ns = low + (int64_t)((__int128)range * (int64_t)b / (int64_t)count);
+        rows[b].to_ns = low + (int64_t)((__int128)range * (int64_t)(b + 1) / (int64_t)count);
+    }
+    for (size_t i = 0, b = 0; i < runs; i++) {
+        while (b + 1 < count && sorted[i] >= rows[b].to_ns) b++;
+        rows[b].count++;
+    }
+}
+
 prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count, const prony_report *report, size_t bins,
                                     prony_error *error)
 {
@@ -64,16 +81,45 @@ prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count, c
     if (!runs) return prn_fail(error, PRONY_UNSUPPORTED, "the report has no latencies");
     int64_t *sorted = sorted_samples(report);
     if (!sorted) return prn_no_memory(error);
-    int64_t low = sorted[0], range = sorted[runs - 1] - low;
     *count = bins ? bins : advised_bins(sorted, runs);
     *rows = prn_rows_create(*count, sizeof **rows);
-    for (size_t b = 0; *rows && b < *count; b++) {
-        (*rows)[b].from_ns = low + (int64_t)((__int128)range * (int64_t)b / (int64_t)*count);
-        (*rows)[b].to_ns = low + (int64_t)((__int128)range * (int64_t)(b + 1) / (int64_t)*count);
-    }
-    for (size_t i = 0, b = 0; *rows && i < runs; i++) {
-        while (b + 1 < *count && sorted[i] >= (*rows)[b].to_ns) b++;
-        (*rows)[b].count++;
+    if (*rows) fill_bins(*rows, *count, sorted, runs);
+    prn_free(sorted);
+    return *rows ? PRONY_OK : prn_no_memory(error);
+}
+
+/* How many of the runs, ascending, lie within what is shown bin by bin. */
+static size_t runs_within(const int64_t *sorted, size_t runs)
+{
+    int64_t limit = sorted[(runs * 99 + 99) / 100 - 1], upper = quartile(sorted, runs, 3);
+    double range = (double)(upper - quartile(sorted, runs, 1));
+    if (range > 0 && (double)upper + FAR_RANGES * range < (double)limit) limit = upper + (int64_t)(FAR_RANGES * range);
+    while (runs > 1 && sorted[runs - 1] > limit) runs--;
+    return runs;
+}
+
+static size_t shown_bins(const int64_t *sorted, size_t runs, size_t within)
+{
+    double range = (double)(sorted[within - 1] - sorted[0]);
+    double width = 2 * (double)(quartile(sorted, runs, 3) - quartile(sorted, runs, 1)) / cbrt((double)runs);
+    double bins = width > 0 ? ceil(range / width) : FEWEST_SHOWN_BINS;
+    return bins < FEWEST_SHOWN_BINS ? FEWEST_SHOWN_BINS : bins > MOST_SHOWN_BINS ? MOST_SHOWN_BINS : (size_t)bins;
+}
+
+prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, bool *beyond,
+                                     const prony_report *report, size_t bins, prony_error *error)
+{
+    size_t runs = runs_of(report);
+    int64_t *sorted = sorted_samples(report);
+    *rows = NULL;
+    if (!sorted) return prn_no_memory(error);
+    size_t within = runs_within(sorted, runs), inner = bins ? bins : shown_bins(sorted, runs, within);
+    *beyond = within < runs;
+    *count = inner + *beyond;
+    *rows = prn_rows_create(*count, sizeof **rows);
+    if (*rows) {
+        fill_bins(*rows, inner, sorted, within);
+        if (*beyond) (*rows)[inner] = (prony_histogram_bin){sorted[within - 1], sorted[runs - 1], runs - within};
     }
     prn_free(sorted);
     return *rows ? PRONY_OK : prn_no_memory(error);

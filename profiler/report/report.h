@@ -199,6 +199,12 @@ PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int6
 /* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
 PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
                                                   prony_error *error);
+/* Rows for people: equal bins up to the 99th percentile, or up to eight interquartile ranges above the upper quartile
+ * where that is less; `bins` 0: as wide as Freedman and Diaconis advise, 5 to 60 of them. Where runs lie beyond,
+ * *beyond is true and the last row holds them, up to the longest. The caller releases *rows by prony_rows_release.
+ * Needs latencies. */
+PRN_MUST_USE prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, bool *beyond,
+                                                  const prony_report *report, size_t bins, prony_error *error);
 /* Builds modules[] from the layers' names; call after the layers (and times, if any) are filled. */
 PRN_MUST_USE prony_status prn_report_fill_modules(prony_report *report, prony_error *error);
 /* Sums layers into totals and checks the conservation invariant; sets report->conserved. PRONY_INTERNAL on overflow. */

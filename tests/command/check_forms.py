@@ -488,11 +488,13 @@ class Page(unittest.TestCase):
         for width, phone in ((1400, False), (390, True)):
             for dark in (False, True):
                 self.open(self.page, width=width, dark=dark, phone=phone)
-                for chart in ("layers", "types", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
+                for chart in ("graph", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 9)  # a slow machine has time to look at its processors
+                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 6)  # a slow machine has time to look at its processors
+                for bars in ("layers", "types"):
+                    self.assertGreater(self.browser.run("document.querySelectorAll('#bars-%s .bar').length" % bars), 3)
                 self.clean()
 
     def test_theme(self):
@@ -576,9 +578,10 @@ class Page(unittest.TestCase):
         page = os.path.join(self.folder, "static.html")
         self.assertEqual(run("inspect", SOURCE + "/models/digits.onnx", "-q", "--html", page)[0], DONE)
         self.open(page)
-        for chart in ("layers", "types", "modules"):
+        for chart in ("graph", "modules"):
             self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
-        self.assertEqual(self.browser.run("Boolean(document.getElementById('chart-latency'))"), False)
+        for absent in ("latency", "timeline", "roofline"):
+            self.assertEqual(self.browser.run("Boolean(document.getElementById('chart-%s'))" % absent), False)
         flops = self.browser.run("view.rows.map(r => r.flops)")
         self.assertEqual(sum(flops), self.browser.run("report.totals.flops"))
         self.clean()
@@ -593,6 +596,8 @@ class Page(unittest.TestCase):
         self.open(page)
         self.assertIn("without a chart library", self.browser.run("document.getElementById('no-charts').textContent"))
         self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 5)
+        for chart in ("graph", "timeline"):  # these need no library
+            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
         self.clean()
 
     def test_hostile_names_stay_text(self):
@@ -617,9 +622,9 @@ class Page(unittest.TestCase):
         self.browser.run("document.getElementById('scroller').scrollTop = 1e9")
         self.browser.run("new Promise(done => setTimeout(done, 100))")
         self.assertGreaterEqual(self.browser.run("Math.max(...[...document.querySelectorAll('#table tr.data')].map(r => +r.getAttribute('aria-rowindex')))"), 10000)
-        for chart in ("layers", "timeline"):
+        for chart in ("graph", "timeline"):
             self.assertGreater(self.browser.run(self.INK + "('%s')" % chart)[0], 2000, chart)
-        self.assertEqual(self.browser.run("drawn.get('timeline').data.datasets[0].data.length >= operators.length"), True)
+        self.assertEqual(self.browser.run("timelineView.tracks.reduce((n, t) => n + t.parts.length, 0) >= operators.length"), True)
         self.clean()
 
 

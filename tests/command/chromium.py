@@ -111,6 +111,47 @@ class Browser:
             raise RuntimeError("%s: %s" % (script, answer["exceptionDetails"].get("exception", {}).get("description")))
         return answer["result"].get("value")
 
+    def settle(self):
+        """Until what was asked for is drawn."""
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+
+    def click(self, x, y):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        self.settle()
+
+    def drag(self, x1, y1, x2, y2, modifiers=0):
+        at = dict(button="left", modifiers=modifiers, clickCount=1)
+        self.call("Input.dispatchMouseEvent", type="mousePressed", x=x1, y=y1, **at)
+        for step in range(1, 5):
+            self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x1 + (x2 - x1) * step / 4, y=y1 + (y2 - y1) * step / 4,
+                      buttons=1, **at)
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", x=x2, y=y2, **at)
+        self.settle()
+
+    def wheel(self, x, y, down):
+        self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=down)
+        self.settle()
+
+    def key(self, key):
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {}))
+        self.settle()
+
+    def pinch(self, x, y, before, after):
+        """Two fingers around a point, their distance from it before and after."""
+        def fingers(apart):
+            return [{"x": x - apart, "y": y, "id": 1}, {"x": x + apart, "y": y, "id": 2}]
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=fingers(before))
+        for step in range(1, 5):
+            self.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=fingers(before + (after - before) * step / 4))
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.settle()
+
+    def pdf(self):
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"])
+
     def screenshot(self, path, whole=True):
         options = {"format": "png"}
         if whole:

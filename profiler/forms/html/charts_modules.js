@@ -197,11 +197,8 @@ function sunburst() {
 
 function drawCharts() {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-  layerChart();
-  typeChart();
   rooflineChart();
   sunburst();
-  timelineChart();
   memoryCharts();
   latencyCharts();
   coresChart();

@@ -1,8 +1,9 @@
-/* The page's ground: the report that lies in it, numbers for people, the theme, cards, findings, details. Everything from
- * the report reaches the document as text, never as markup. */
+/* The page's ground: the report that lies in it, numbers for people, colours and the theme. Everything from the report
+ * reaches the document as text, never as markup. */
 'use strict';
 const report = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
+const root = document.documentElement;
 
 /* Element with attributes, listeners (functions) and children. */
 function h(tag, attributes, ...children) {
@@ -11,7 +12,7 @@ function h(tag, attributes, ...children) {
     if (typeof value === 'function') element.addEventListener(key, value);
     else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
   }
-  element.append(...children.flat().filter(child => child !== null && child !== undefined));
+  element.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -42,6 +43,8 @@ const percent = share => (known(share) ? (share * 100).toFixed(1) + ' %' : '–'
 const grouped = value => (known(value) ? String(value).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f') : '–');
 const shape = value =>
   !value ? '–' : !value.shape ? '?' : value.shape.length ? value.shape.map(d => d ?? '?').join('×') : 'scalar';
+/* A row's time; what was not measured by itself says so. */
+const rowTime = row => time(row.time) + (row.time_attributed ? ' ~' : '');
 const plural = (count, noun, many) => grouped(count) + ' ' + (count === 1 ? noun : many || noun + 's');
 
 /* ---- the report, joined ---- */
@@ -109,6 +112,36 @@ const types = (() => {
   return all.sort((a, b) => (stamped ? b.share - a.share : b.flops - a.flops));
 })();
 
+/* ---- colours ---- */
+
+const palette = ['#3b78c4', '#e0862a', '#2f9e6b', '#b55bb0', '#c2453c', '#3aa6b0', '#8a7a2e', '#7a6ff0'];
+const color = name =>
+  getComputedStyle(root)
+    .getPropertyValue('--' + name)
+    .trim();
+const typeOrder = new Map(types.map((t, i) => [t.op, i]));
+const typeColor = op => {
+  const i = typeOrder.get(op) ?? 99;
+  return i < palette.length ? palette[i] : '#8892a0';
+};
+const faint = (hex, alpha) =>
+  hex +
+  Math.round(alpha * 255)
+    .toString(16)
+    .padStart(2, '0');
+/* As many of the last parts of a path as a label holds. */
+const shortName = name => {
+  const parts = name.split('/').filter(Boolean);
+  let text = parts.pop() || name;
+  while (parts.length && (parts[parts.length - 1] + text).length < 33) text = parts.pop() + '/' + text;
+  return text.length > 34 ? '…' + text.slice(-33) : text;
+};
+/* White or black, whichever has more contrast on a colour. */
+const inkOn = hex => {
+  const [r, g, b] = [1, 3, 5].map(i => (parseInt(hex.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#10151c' : '#ffffff';
+};
+
 /* ---- theme ---- */
 
 const themeListeners = [];
@@ -120,7 +153,7 @@ function storedTheme() {
   }
 }
 function applyTheme(name) {
-  document.documentElement.dataset.theme = name;
+  root.dataset.theme = name;
   $('theme').textContent = name === 'dark' ? '☀ light' : '☾ dark';
   themeListeners.forEach(listener => listener());
 }
@@ -129,7 +162,7 @@ systemDark.addEventListener('change', () => {
   if (!storedTheme()) applyTheme(systemDark.matches ? 'dark' : 'light');
 });
 $('theme').addEventListener('click', () => {
-  const name = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+  const name = root.dataset.theme === 'dark' ? 'light' : 'dark';
   try {
     localStorage.setItem('prony-theme', name);
   } catch (e) {
@@ -146,372 +179,3 @@ function download(name, type, text) {
 const modelName = (report.model.name || 'model').replace(/^.*\//, '');
 const fileName = modelName.replace(/[^\w.-]+/g, '_');
 $('download').addEventListener('click', () => download(fileName + '.json', 'application/json', $('data').textContent));
-
-/* ---- heading, cards, findings ---- */
-
-function heading() {
-  const c = report.config,
-    s = report.system;
-  $('title').textContent = modelName;
-  $('title').title = report.model.name;
-  document.title = modelName + ' · Prony';
-  $('subtitle').textContent = [
-    s.cpu_model,
-    c.intra_op_threads && plural(c.intra_op_threads, 'thread'),
-    known(c.batch) && 'batch ' + c.batch,
-    c.assumed_dims &&
-      c.assumed_dims.length > 0 &&
-      'assumed: ' + c.assumed_dims.map((d) => d.name + '=' + d.value + (d.reason && d.reason !== 'batch' ? ' (' + d.reason + ')' : '')).join(', '),
-    c.precision,
-    latency && plural(latency.runs, 'run'),
-    'opset ' + report.model.opset,
-    'prony ' + s.prony_version,
-  ]
-    .filter(Boolean)
-    .join(' · ');
-}
-
-function card(label, value, note) {
-  const [number, ...unit] = String(value).split(' ');
-  $('cards').append(
-    h(
-      'div',
-      { class: 'card' },
-      h('div', { class: 'label' }, label),
-      h('div', { class: 'value' }, number, unit.length ? h('small', {}, unit.join(' ')) : null),
-      h('div', { class: 'note' }, note || ''),
-    ),
-  );
-}
-
-function cards() {
-  const t = report.totals,
-    rates = report.throughput || {};
-  if (latency) {
-    card(
-      'Latency, median',
-      time(latency.median),
-      '95 % interval ' + time(latency.median_ci95[0]) + ' – ' + time(latency.median_ci95[1]),
-    );
-    const unsure = new Set(latency.unsupported_quantiles || []);
-    const tail = ['p999', 'p99', 'p95', 'p90'].find(q => !unsure.has(q));
-    const names = { p90: 'P90', p95: 'P95', p99: 'P99', p999: 'P99.9' };
-    card(
-      'Tail latency' + (tail ? ', ' + names[tail] : ''),
-      tail ? time(latency[tail]) : '–',
-      (tail ? '' : 'too few runs for a P90; ') + 'max ' + time(latency.max) + ', min ' + time(latency.min),
-    );
-    const whole = report.end_to_end_ns;
-    if (whole) card('End to end, median', time(whole.median), 'with pre- and postprocessing; mean ' + time(whole.mean));
-    if (known(rates.samples_per_second))
-      card('Throughput', si(rates.samples_per_second) + ' samples/s', 'batch ' + report.config.batch);
-    card('Arithmetic', si(rates.flops_per_second) + 'FLOP/s', roofShare());
-  }
-  card('MACs', si(t.macs), si(t.flops) + ' FLOPs' + (t.int_ops ? ', ' + si(t.int_ops) + ' integer operations' : ''));
-  card('Parameters', si(t.parameters), bytes(report.model.parameter_bytes) + ' of weights');
-  if (known(t.count)) card('Count, ' + report.config.count_preset, si(t.count), grouped(t.count));
-  if (memory) {
-    card(
-      'Arena',
-      bytes(memory.planned_bytes),
-      percent(memory.plan_gap) + ' above the lower bound; average live ' + bytes(memory.average_live_bytes),
-    );
-    const held = memory.held;
-    if (held)
-      card(
-        'Memory held',
-        bytes(held.resident_bytes),
-        'model file ' + bytes(held.file_bytes) + ' + packed weights, constants ' + bytes(held.packed_bytes) + ' + arena ' +
-          bytes(held.arena_bytes) + ' + inputs ' + bytes(held.input_bytes) + ' + program and libraries ' +
-          bytes(held.library_bytes) + ' + graphs, plans, samples ' + bytes(held.other_bytes) +
-          (known(memory.peak_rss_bytes) ? '; peak ' + bytes(memory.peak_rss_bytes) : ''),
-      );
-    else
-      card(
-        'Process, peak',
-        known(memory.peak_rss_bytes) ? bytes(memory.peak_rss_bytes) : '–',
-        'resident; packed weights ' + bytes(memory.packed_weight_bytes),
-      );
-  }
-  if (report.cpu)
-    card(
-      'CPU use',
-      percent(report.cpu.utilisation),
-      'of ' +
-        plural(report.config.intra_op_threads, 'thread') +
-        '; ' +
-        plural(report.cpu.involuntary_switches, 'involuntary switch', 'involuntary switches'),
-    );
-  if (report.coverage && known(report.coverage.time_share))
-    card('Inside operators', percent(report.coverage.time_share), "of the runs' wall time");
-  const cost = report.overhead && report.overhead.paired;
-  if (cost && cost.share_ci95[1] - cost.share_ci95[0] < Math.abs(cost.share))
-    card(
-      'Profiling costs',
-      (cost.share * 100).toFixed(2) + ' %',
-      cost.share_ci95.map((end) => (end * 100).toFixed(1)).join(' to ') + ' % (95 %), ' + plural(cost.pairs, 'pair') + ' of runs on and off',
-    );
-  else if (report.overhead)
-    card(
-      'Profiler overhead',
-      (report.overhead.share * 100).toFixed(2) + ' %',
-      report.overhead.ns_per_event.toFixed(0) + ' ns per event',
-    );
-  if (report.evaluation)
-    card(
-      report.evaluation.metric.replace(/_/g, ' '),
-      report.evaluation.value <= 1 ? (report.evaluation.value * 100).toFixed(2) + ' %' : si(report.evaluation.value),
-      (report.evaluation.further || []).map(f => f.metric.replace(/_/g, ' ') + ' ' + percent(f.value) + ', ').join('') +
-        'on ' + plural(report.evaluation.samples, 'sample'),
-    );
-  card(
-    'Layers',
-    grouped(t.layers),
-    (operators.length ? plural(operators.length, 'operator') + ' executed; ' : '') + t.folded_layers + ' folded',
-  );
-}
-
-/* Roofs of this report's precision at its thread count, or the nearest below it. */
-function roofs() {
-  const nearest = (list, keep) => {
-    const best = new Map();
-    for (const r of list || []) {
-      if (r.threads > report.config.intra_op_threads || !keep(r)) continue;
-      const key = r.level || r.precision,
-        other = best.get(key);
-      if (!other || r.threads > other.threads) best.set(key, r);
-    }
-    return [...best.values()];
-  };
-  if (!report.roof) return null;
-  const peak = nearest(report.roof.compute, r => r.precision === (report.config.precision || 'fp32'))[0];
-  return { peak: peak ? peak.flops_per_second : null, levels: nearest(report.roof.memory, () => true) };
-}
-function roofShare() {
-  const roof = roofs(),
-    rate = report.throughput && report.throughput.flops_per_second;
-  return roof && roof.peak && rate
-    ? percent(rate / roof.peak) + " of the machine's peak"
-    : 'useful operations of the model';
-}
-
-/* A heading, then what the figures say in words; computed, never guessed. */
-function findings() {
-  const items = [],
-    t = report.totals;
-  const key = stamped ? 'share' : 'flops_share',
-    what = stamped ? 'time' : 'FLOPs';
-  if (types.length && known(types[0][key])) {
-    const top = types[0];
-    items.push(
-      top.op +
-        ' takes ' +
-        percent(top[key]) +
-        ' of the ' +
-        what +
-        ' in ' +
-        plural(top.count, stamped ? 'operator' : 'layer') +
-        (stamped
-          ? ', with ' + percent(top.flops_share) + ' of the FLOPs' + (top.rate ? ', at ' + si(top.rate) + 'FLOP/s' : '')
-          : '') +
-        '.',
-    );
-    const cheap = types.filter(x => stamped && x.share > 0.03 && x.flops_share < x.share / 5);
-    if (cheap.length)
-      items.push(
-        'Much time for few FLOPs: ' +
-          cheap
-            .slice(0, 4)
-            .map(x => x.op + ' (' + percent(x.share) + ' of the time)')
-            .join(', ') +
-          '.',
-      );
-  }
-  const value = l => (stamped ? l.share || 0 : t.flops ? l.flops / t.flops : 0);
-  const sorted = layers.filter(l => value(l) > 0).sort((a, b) => value(b) - value(a));
-  if (sorted.length) {
-    let sum = 0,
-      half = 0;
-    while (half < sorted.length && sum < 0.5) sum += value(sorted[half++]);
-    items.push(
-      half +
-        ' of ' +
-        plural(layers.length, 'layer') +
-        ' take half of the ' +
-        what +
-        '; the first is ' +
-        (sorted[0].name || sorted[0].op) +
-        ' with ' +
-        percent(value(sorted[0])) +
-        '.',
-    );
-  }
-  const bound = new Map();
-  for (const o of operators) if (o.bound && o.share) bound.set(o.bound, (bound.get(o.bound) || 0) + o.share);
-  if (bound.size)
-    items.push(
-      'Bound by: ' +
-        [...bound]
-          .sort((a, b) => b[1] - a[1])
-          .map(([name, share]) => name + ' ' + percent(share))
-          .join(', ') +
-        ' of the time.',
-    );
-  if (memory && memory.timeline && memory.timeline.length) {
-    const peak = memory.timeline.reduce((a, b) => (b.live_bytes > a.live_bytes ? b : a));
-    items.push(
-      'Live memory peaks at step ' +
-        peak.step +
-        (operators[peak.step] ? ' (' + operators[peak.step].name + ')' : '') +
-        ' with ' +
-        bytes(peak.live_bytes) +
-        '.',
-    );
-  }
-  if (latency && latency.samples && latency.samples.length > 20) {
-    const [low, high] = fences(latency.samples),
-      out = latency.samples.filter(x => x < low || x > high).length;
-    items.push(
-      out
-        ? plural(out, 'run') +
-            ' of ' +
-            latency.samples.length +
-            " lie outside of Tukey's fences (" +
-            (low > 0 ? time(low) + ' – ' : 'above ') +
-            time(high) +
-            ').'
-        : "No run lies outside of Tukey's fences.",
-    );
-  }
-  if (report.phases_ns && report.phases_ns.first_run)
-    items.push(
-      'The first run took ' +
-        time(report.phases_ns.first_run) +
-        (latency ? ', ' + (report.phases_ns.first_run / latency.median).toFixed(1) + ' times the median' : '') +
-        '; planning before it ' +
-        time(report.phases_ns.plan) +
-        '.',
-    );
-  if (t.conserved)
-    items.push('Counts agree: model = sum of layers' + (operators.length ? ' = sum of operators' : '') + ', exactly.');
-  $('findings').append(
-    h('h2', {}, 'What dominates'),
-    h(
-      'ul',
-      {},
-      items.map(text => h('li', {}, text)),
-    ),
-  );
-}
-
-function fences(samples) {
-  const s = [...samples].sort((a, b) => a - b),
-    q1 = s[Math.floor((s.length - 1) / 4)],
-    q3 = s[Math.floor(((s.length - 1) * 3) / 4)];
-  return [q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)];
-}
-
-function warnings() {
-  const list = [];
-  if (report.disturbance && report.disturbance.text) list.push(report.disturbance.text + '.');
-  if (report.unsupported_operators && report.unsupported_operators.length)
-    list.push('This version cannot run: ' + report.unsupported_operators.join(', '));
-  if (operators.length && report.totals.conserved === false)
-    list.push('Counts differ between layers and operators: this is a defect of Prony.');
-  if (report.overhead && report.overhead.dropped_events)
-    list.push(plural(report.overhead.dropped_events, 'event') + ' found no room; operator times are incomplete.');
-  if (latency && !latency.warmup_detected)
-    list.push('No steady state was detected before measuring (' + report.config.warmup_runs + ' warm-up runs).');
-  if (latency && (latency.unsupported_quantiles || []).length === 4)
-    list.push('Only ' + plural(latency.runs, 'run') + ': no quantile above the median is supported by that many.');
-  list.forEach(text => $('warnings').append(h('div', { class: 'warning' }, text)));
-}
-
-/* ---- details ---- */
-
-function facts(pairs) {
-  return h(
-    'dl',
-    {},
-    pairs
-      .filter(([, value]) => known(value) && value !== '')
-      .flatMap(([key, value]) => [h('dt', {}, key), h('dd', {}, String(value))]),
-  );
-}
-function ports(list) {
-  return (list || []).map(p => p.name + ': ' + (p.type || p.kind || '?') + ' ' + shape(p)).join('; ');
-}
-function details() {
-  const m = report.model,
-    c = report.config,
-    s = report.system,
-    p = report.phases_ns || {};
-  const panel = (title, pairs) => $('details').append(h('div', { class: 'panel' }, h('h2', {}, title), facts(pairs)));
-  panel('Model', [
-    ['name', m.name],
-    ['inputs', ports(m.inputs)],
-    ['outputs', ports(m.outputs)],
-    ['opset', m.opset],
-    ['IR version', m.ir_version],
-    ['producer', m.producer],
-    ['nodes', grouped(m.nodes)],
-    ['file', bytes(m.file_bytes)],
-    ['SHA-256', m.sha256],
-    ["outputs' SHA-256", report.output_sha256],
-  ]);
-  panel('Run', [
-    ['threads', c.intra_op_threads && c.intra_op_threads + ' intra-op, ' + c.inter_op_threads + ' inter-op'],
-    ['affinity', c.affinity],
-    ['batch', c.batch],
-    [
-      'free dimensions',
-      Object.entries(c.dims || {})
-        .map(([k, v]) => k + ' = ' + v)
-        .join(', '),
-    ],
-    ['precision', c.precision],
-    ['rewrites', c.rewrites ? 'on' : 'off'],
-    ['reuse of memory', c.reuse === false ? 'off' : 'on'],
-    ['warm-up runs', c.warmup_runs],
-    ['runs', c.runs],
-    ['stopped', latency && latency.stop_reason],
-    ['seed', c.seed],
-    ['load', known(p.load) ? time(p.load) : null],
-    ['bind', known(p.bind) ? time(p.bind) : null],
-    ['rewrite', known(p.rewrite) ? time(p.rewrite) : null],
-    ['plan', known(p.plan) ? time(p.plan) : null],
-    ['first run', known(p.first_run) ? time(p.first_run) : null],
-  ]);
-  panel('Machine and build', [
-    ['host', s.host_name],
-    ['CPU', s.cpu_model],
-    ['cores', s.physical_cores && s.physical_cores + ' physical usable, ' + s.cpu_count + ' logical'],
-    ['quota', s.quota_cpus && s.quota_cpus + ' CPUs'],
-    ['instruction set', s.isa_used],
-    ['governor', s.governor],
-    ['load average', s.load_avg_1min],
-    ['caches', (s.caches || []).map(x => 'L' + x.level + ' ' + (x.type || '') + ' ' + bytes(x.bytes)).join(', ')],
-    ['memory', known(s.total_memory_bytes) ? bytes(s.total_memory_bytes) : null],
-    ['system', [s.os, s.os_release].filter(Boolean).join(' ')],
-    [
-      'libraries',
-      Object.entries(s.libraries || {})
-        .map(([k, v]) => k + ' ' + v)
-        .join(', '),
-    ],
-    [
-      'prony',
-      s.prony_version +
-        (s.git_commit ? ' (' + s.git_commit.slice(0, 12) + (s.git_commit.includes('-') ? ', changed' : '') + ')' : ''),
-    ],
-    ['compiler', s.compiler],
-    ['flags', s.compiler_flags],
-  ]);
-}
-
-applyTheme(storedTheme() || (systemDark.matches ? 'dark' : 'light'));
-heading();
-warnings();
-cards();
-findings();
-details();

@@ -269,7 +269,17 @@ function drawRows() {
     ...view.rows.slice(from, to).map((row, i) =>
       h(
         'tr',
-        { class: 'data', 'aria-rowindex': from + i + 1, click: () => showRow(view.key, row) },
+        {
+          class: row === view.marked ? 'data marked' : 'data',
+          'aria-rowindex': from + i + 1,
+          tabindex: 0,
+          click: () => showRow(view.key, row),
+          keydown: event => {
+            if (event.key !== 'Enter') return;
+            event.preventDefault(); /* else the dialog's button, which has the focus by then, would close it */
+            showRow(view.key, row);
+          },
+        },
         view.level.columns.map(c => cell(c, row)),
       ),
     ),
@@ -280,6 +290,7 @@ function drawRows() {
 function openLevel(key) {
   view.key = key;
   view.level = levels[key];
+  chooseColumns(key, view.level);
   view.sort = view.level.sort;
   view.descending = view.sort !== 'index';
   view.mostShare = Math.max(
@@ -296,7 +307,7 @@ function openLevel(key) {
     h(
       'colgroup',
       {},
-      view.level.columns.map(c => h('col', { style: 'width:' + (c.first && innerWidth < 700 ? 150 : c.width) + 'px' })),
+      view.level.columns.map(c => h('col', { style: 'width:' + columnWidth(c) + 'px' })),
     ),
     h(
       'thead',
@@ -330,8 +341,7 @@ function openLevel(key) {
     ),
     h('tbody'),
   );
-  $('table').style.minWidth =
-    view.level.columns.reduce((sum, c) => sum + (c.first && innerWidth < 700 ? 150 : c.width), 0) + 'px';
+  $('table').style.minWidth = view.level.columns.reduce((sum, c) => sum + columnWidth(c), 0) + 'px';
   $('scroller').scrollTop = 0;
   refresh();
 }
@@ -340,6 +350,23 @@ function filterType(op) {
   openLevel(stamped ? 'operators' : 'layers');
   $('type').value = op;
   refresh();
+  $('tables').scrollIntoView();
+}
+function showLevel(key) {
+  openLevel(key);
+  $('tables').scrollIntoView();
+}
+/* Scrolls to a row and marks it; a filter that hides it is taken away. */
+function showInTable(key, row) {
+  if (view.key !== key) openLevel(key);
+  if (!view.rows.includes(row)) {
+    $('search').value = $('type').value = '';
+    refresh();
+  }
+  view.marked = row;
+  $('scroller').scrollTop = Math.max(0, view.rows.indexOf(row) * ROW_HEIGHT - $('scroller').clientHeight / 2);
+  view.from = -1;
+  drawRows();
   $('tables').scrollIntoView();
 }
 
@@ -364,7 +391,7 @@ function link(level, index) {
 function joined(parts) {
   return parts.flatMap((part, i) => (i ? [h('br'), part] : [part]));
 }
-function showRow(level, row) {
+function rowDetails(level, row) {
   const pairs = [],
     put = (key, value) => {
       if (value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && !value.length))
@@ -464,7 +491,24 @@ function showRow(level, row) {
       'buffer',
       row.tag + ', ' + bytes(row.bytes) + ' at ' + grouped(row.offset) + ', steps ' + row.first + ' – ' + row.last,
     );
-  $('row-body').replaceChildren(h('h2', {}, row.name || row.op), h('dl', {}, pairs));
+  return h('dl', {}, pairs);
+}
+/* The row as a dialog, with the ways to where else it stands. */
+function showRow(level, row) {
+  const go = (title, act) => h('button', { type: 'button', click: () => ($('row').close(), act()) }, title);
+  const l = nodeOf(level, row),
+    o = level === 'operators' ? row : level === 'layers' && known(row.operator) ? operators[row.operator] : null;
+  $('row-body').replaceChildren(
+    h('h2', {}, row.name || row.op),
+    h(
+      'p',
+      { class: 'ways' },
+      l && go('in the graph', () => showInGraph(level, row)),
+      timelineView && o && o.trace && go('in the timeline', () => showInTimeline(o)),
+      view.key !== level && levels[level] && go('in the table', () => showInTable(level, row)),
+    ),
+    rowDetails(level, row),
+  );
   if (!$('row').open) $('row').showModal();
 }
 
@@ -477,10 +521,9 @@ function csvText() {
   const cell = value => (typeof value === 'number' ? String(value) : quote(guard(String(value))));
   const line = values => values.map(value => (known(value) ? cell(value) : '')).join(',');
   return (
-    [
-      line(view.level.columns.map(c => c.key)),
-      ...view.rows.map(row => line(view.level.columns.map(c => c.get(row)))),
-    ].join('\r\n') + '\r\n'
+    [line(view.level.all.map(c => c.key)), ...view.rows.map(row => line(view.level.all.map(c => c.get(row))))].join(
+      '\r\n',
+    ) + '\r\n'
   );
 }
 
@@ -500,12 +543,35 @@ $('search').addEventListener('input', () => {
 });
 $('type').addEventListener('change', refresh);
 $('csv').addEventListener('click', () => download(fileName + '_' + view.key + '.csv', 'text/csv', csvText()));
+$('columns').addEventListener('click', () => {
+  const { key, sort, descending } = view;
+  allColumns = !allColumns;
+  openLevel(key);
+  Object.assign(view, { sort, descending });
+  refresh();
+});
 $('scroller').addEventListener('scroll', drawRows, { passive: true });
-addEventListener('resize', drawRows);
+let roomThen = innerWidth;
+addEventListener('resize', () => {
+  if (root.classList.contains('printing')) return;
+  if (roomThen !== innerWidth) {
+    const { key, sort, descending } = view,
+      type = $('type').value;
+    roomThen = innerWidth;
+    openLevel(key);
+    Object.assign(view, { sort, descending });
+    $('type').value = type;
+    refresh();
+  } else drawRows();
+});
 $('row').addEventListener('click', event => {
   if (event.target === $('row')) $('row').close();
 });
 openLevel('layers');
+typeBars();
+layerBars();
+graphPanel();
+timelinePanel();
 if (typeof drawCharts === 'function') drawCharts();
 else
   $('charts').append(
@@ -516,7 +582,7 @@ else
       h(
         'p',
         { class: 'sub' },
-        'This prony was built without a chart library (Debian: libjs-chart.js; CMake: PRONY_CHARTS). Tables and figures are complete; prony profile --output-dir writes the charts as SVG.',
+        'This prony was built without a chart library (Debian: libjs-chart.js; CMake: PRONY_CHARTS). Tables and figures are complete, bars, graph and timeline need none; prony profile --output-dir writes the charts as SVG.',
       ),
     ),
   );
