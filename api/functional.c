@@ -2,7 +2,7 @@
 #include "api/functional.h"
 
 #include "profiler/counts/metrics.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/row_block.h"
 
 #include <inttypes.h>

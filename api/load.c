@@ -1,6 +1,6 @@
 /* prony_model_load, prony_model_load_memory: the engine's model, which knows the rates that were measured of this machine. */
 #include "engine/bind/engine_model.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/measure/machine_peaks.h"
 
 static prony_status load(prony_model **out, prn_model_source *from, const prony_model_options *options,

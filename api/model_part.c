@@ -1,7 +1,7 @@
 /* prony_model_part and prony_model_save_part. Types that the file does not declare come from a static bind, which is
  * made when the first one is asked for. */
 #include "base/file.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "engine/bind/program.h"
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/graph_part.h"

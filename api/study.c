@@ -3,7 +3,7 @@
 #include "base/core_times.h"
 #include "base/file.h"
 #include "base/machine_state.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/measure/machine_peaks.h"

@@ -1,6 +1,6 @@
 /* prony_report_write, prony_report_save: a report in one of its forms. */
 #include "base/file.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/report/report.h"

@@ -3,7 +3,7 @@
  * which find the definition in context->user: what comes back is not trusted. */
 #include "engine/bind/registry.h"
 #include "base/alloc.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/shape.h"
 
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  * `lock` guards everything in the struct but what never changes once the workers are started. */
 #include "engine/session/batcher.h"
 #include "base/clock.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "loaders/tensors/tensor_file.h"
 
 #include <errno.h>

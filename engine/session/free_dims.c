@@ -2,7 +2,7 @@
  */
 #include "engine/session/free_dims.h"
 #include "loaders/onnx/declared.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/row_block.h"
 
 #include <ctype.h>

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/parallel.h"
 #include "engine/bind/random_outputs.h"
 #include "engine/rewrites/rewrite.h"

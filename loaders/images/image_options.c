@@ -1,6 +1,6 @@
 /* Options of preprocessing: from text, and whether they make sense. */
 #include "loaders/images/image.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The registry's metrics of one report, as text in short or at length, and as JSON. */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/counts/metrics.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"

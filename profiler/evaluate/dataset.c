@@ -3,7 +3,7 @@
 #include "profiler/evaluate/dataset.h"
 
 #include "base/folder.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/shape.h"
 #include "loaders/tensors/tensor_file.h"
 

@@ -2,7 +2,7 @@
  * bound before and scored after each run; the others follow without stamps. An evaluation owns its feed and its counts.
  */
 #include "base/clock.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
 #include "profiler/evaluate/class_scores.h"

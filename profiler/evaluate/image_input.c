@@ -2,7 +2,7 @@
 #include "profiler/evaluate/image_input.h"
 
 #include "base/file.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/shape.h"
 #include "loaders/tensors/tensor_file.h"
 

@@ -1,5 +1,5 @@
 /* Recommendations as text and as JSON, "prony.recommendation/1". Owns nothing. */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"
 #include "profiler/report/report.h"

@@ -7,7 +7,7 @@
  * and not judged. Layers and types have mean and deviation of their times: Welch's test, adjusted for the number of
  * rows. In all cases a difference counts only where it is beyond the noise threshold as a whole.
  */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/judge/comparison.h"
 
 #include "profiler/counts/metrics.h"

@@ -1,5 +1,5 @@
 /* A comparison as text and as JSON, "prony.comparison/1". Reads it only. */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/judge/comparison.h"
 
 #include "profiler/counts/metrics.h"

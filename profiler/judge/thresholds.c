@@ -3,7 +3,7 @@
  * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave would be
  * missed by half of all others.
  */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/counts/metrics.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/judge/comparison.h"

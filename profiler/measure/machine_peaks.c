@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/isa.h"
 #include "base/machine.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "base/peak.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "profiler/measure/measure.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "profiler/judge/statistics/statistics.h"
 #include "profiler/measure/report_build.h"
 

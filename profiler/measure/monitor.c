@@ -4,7 +4,7 @@
  * cost_ns covers all that watching adds to the runs, callbacks excepted. */
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "engine/session/session.h"
 #include "profiler/judge/statistics/statistics.h"
 

@@ -2,7 +2,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "engine/session/free_dims.h"
 #include "profiler/measure/report_build.h"
 

@@ -1,5 +1,5 @@
 /* Option structs of programs that were compiled with an older or a newer header. */
-#include "base/options.h"
+#include "base/option_struct.h"
 #include "prony.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
  *
  * A field is added at the end only, and never into padding that an older version had there: a shorter struct means that the
  * rest has its default. */
-#ifndef PRN_BASE_OPTIONS_H
-#define PRN_BASE_OPTIONS_H
+#ifndef PRN_BASE_OPTION_STRUCT_H
+#define PRN_BASE_OPTION_STRUCT_H
 
 #include "base/status.h"
 

@@ -1,5 +1,5 @@
-/* See options.h. */
-#include "base/options.h"
+/* See option_struct.h. */
+#include "base/option_struct.h"
 
 #include <string.h>
 
