@@ -2,6 +2,7 @@
  * that makes one cell from a row of the report. Reads the report only; the order of the rows ends with the call. */
 #include "profiler/report_text.h"
 
+#include "profiler/nested_lines.h"
 #include "profiler/number_text.h"
 #include "profiler/text_cell.h"
 
@@ -24,7 +25,8 @@ typedef struct view {
     const prony_report *report;
     uint32_t *rows;
     size_t count, shown;
-    bool filtered;
+    prn_lines lines; /* the shown rows, and what is inside of them */
+    bool filtered, part; /* by what the rows are called; by what they are */
     prony_cost sum;
     uint64_t counted; /* by the preset */
     int64_t time_ns;
@@ -44,7 +46,39 @@ static void add_row(view *v, const prony_cost *cost, bool measured, int64_t mean
 
 static const char *sum_title(const view *v)
 {
-    return v->filtered ? "selected" : "total";
+    return v->filtered || v->part ? "selected" : "total";
+}
+
+/* Never added up: they are part of the row that they are inside of. */
+static const prony_nested_row *nested_of(const view *v, const prn_line *line)
+{
+    return line->kind == PRN_LINE_ROW ? NULL : &v->lines.nested[line->row];
+}
+
+static void executions_cell(const prony_nested_row *n, prn_cell *cell)
+{
+    if (!n->executed) return;
+    if (n->executions)
+        prn_cell_count(cell, n->executions);
+    else
+        cell->string = "0";
+}
+
+static void put_nested_legend(prn_text *text, const view *v, const char *noun)
+{
+    bool stopped = false;
+    for (size_t i = 0; i < v->lines.count; i++) {
+        const prony_nested_row *n = nested_of(v, &v->lines.items[i]);
+        stopped |= n && n->stopped;
+    }
+    if (v->lines.hidden) {
+        prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside of these %s; --all shows every one", v->lines.hidden, noun);
+        prn_text_line(text);
+    }
+    if (v->lines.any_nested)
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      "indented: what runs inside of the row above, whose figures include it; runs: how often in one run");
+    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the run that was called off was in it");
 }
 
 /* ---- layers ---- */
@@ -54,6 +88,7 @@ enum {
     LAYER_MARK,
     LAYER_NAME,
     LAYER_OP,
+    LAYER_RUNS,
     LAYER_OUTPUT,
     LAYER_PARAMETERS,
     LAYER_MACS,
@@ -69,6 +104,7 @@ static const prn_column layer_columns[] = {
     [LAYER_MARK] = {.title = ""},
     [LAYER_NAME] = {.title = "layer", .share = 5, .least = 10},
     [LAYER_OP] = {.title = "op", .share = 2, .least = 5},
+    [LAYER_RUNS] = {.title = "runs", .right = true},
     [LAYER_OUTPUT] = {.title = "output", .share = 3, .least = 6},
     [LAYER_PARAMETERS] = {.title = "params", .right = true},
     [LAYER_MACS] = {.title = "MACs", .right = true},
@@ -113,14 +149,69 @@ static const char *layer_mark(const prony_layer_row *l)
     return l->folded ? "f" : l->time_attributed ? "~" : l->dynamic ? "d" : "";
 }
 
+static const char *nested_mark(const prony_nested_row *n)
+{
+    return n->stopped ? "!" : n->folded ? "f" : n->time_attributed ? "~" : n->dynamic ? "d" : "";
+}
+
+/* A count of what is not known to have run is of one execution. */
+static void nested_layer_cell(const view *v, const prn_line *line, int column, prn_cell *cell)
+{
+    const prony_nested_row *n = nested_of(v, line);
+    bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
+    if (subgraph || n->folded || (n->executed && !n->executions)) cell->style = PRN_STYLE_DIM;
+    if (column == LAYER_NAME)
+        cell->string = line->label;
+    else if (column == LAYER_RUNS && !n->folded)
+        executions_cell(n, cell);
+    if (subgraph) return;
+    switch (column) {
+    case LAYER_MARK:
+        cell->string = nested_mark(n);
+        cell->style = PRN_STYLE_DIM;
+        break;
+    case LAYER_OP:
+        cell->string = n->op;
+        break;
+    case LAYER_OUTPUT:
+        prn_cell_shape(cell, n->output_count ? n->outputs[0] : NULL);
+        break;
+    case LAYER_PARAMETERS:
+        prn_cell_count(cell, n->cost.parameters);
+        break;
+    case LAYER_MACS:
+        prn_cell_count(cell, n->cost.macs);
+        break;
+    case LAYER_FLOPS:
+        prn_cell_count(cell, n->cost.flops);
+        break;
+    case LAYER_TIME:
+        if (n->measured && n->executions) prn_cell_time(cell, n->time.mean_ns);
+        break;
+    case LAYER_SHARE:
+        if (n->measured && n->executions) prn_cell_percent(cell, n->share);
+        break;
+    case LAYER_BAR:
+        if (n->measured && n->executions) prn_cell_bar(cell, n->share, v->largest_share);
+        break;
+    default:
+        break;
+    }
+}
+
 static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const view *v = user;
-    if (row == v->shown) {
+    if (row == v->lines.count) {
         layer_sum_cell(v, column, cell);
         return;
     }
-    const prony_layer_row *l = &v->report->layers[v->rows[row]];
+    const prn_line *line = &v->lines.items[row];
+    if (line->kind != PRN_LINE_ROW) {
+        nested_layer_cell(v, line, column, cell);
+        return;
+    }
+    const prony_layer_row *l = &v->report->layers[line->row];
     if (l->folded) cell->style = PRN_STYLE_DIM;
     switch (column) {
     case LAYER_INDEX:
@@ -135,6 +226,8 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
         break;
     case LAYER_OP:
         cell->string = l->op;
+        break;
+    case LAYER_RUNS:
         break;
     case LAYER_OUTPUT:
         prn_cell_shape(cell, l->output_count ? l->outputs[0] : NULL);
@@ -181,12 +274,19 @@ static void put_layer_legend(prn_text *text, const view *v)
         attributed |= *mark == '~';
         dynamic |= *mark == 'd';
     }
+    for (size_t i = 0; i < v->lines.count; i++) {
+        if (v->lines.items[i].kind != PRN_LINE_NESTED) continue;
+        const char *mark = nested_mark(nested_of(v, &v->lines.items[i]));
+        folded |= *mark == 'f';
+        attributed |= *mark == '~';
+        dynamic |= *mark == 'd';
+    }
     if (attributed)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
                       "~ one operator runs several layers: its time is shared by analytic cost");
     if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
     if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
-    if (!v->filtered && prn_report_stamped(v->report) && v->share < 0.9995) {
+    if (!v->filtered && !v->part && prn_report_stamped(v->report) && v->share < 0.9995) {
         char note[96];
         prn_number_text rest;
         snprintf(note, sizeof note,
@@ -199,7 +299,7 @@ static void put_layer_legend(prn_text *text, const view *v)
 prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;
-    view v = {.report = r, .filtered = selection->filtered};
+    view v = {.report = r, .filtered = selection->filtered, .part = selection->with_subgraphs};
     PRN_TRY(prn_select_layers(selection, &v.rows, &v.count, error));
     v.shown = prn_text_shown_rows(v.count, top);
     for (size_t i = 0; i < v.count; i++) {
@@ -209,19 +309,26 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
     }
     uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
     if (!r->totals.counted) hidden |= 1U << LAYER_COUNT;
+    prony_status status = prn_lines_make(&v.lines, selection, true, v.rows, v.shown, top != 0, error);
+    if (!v.lines.any_nested) hidden |= 1U << LAYER_RUNS;
     prn_table table = {.columns = layer_columns,
                        .column_count = sizeof layer_columns / sizeof layer_columns[0],
                        .hidden = hidden,
                        .footer = true,
-                       .rows = v.shown,
+                       .rows = v.lines.count,
                        .cell = layer_cell,
                        .user = &v};
-    prn_text_heading(text, "Layers", "the model's own nodes");
-    prn_text_table(text, &table);
-    prn_text_hidden_rows(text, v.count - v.shown, "layer");
-    put_layer_legend(text, &v);
+    if (status == PRONY_OK) {
+        prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Layers",
+                         selection->with_subgraphs ? "layers with subgraphs, and the nodes in them" : "the model's own nodes");
+        prn_text_table(text, &table);
+        prn_text_hidden_rows(text, v.count - v.shown, "layer");
+        put_nested_legend(text, &v, "layers");
+        put_layer_legend(text, &v);
+    }
+    prn_lines_free(&v.lines);
     prn_free(v.rows);
-    return PRONY_OK;
+    return status;
 }
 
 /* ---- operators ---- */
@@ -230,6 +337,7 @@ enum {
     OPERATOR_INDEX,
     OPERATOR_NAME,
     OPERATOR_KERNEL,
+    OPERATOR_RUNS,
     OPERATOR_TIME,
     OPERATOR_SHARE,
     OPERATOR_CUMULATIVE,
@@ -247,6 +355,7 @@ static const prn_column operator_columns[] = {
     [OPERATOR_INDEX] = {.title = "#", .right = true},
     [OPERATOR_NAME] = {.title = "operator", .share = 5, .least = 10},
     [OPERATOR_KERNEL] = {.title = "kernel", .share = 3, .least = 8},
+    [OPERATOR_RUNS] = {.title = "runs", .right = true},
     [OPERATOR_TIME] = {.title = "time", .right = true},
     [OPERATOR_SHARE] = {.title = "share", .right = true},
     [OPERATOR_CUMULATIVE] = {.title = "cum", .right = true},
@@ -285,7 +394,7 @@ static void operator_sum_cell(const view *v, int column, prn_cell *cell)
 
 typedef struct operator_view {
     view rows;
-    double *cumulative; /* [shown] */
+    double *cumulative; /* by line */
 } operator_view;
 
 /* Whether it is known what more than one thread did. */
@@ -308,15 +417,61 @@ static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
     cell->style = PRN_STYLE_PLAIN;
 }
 
+static void nested_operator_cell(const view *v, const prn_line *line, int column, prn_cell *cell)
+{
+    const prony_nested_row *n = nested_of(v, line);
+    bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
+    if (subgraph || (n->executed && !n->executions)) cell->style = PRN_STYLE_DIM;
+    if (column == OPERATOR_NAME)
+        cell->string = line->label;
+    else if (column == OPERATOR_RUNS)
+        executions_cell(n, cell);
+    if (subgraph) return;
+    bool timed = n->measured && n->executions;
+    switch (column) {
+    case OPERATOR_INDEX:
+        cell->string = n->stopped ? "!" : "";
+        break;
+    case OPERATOR_KERNEL:
+        cell->string = n->kernel;
+        break;
+    case OPERATOR_TIME:
+        if (timed) prn_cell_time(cell, n->time.mean_ns);
+        break;
+    case OPERATOR_SHARE:
+        if (timed) prn_cell_percent(cell, n->share);
+        break;
+    case OPERATOR_RATE:
+        if (timed) prn_cell_gflops(cell, n->cost.flops, n->time.mean_ns);
+        break;
+    case OPERATOR_FLOPS:
+        prn_cell_count(cell, n->cost.flops);
+        break;
+    case OPERATOR_LAYERS:
+        prn_cell_count(cell, n->layer_count);
+        break;
+    case OPERATOR_BAR:
+        if (timed) prn_cell_bar(cell, n->share, v->largest_share);
+        break;
+    default:
+        break;
+    }
+}
+
 static void operator_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const operator_view *ov = user;
     const view *v = &ov->rows;
-    if (row == v->shown) {
+    if (row == v->lines.count) {
         operator_sum_cell(v, column, cell);
         return;
     }
-    const prony_operator_row *o = &v->report->operators[v->rows[row]];
+    const prn_line *line = &v->lines.items[row];
+    if (line->kind != PRN_LINE_ROW) {
+        nested_operator_cell(v, line, column, cell);
+        return;
+    }
+    const prony_operator_row *o = &v->report->operators[line->row];
     prn_number_text number;
     switch (column) {
     case OPERATOR_INDEX:
@@ -327,6 +482,8 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
         break;
     case OPERATOR_KERNEL:
         cell->string = o->kernel ? o->kernel : "";
+        break;
+    case OPERATOR_RUNS:
         break;
     case OPERATOR_TIME:
         prn_cell_time(cell, o->time.mean_ns);
@@ -376,33 +533,42 @@ static void sum_operators(view *v)
 prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;
-    operator_view ov = {.rows = {.report = r, .filtered = selection->filtered}};
+    operator_view ov = {.rows = {.report = r, .filtered = selection->filtered, .part = selection->with_subgraphs}};
     view *v = &ov.rows;
     PRN_TRY(prn_select_operators(selection, &v->rows, &v->count, error));
     v->shown = prn_text_shown_rows(v->count, top);
-    ov.cumulative = prn_calloc(v->shown + 1, sizeof *ov.cumulative);
-    if (!ov.cumulative) {
+    prony_status status = prn_lines_make(&v->lines, selection, false, v->rows, v->shown, top != 0, error);
+    ov.cumulative = prn_calloc(v->lines.count + 1, sizeof *ov.cumulative);
+    if (!ov.cumulative && status == PRONY_OK) status = prn_no_memory(error);
+    if (status != PRONY_OK) {
+        prn_lines_free(&v->lines);
+        prn_free(ov.cumulative);
         prn_free(v->rows);
-        return prn_no_memory(error);
+        return status;
     }
     sum_operators(v);
     double sum = 0;
-    for (size_t i = 0; i < v->shown; i++) ov.cumulative[i] = sum += r->operators[v->rows[i]].share;
+    for (size_t i = 0; i < v->lines.count; i++)
+        if (v->lines.items[i].kind == PRN_LINE_ROW) ov.cumulative[i] = sum += r->operators[v->lines.items[i].row].share;
     uint32_t times = 1U << OPERATOR_TIME | 1U << OPERATOR_SHARE | 1U << OPERATOR_CUMULATIVE | 1U << OPERATOR_RATE |
                      1U << OPERATOR_BAR;
     uint32_t hidden = prn_report_stamped(r) ? 0 : times;
     if (!prn_report_stamped(r) || !r->has_roof) hidden |= 1U << OPERATOR_BOUND | 1U << OPERATOR_ROOF;
     if (!traced_threads(r)) hidden |= 1U << OPERATOR_CORES;
+    if (!v->lines.any_nested) hidden |= 1U << OPERATOR_RUNS;
     prn_table table = {.columns = operator_columns,
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
                        .hidden = hidden,
                        .footer = true,
-                       .rows = v->shown,
+                       .rows = v->lines.count,
                        .cell = operator_cell,
                        .user = &ov};
-    prn_text_heading(text, "Operators", "the kernels that ran");
+    prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Operators",
+                     selection->with_subgraphs ? "operators with subgraphs, and what ran in them" : "the kernels that ran");
     prn_text_table(text, &table);
     prn_text_hidden_rows(text, v->count - v->shown, "operator");
+    put_nested_legend(text, v, "operators");
+    prn_lines_free(&v->lines);
     prn_free(ov.cumulative);
     prn_free(v->rows);
     return PRONY_OK;
