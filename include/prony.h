@@ -1447,6 +1447,7 @@ typedef struct prony_compare_part {
     double first_ns, second_ns, difference_ns, ratio, ratio_ci95[2], p;
     uint64_t first_flops, second_flops;
     prony_verdict verdict;
+    uint64_t first_executions, second_executions; /* of what runs in subgraphs, in one run; 0 otherwise */
 } prony_compare_part;
 
 /* Two reports side by side; the first one is the baseline. Holds copies of all it shows but metric definitions. */
@@ -1460,6 +1461,9 @@ PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_compa
 /* Measured in both and matched by name, in the first one's order. */
 PRONY_API const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
 PRONY_API const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count);
+/* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of the layers around
+ * them. */
+PRONY_API const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
 /* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
 /* Metrics whose verdict is PRONY_VERDICT_WORSE. */
