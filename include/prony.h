@@ -823,6 +823,8 @@ typedef struct prony_module_row {
     uint32_t depth;
     uint32_t layers; /* in it and below */
     uint64_t count;  /* by the counting preset; 0 without one */
+    uint32_t nested_layers; /* in subgraphs of those layers: what they cost and take is in the layers' figures. A module below that of
+                               the layer around it, and named by such nodes alone, has 0 `layers` and the figures of these nodes */
 } prony_module_row;
 
 /* An arena allocation or release. */

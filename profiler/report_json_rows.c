@@ -235,6 +235,7 @@ static void write_module(prn_json *j, const prony_report *r, size_t index, const
     prn_json_uint(j, "parameters", m->parameters);
     if (r->totals.counted) prn_json_uint(j, "count", m->count);
     prn_json_uint(j, "layers", m->layers);
+    if (m->nested_layers) prn_json_uint(j, "nested_layers", m->nested_layers);
     if (prn_report_stamped(r)) {
         prn_json_int(j, "time_ns", m->time_ns);
         prn_json_double(j, "share", m->share);

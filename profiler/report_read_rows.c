@@ -228,6 +228,7 @@ static void read_module(prn_report_reader *reader, const prn_json_value *object,
     prn_json_get_u64(j, object, "parameters", true, &m->parameters);
     prn_json_get_u64(j, object, "count", false, &m->count);
     prn_json_get_u32(j, object, "layers", false, &m->layers);
+    prn_json_get_u32(j, object, "nested_layers", false, &m->nested_layers);
     prn_json_get_i64(j, object, "time_ns", false, &m->time_ns);
     prn_json_get_share(j, object, "share", false, &m->share);
 }

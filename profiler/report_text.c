@@ -1,4 +1,4 @@
-/* The report for people: options, heading and model summary. Tables are in report_text_tables.c. Reads the report only.
+/* The report for people: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c. Reads the report only.
  */
 #include "profiler/report_text.h"
 
@@ -499,7 +499,7 @@ static void put_trust(prn_text *text, const prony_report *r)
 /* How much is shown, and in which order; `top` 0: every row. */
 typedef struct extent {
     unsigned levels;
-    size_t top;
+    size_t top, inside_top; /* of the level that shows nothing else */
     bool all, memory;
     int64_t depth;
 } extent;
@@ -535,7 +535,8 @@ static prony_status put_levels(prn_text *text, const prn_selection *selection, c
     if (e->levels & PRONY_LEVEL_NESTED) {
         prn_selection inside = *selection;
         inside.with_subgraphs = true;
-        PRN_TRY(r->operator_count ? prn_text_operators(text, &inside, e->top, error) : prn_text_layers(text, &inside, e->top, error));
+        PRN_TRY(r->operator_count ? prn_text_operators(text, &inside, e->inside_top, error)
+                                  : prn_text_layers(text, &inside, e->inside_top, error));
     }
     return e->memory && r->has_memory && r->operator_count ? prn_text_memory_table(text, selection, e->top, error) : PRONY_OK;
 }
@@ -545,6 +546,7 @@ static extent extent_of(const prony_write_options *options)
     const unsigned levels = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | (options->all ? PRONY_LEVEL_OPERATOR : 0);
     return (extent){.levels = options->levels ? options->levels : levels,
                     .top = options->top || options->all ? (size_t)options->top : MOST_ROWS,
+                    .inside_top = (size_t)options->top,
                     .all = options->all,
                     .memory = options->memory,
                     .depth = options->module_depth};
