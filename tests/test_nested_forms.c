@@ -120,9 +120,11 @@ static void round_trip(const prony_report *report)
 {
     prony_report *again = NULL;
     prony_error error = {0};
-    char *first = write_as(report, PRONY_FORMAT_JSON, NULL);
+    prony_write_options with_memory = PRONY_WRITE_OPTIONS_INIT;
+    with_memory.memory = true;
+    char *first = write_as(report, PRONY_FORMAT_JSON, &with_memory);
     if (prony_report_load_memory(&again, "r.json", first, strlen(first), &error) != PRONY_OK) fail_msg("%s", error.message);
-    char *second = write_as(again, PRONY_FORMAT_JSON, NULL);
+    char *second = write_as(again, PRONY_FORMAT_JSON, &with_memory);
     expect_same(first, second);
     /* Other forms of it are the same as of the one that was written. */
     for (prony_format format = PRONY_FORMAT_TEXT; format <= PRONY_FORMAT_DOT; format++) {
