@@ -87,7 +87,7 @@ static prony_status put_layer(prn_out *out, const prony_report *r, const prony_l
     uint64_t count = !stamped ? l->cost.flops : l->measured && l->time.mean_ns > 0 ? (uint64_t)l->time.mean_ns : 0, rest = count;
     const char *module = l->module ? l->module : "", *name = l->name ? l->name : "", *op = l->op ? l->op : "";
     size_t first, inside = prn_nested_of(r->nested_layers, r->nested_layer_count, l->index, &first);
-    const prony_nested_row *rows = r->nested_layers + first;
+    const prony_nested_row *rows = inside ? &r->nested_layers[first] : NULL;
     if (!count) return PRONY_OK;
     uint64_t *own = prn_calloc(inside + 1, sizeof *own);
     if (!own) return prn_no_memory(error);

@@ -202,6 +202,43 @@ static void damage_is_refused(void **state)
     deep_close(&d);
 }
 
+/* Whatever is taken for a report is written in every form. */
+static void changed_digits_are_harmless(void **state)
+{
+    (void)state;
+    deep d;
+    uint64_t random = 7;
+    size_t taken = 0;
+    prony_write_options all = PRONY_WRITE_OPTIONS_INIT;
+    prony_report *report = deep_open(&d);
+    all.all = true;
+    all.chart = "graph";
+    char *json = write_as(report, PRONY_FORMAT_JSON, NULL);
+    const size_t begin = (size_t)(strstr(json, "\"nested_layers\"") - json), end = (size_t)(strstr(json, "\"modules\"") - json);
+    for (int round = 0; round < 400; round++) {
+        prony_report *out = NULL;
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        size_t at = begin + (size_t)(random >> 33) % (end - begin);
+        while (at < end && (json[at] < '0' || json[at] > '9')) at++;
+        if (at == end) continue;
+        char former = json[at];
+        json[at] = (char)('0' + (random >> 20) % 10);
+        if (prony_report_load_memory(&out, "r.json", json, strlen(json), NULL) == PRONY_OK) {
+            taken++;
+            for (prony_format format = PRONY_FORMAT_TEXT; format <= PRONY_FORMAT_HTML; format++) {
+                sink s = {0};
+                (void)!prony_report_write(out, format, &all, sink_write, &s, NULL);
+                prn_free(s.text);
+            }
+        }
+        prony_report_release(out);
+        json[at] = former;
+    }
+    assert_true(taken > 50);
+    prn_free(json);
+    deep_close(&d);
+}
+
 static void csv_has_a_level_for_them(void **state)
 {
     (void)state;
@@ -556,6 +593,7 @@ int main(void)
         cmocka_unit_test(the_first_screen_says_what_dominates),
         cmocka_unit_test(json_reads_back),
         cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(changed_digits_are_harmless),
         cmocka_unit_test(csv_has_a_level_for_them),
         cmocka_unit_test(folded_counts_sum_to_the_whole),
         cmocka_unit_test(graph_frames_subgraphs),
