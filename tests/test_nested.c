@@ -381,6 +381,68 @@ static void scan_and_sequence_map_have_rows(void **state)
     mr_close(&r);
 }
 
+/* An operator that computes beside its subgraph: what is left of it is its own. */
+static void an_operator_has_work_of_its_own(void **state)
+{
+    (void)state;
+    static const float q[2] = {1, 2}, half = 0.5f;
+    for (int open = 0; open < 2; open++) { /* a shape that only a run knows, and one that is known */
+        const char *extent = open ? "1,1,L,1" : "1,1,2,1";
+        model_builder *m = mb_begin(21);
+        mb_opset(m, "ai.onnx.preview", 1);
+        mb_input(m, "q", PRONY_FLOAT32, extent);
+        mb_initializer(m, "half", PRONY_FLOAT32, "", &half);
+        mb_node(m, "ai.onnx.preview::FlexAttention", "q q q", "y", "scale=1.0");
+        mb_node_name(m, "attention");
+        mb_graph_begin(m, "prob_mod");
+        mb_input(m, "weights", PRONY_FLOAT32, "B,H,L,S");
+        mb_node(m, "Mul", "weights half", "less", "");
+        mb_node_name(m, "halve");
+        mb_output(m, "less", PRONY_FLOAT32, "B,H,L,S");
+        mb_graph_end(m);
+        mb_output(m, "y", PRONY_FLOAT32, extent);
+        model_run r = {0};
+        mr_open(&r, m);
+        mr_set(&r, "q", PRONY_FLOAT32, "1,1,2,1", q);
+        prony_report *report = nested_profile(&r, 2);
+        assert_true(report->conserved);
+        assert_int_equal(nested_row(report, LAYER, "halve")->executions, 1);
+        assert_string_equal(nested_row(report, LAYER, "halve")->path, "attention > prob_mod");
+        assert_int_equal(nested_row(report, LAYER, "halve")->cost.flops, 4);
+        assert_int_equal(own_layer(report, "attention")->cost.flops, 16 + 4 * 6 - 2 * 2 + 4); /* as test_control_flow.c has it */
+        assert_int_equal(own_layer(report, "attention")->cost.macs, 8);
+        prony_report_release(report);
+        mr_close(&r);
+    }
+}
+
+/* Figures are asked for while memory fails: a status comes back, and nothing is lost. */
+static void profiling_survives_faults(void **state)
+{
+    (void)state;
+    model_run r = {0};
+    nested_open(&r, true, 5);
+    (void)mr_run(&r, 0);
+    for (uint64_t n = 1;; n++) {
+        prony_report *report = NULL;
+        prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
+        prony_error error = {0};
+        profile.runs = 2;
+        profile.warmup_runs = 0;
+        prn_alloc_fail_at(n);
+        prony_status status = prony_session_profile(&report, r.session, &profile, &error);
+        bool failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        prony_report_release(report);
+        if (!failed) {
+            assert_int_equal(status, PRONY_OK);
+            break;
+        }
+        if (status != PRONY_OK && status != PRONY_OUT_OF_MEMORY) fail_msg("%d: %s", (int)status, error.message);
+    }
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,7 +450,8 @@ int main(void)
         cmocka_unit_test(times_fit_into_their_parents),   cmocka_unit_test(without_stamps_there_are_counts),
         cmocka_unit_test(inspect_has_one_execution_of_each), cmocka_unit_test(many_trips_take_no_memory),
         cmocka_unit_test(workers_count_alike),            cmocka_unit_test(sessions_count_for_themselves),
-        cmocka_unit_test(scan_and_sequence_map_have_rows),
+        cmocka_unit_test(scan_and_sequence_map_have_rows), cmocka_unit_test(an_operator_has_work_of_its_own),
+        cmocka_unit_test(profiling_survives_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
