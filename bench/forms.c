@@ -59,8 +59,16 @@ static const struct {
 } csv_levels[] = {{PRONY_LEVEL_LAYER, "layers"},
                   {PRONY_LEVEL_OPERATOR, "operators"},
                   {PRONY_LEVEL_MODULE, "modules"},
-                  {PRONY_LEVEL_MODEL, "model"}};
+                  {PRONY_LEVEL_MODEL, "model"},
+                  {PRONY_LEVEL_NESTED, "nested"}};
 enum { CSV_LEVELS = sizeof csv_levels / sizeof csv_levels[0] };
+
+/* A table of what runs in subgraphs is written where there are some. */
+static bool has_level(const prony_report *report, unsigned level)
+{
+    size_t count;
+    return level != PRONY_LEVEL_NESTED || prony_report_nested(report, PRONY_LEVEL_LAYER, &count);
+}
 
 /* The first level that is wanted takes the name itself; on stdout there is room for no other. */
 static int write_csv(const options *o, const prony_report *report, prony_write_options w, const char *file)
@@ -70,6 +78,7 @@ static int write_csv(const options *o, const prony_report *report, prony_write_o
     int code = EXIT_DONE;
     for (size_t i = 0; i < CSV_LEVELS && code == EXIT_DONE; i++) {
         if (!(wanted & csv_levels[i].level) || (!first && is_stdout(file))) continue;
+        if (!o->levels && !has_level(report, csv_levels[i].level)) continue;
         w.levels = csv_levels[i].level;
         char *beside = first ? NULL : file_beside(file, csv_levels[i].name);
         if (!first && !beside) return fail(o, "out of memory");
@@ -150,6 +159,7 @@ int write_all_forms(const options *o, const prony_report *report)
         code = write_into(o, report, files[i].format, &w, files[i].name, "");
     for (size_t i = 0; i < CSV_LEVELS && code == EXIT_DONE; i++) {
         w.levels = csv_levels[i].level;
+        if (!has_level(report, csv_levels[i].level)) continue;
         code = write_into(o, report, PRONY_FORMAT_CSV, &w, csv_levels[i].name, ".csv");
     }
     for (const char *const *chart = prony_chart_names(); *chart && code == EXIT_DONE; chart++) {

@@ -175,7 +175,7 @@ static const struct {
           "                         none; machine: 2)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32\n"},
-    {OPT_LEVEL, "      --level LIST       model,module,layer,operator\n"},
+    {OPT_LEVEL, "      --level LIST       model,module,layer,operator,nested\n"},
     {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
     {OPT_ALL, "      --all              everything, not what a first look needs\n"},
     {OPT_TOP, "      --top N            rows per table, by time (default 20; inspect: by FLOPs)\n"},

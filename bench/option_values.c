@@ -176,6 +176,8 @@ static bool parse_levels(char *text, unsigned *out)
             *out |= PRONY_LEVEL_OPERATOR;
         else if (strcmp(part, "module") == 0)
             *out |= PRONY_LEVEL_MODULE;
+        else if (strcmp(part, "nested") == 0)
+            *out |= PRONY_LEVEL_NESTED;
         else
             return false;
     }

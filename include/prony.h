@@ -770,6 +770,40 @@ typedef struct prony_operator_row {
     uint64_t cycles, instructions, cache_misses;
 } prony_operator_row;
 
+/* A node inside of a subgraph, which an If, Loop, Scan, SequenceMap or another operator with subgraphs runs. It explains the rows around
+ * it and stands in no total: the figures of its owner and parents include it. Of the layers, those of a parent's subgraphs sum to the
+ * parent's cost without what it does itself; of the operators likewise, but for their bytes, which are external traffic only. */
+typedef struct prony_nested_row {
+    uint32_t index;  /* position in its list, where each row stands behind the one that it is inside of */
+    uint32_t owner;  /* the model's own row around it all, in the list of the same level: layers or operators */
+    uint32_t parent; /* row of this list whose subgraph it stands in; PRONY_NO_INDEX: the owner's */
+    uint32_t depth;  /* subgraphs around it, from 1 */
+    const char *subgraph; /* "then_branch", "body" */
+    const char *path;     /* nodes and subgraphs around it: "decode > body > Cond_3 > then_branch" */
+    const char *name, *op;
+    const char *module;           /* as of a layer */
+    const char *kernel, *backend; /* what ran it; "": nothing did, or it is a view */
+    bool folded, dynamic;
+    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL where omitted. Operators: NULL */
+    size_t input_count, output_count;
+    const uint32_t *sources; /* layers: per input the row of this list that makes it; PRONY_NO_INDEX: it comes from elsewhere.
+                                NULL: not known */
+    uint32_t operator_index; /* layers: row among the operators in subgraphs; PRONY_NO_INDEX: none ran it */
+    const uint32_t *layers;  /* operators: rows among the layers in subgraphs */
+    size_t layer_count;
+    bool executed;       /* `executions` is known: something ran */
+    uint64_t executions; /* in the last run; 0: a branch that was not taken */
+    prony_cost cost;     /* of all executions in the last run; where nothing ran, of one. parameters: once */
+    bool measured;
+    prony_time_stats time; /* per run, all executions together; layers of one operator share its time by analytic cost */
+    double share;          /* of the operators' summed mean time, as of an operator */
+    bool time_attributed;
+    bool traced;            /* the two below are set: the last run */
+    int64_t trace_start_ns; /* when it began the last time, from the run's entry */
+    int64_t trace_ns;       /* all executions together */
+    bool stopped;           /* where the run was that was called off */
+} prony_nested_row;
+
 typedef struct prony_totals {
     prony_cost cost; /* fact_count 0 */
     uint32_t layers, folded_layers, operators;
@@ -801,6 +835,8 @@ typedef struct prony_module_row {
     uint32_t depth;
     uint32_t layers; /* in it and below */
     uint64_t count;  /* by the counting preset; 0 without one */
+    uint32_t nested_layers; /* in subgraphs of those layers: what they cost and take is in the layers' figures. A module below that of
+                               the layer around it, and named by such nodes alone, has 0 `layers` and the figures of these nodes */
 } prony_module_row;
 
 /* An arena allocation or release. */
@@ -1110,6 +1146,9 @@ PRONY_API const char *const *prony_report_uncounted(const prony_report *report, 
 PRONY_API const prony_totals *prony_report_totals(const prony_report *report);
 PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count);
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
+/* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels; none in a report that
+ * nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
+PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count);
 /* The module tree, parents before children; the root is first. */
 PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
 /* Weights and buffers in the order of the layers that first use them. */
@@ -1170,7 +1209,13 @@ typedef enum prony_format {
     PRONY_FORMAT_HTML    /* one file that needs no network */
 } prony_format;
 
-enum { PRONY_LEVEL_MODEL = 1, PRONY_LEVEL_LAYER = 2, PRONY_LEVEL_OPERATOR = 4, PRONY_LEVEL_MODULE = 8 };
+enum {
+    PRONY_LEVEL_MODEL = 1,
+    PRONY_LEVEL_LAYER = 2,
+    PRONY_LEVEL_OPERATOR = 4,
+    PRONY_LEVEL_MODULE = 8,
+    PRONY_LEVEL_NESTED = 16 /* what runs in subgraphs, in a table of its own */
+};
 
 typedef struct prony_write_options {
     size_t struct_size;
@@ -1416,6 +1461,7 @@ typedef struct prony_compare_part {
     double first_ns, second_ns, difference_ns, ratio, ratio_ci95[2], p;
     uint64_t first_flops, second_flops;
     prony_verdict verdict;
+    uint64_t first_executions, second_executions; /* of what runs in subgraphs, in one run; 0 otherwise */
 } prony_compare_part;
 
 /* Two reports side by side; the first one is the baseline. Holds copies of all it shows but metric definitions. */
@@ -1429,6 +1475,9 @@ PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_compa
 /* Measured in both and matched by name, in the first one's order. */
 PRONY_API const prony_compare_part *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
 PRONY_API const prony_compare_part *prony_comparison_types(const prony_comparison *comparison, size_t *count);
+/* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of the layers around
+ * them. */
+PRONY_API const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
 /* What differs in model, configuration and machine, and what weakens the verdict; each a sentence. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
 /* Metrics whose verdict is PRONY_VERDICT_WORSE. */

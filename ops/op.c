@@ -224,6 +224,21 @@ bool prn_cost_add(prony_cost *to, const prony_cost *from)
            prn_add_u64(&to->parameters, to->parameters, from->parameters);
 }
 
+static bool add_times(uint64_t *to, uint64_t from, uint64_t times)
+{
+    uint64_t product;
+    return prn_mul_u64(&product, from, times) && prn_add_u64(to, *to, product);
+}
+
+bool prn_cost_add_times(prony_cost *to, const prony_cost *from, uint64_t times)
+{
+    return add_times(&to->macs, from->macs, times) && add_times(&to->madds, from->madds, times) &&
+           add_times(&to->flops, from->flops, times) && add_times(&to->special, from->special, times) &&
+           add_times(&to->int_ops, from->int_ops, times) && add_times(&to->bytes_read, from->bytes_read, times) &&
+           add_times(&to->bytes_written, from->bytes_written, times) &&
+           add_times(&to->parameters, from->parameters, times);
+}
+
 /* ---- shape inference */
 
 void prn_set_output(const prony_context *context, size_t i, prony_dtype dtype, const prony_shape *shape)

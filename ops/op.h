@@ -252,6 +252,8 @@ prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint6
 
 /* to += from, checked; facts are left alone. false: overflow. */
 PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
+/* to += times * from, likewise. */
+PRN_MUST_USE bool prn_cost_add_times(prony_cost *to, const prony_cost *from, uint64_t times);
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 

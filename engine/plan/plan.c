@@ -444,6 +444,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->outer = outer;
     plan->options = *options;
     plan->threads = options->threads;
+    plan->stopped_at = PRN_NO_STEP;
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);

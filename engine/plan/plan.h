@@ -52,7 +52,11 @@ typedef struct prn_step {
     uint32_t dying_count;
     bool dynamic;
     prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
-    prony_cost executed; /* steps with children: by the children, in this run so far; parameters 0 */
+    /* In this run so far, over all times it was executed; parameters 0. Steps with children: work of their own beside the
+     * children's. In a subgraph: of dynamic steps what they did. */
+    prony_cost executed;
+    uint32_t nested_index; /* in a subgraph: its place among all steps of subgraphs (engine/run/nested.h) */
+    int64_t nested_start_ns, nested_ns; /* in a subgraph, while stamped: when it last began, and what it took altogether */
 } prn_step;
 
 /* What runs it, or last ran it. NULL: a dynamic step before its first run. */
@@ -102,8 +106,13 @@ typedef struct prn_plan {
     int threads;                 /* inside of an operator, each worker */
     char workers_note[160];      /* why so many, where that was the plan's to choose or not as asked for; "" otherwise */
     prony_cost fixed_cost; /* of the layers whose cost no run changes; parameters 0 */
-    /* Of a subgraph: value and step of the outermost plan that its memory is booked to. */
+    bool stamped;          /* the run at hand is: what runs in subgraphs keeps the time of each step */
+    uint32_t stopped_at;   /* step at which the last run failed or was called off; PRN_NO_STEP: nowhere */
+    /* Of a subgraph: value and step of the outermost plan that its memory is booked to; and how often it was begun in this
+     * run of the step around it all. */
     uint32_t account, account_step;
+    uint64_t trips;
+    uint32_t nested_index; /* engine/run/nested.h: its place among the subgraphs */
 } prn_plan;
 
 /* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
@@ -130,7 +139,8 @@ PRN_MUST_USE prony_status prn_plan_step(prn_plan *plan, uint32_t step, prony_err
 void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
 /* Gives the dynamic outputs of the last run back. */
 void prn_plan_forget(prn_plan *plan);
-/* to += what the last run did; parameters stay. false: overflow. */
-PRN_MUST_USE bool prn_plan_executed(const prn_plan *plan, prony_cost *to);
+/* to += what a step with children did in the last run of the step around it all, the children's work included; parameters
+ * stay. false: overflow. */
+PRN_MUST_USE bool prn_step_executed(const prn_step *step, prony_cost *to);
 
 #endif

@@ -33,17 +33,38 @@ static void drop_all(prn_plan *plan)
         if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
 }
 
-bool prn_plan_executed(const prn_plan *plan, prony_cost *to)
+/* ---- what subgraphs did: counted while a step of the outermost plan runs, however often it runs them ---- */
+
+static bool add_executed(const prn_plan *plan, prony_cost *to)
 {
-    bool ok = prn_cost_add(to, &plan->fixed_cost);
-    for (size_t s = 0; ok && s < plan->step_count; s++) {
-        const prn_step *step = plan->steps[s];
-        if (!step->dynamic && !step->children) continue;
-        prony_cost cost = step->cost;
-        cost.parameters = 0;
-        ok = prn_cost_add(to, &cost);
-    }
+    bool ok = prn_cost_add_times(to, &plan->fixed_cost, plan->trips);
+    for (size_t s = 0; ok && plan->trips && s < plan->step_count; s++)
+        if (plan->steps[s]->dynamic || plan->steps[s]->children) ok = prn_step_executed(plan->steps[s], to);
     return ok;
+}
+
+bool prn_step_executed(const prn_step *step, prony_cost *to)
+{
+    bool ok = prn_cost_add(to, &step->executed);
+    for (uint32_t c = 0; ok && step->children && c < step->node->child_count; c++)
+        if (step->children[c]) ok = add_executed(step->children[c], to);
+    return ok;
+}
+
+/* What did not run since the last time is clean already, and so is what is inside of it. */
+static void begin_counting(prn_plan *plan)
+{
+    plan->stopped_at = PRN_NO_STEP;
+    if (!plan->trips) return;
+    plan->trips = 0;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        step->nested_ns = 0;
+        if (!step->dynamic && !step->children) continue;
+        step->executed = (prony_cost){0};
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c]) begin_counting(step->children[c]);
+    }
 }
 
 /* ---- steps that learn shapes or costs while they run ---- */
@@ -118,14 +139,20 @@ static PRN_OWN_FRAME prony_status check_made(const prony_context *context)
     return PRONY_OK;
 }
 
-/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
-static void book_children(prn_step *step, bool done)
+static void forget_children(const prn_step *step)
 {
-    uint64_t parameters = step->cost.parameters;
-    if (done) step->cost = step->executed;
-    step->cost.parameters = parameters;
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) prn_plan_forget(step->children[c]);
+}
+
+/* The children's work is the step's; parameters do not change by running. Of a run that failed nothing is booked. */
+static prony_status book_children(prn_step *step, prony_error *error)
+{
+    prony_cost cost = {.parameters = step->cost.parameters};
+    if (!prn_step_executed(step, &cost))
+        return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
+    step->cost = cost;
+    return PRONY_OK;
 }
 
 static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *context)
@@ -146,14 +173,32 @@ static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *c
     return PRONY_OK;
 }
 
+/* A dynamic step of a subgraph did it once more. */
+static prony_status count_once(prn_step *step, prony_error *error)
+{
+    prony_cost cost = step->cost;
+    cost.parameters = 0;
+    if (prn_cost_add(&step->executed, &cost)) return PRONY_OK;
+    return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
+}
+
+static void begin_counting_children(prn_step *step)
+{
+    step->executed = (prony_cost){0};
+    for (uint32_t c = 0; c < step->node->child_count; c++)
+        if (step->children[c]) begin_counting(step->children[c]);
+}
+
 static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_context context = step->context;
     context.error = error;
-    step->executed = (prony_cost){0};
+    if (step->children && !plan->outer) begin_counting_children(step);
     prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
-    if (step->children) book_children(step, status == PRONY_OK);
-    return status;
+    if (step->children) forget_children(step);
+    if (status != PRONY_OK) return status;
+    if (!plan->outer) return step->children ? book_children(step, error) : PRONY_OK;
+    return step->children ? PRONY_OK : count_once(step, error);
 }
 
 /* Whatever the step made, and whatever it failed at once it was called off, does not count. */
@@ -223,7 +268,9 @@ static prony_status run_stamped(prn_plan *plan, prn_trace *trace, prony_error *e
             trace->events[trace->count++] = (prn_event){start, end, s, 0, library_calls(all, own)};
         else
             trace->dropped++;
-        PRN_TRY(status);
+        if (status == PRONY_OK) continue;
+        plan->stopped_at = s;
+        return status;
     }
     return PRONY_OK;
 }
@@ -234,6 +281,32 @@ static prony_status run_traced(prn_plan *plan, prn_trace *trace, prony_error *er
     prony_status status = run_stamped(plan, trace, error);
     prn_team_watch(NULL, 0);
     return status;
+}
+
+/* Of a subgraph: times add up in the steps, so that any number of trips takes no room. */
+static prony_status run_nested(prn_plan *plan, prony_error *error)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prn_step *step = plan->steps[s];
+        step->nested_start_ns = prn_now_ns();
+        prony_status status = run_step(plan, s, error);
+        step->nested_ns += prn_now_ns() - step->nested_start_ns;
+        if (status == PRONY_OK) continue;
+        plan->stopped_at = s;
+        return status;
+    }
+    return PRONY_OK;
+}
+
+static prony_status run_plain(prn_plan *plan, prony_error *error)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        prony_status status = run_step(plan, s, error);
+        if (status == PRONY_OK) continue;
+        plan->stopped_at = s;
+        return status;
+    }
+    return PRONY_OK;
 }
 
 static prony_status run_filled(prn_plan *plan, prony_error *error)
@@ -251,6 +324,8 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     prony_status status = prn_stop_check(error);
     if (status != PRONY_OK) return status;
+    plan->stopped_at = PRN_NO_STEP;
+    plan->stamped = trace || (plan->outer && plan->outer->stamped);
     if (trace && trace->shares)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
     if (plan->schedule)
@@ -259,8 +334,10 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
         status = run_filled(plan, error);
     else if (trace)
         status = run_traced(plan, trace, error);
+    else if (plan->stamped)
+        status = run_nested(plan, error);
     else
-        for (uint32_t s = 0; s < plan->step_count && status == PRONY_OK; s++) status = run_step(plan, s, error);
+        status = run_plain(plan, error);
     if (status != PRONY_OK) drop_all(plan);
     return status;
 }

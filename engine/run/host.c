@@ -221,13 +221,12 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
     PRN_TRY(prn_stack_check(context->error));
     prn_plan_forget(plan);
     PRN_TRY(enter_child(context, site, child, plan, inputs, input_count));
+    plan->trips++;
     prony_status status = prn_plan_run(plan, NULL, context->error);
     if (status != PRONY_OK) {
         prn_error_name_part(context->error, &site->node->info, child->name);
         return status;
     }
-    if (!prn_plan_executed(plan, &site->step->executed))
-        return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
     for (size_t k = 0; k < output_count; k++) outputs[k] = plan->values[plan->outputs[k]]->value;
     return PRONY_OK;
 }

@@ -222,6 +222,7 @@ prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *er
         trace->count = events < trace->capacity ? events : trace->capacity;
         trace->dropped += events - trace->count;
     }
+    s->plan->stopped_at = atomic_load(&s->failed_at); /* NONE is PRN_NO_STEP */
     return first_failure(s, error);
 }
 

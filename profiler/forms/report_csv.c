@@ -221,6 +221,53 @@ static void write_operators(csv *c, const prony_report *r)
     }
 }
 
+/* Both levels in one table: their sums are not the model's. */
+static void write_nested_rows(csv *c, const prony_report *r, bool layers)
+{
+    const prony_nested_row *rows = layers ? r->nested_layers : r->nested_operators;
+    size_t count = layers ? r->nested_layer_count : r->nested_operator_count;
+    bool stamped = prn_report_stamped(r);
+    for (size_t i = 0; i < count; i++) {
+        const prony_nested_row *n = &rows[i];
+        put_text(c, layers ? "layer" : "operator");
+        put_uint(c, n->index);
+        put_uint(c, n->owner);
+        put_text(c, layers ? r->layers[n->owner].name : r->operators[n->owner].name);
+        if (n->parent != PRONY_NO_INDEX)
+            put_uint(c, n->parent);
+        else
+            field(c);
+        put_uint(c, n->depth);
+        put_text(c, n->path);
+        put_text(c, n->subgraph);
+        put_text(c, n->name);
+        put_text(c, n->op);
+        put_text(c, n->kernel);
+        put_text(c, n->backend);
+        put_bool(c, n->folded);
+        put_bool(c, n->dynamic);
+        put_shapes(c, n->inputs, n->input_count);
+        put_shapes(c, n->outputs, n->output_count);
+        if (n->executed)
+            put_uint(c, n->executions);
+        else
+            field(c);
+        put_counts(c, &n->cost);
+        if (stamped) put_time(c, n->measured, &n->time, n->share);
+        end_line(c);
+    }
+}
+
+static void write_nested(csv *c, const prony_report *r)
+{
+    put_header(c, "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,folded,dynamic,input_shapes,"
+                  "output_shapes,executions," COUNT_COLUMNS);
+    if (prn_report_stamped(r)) put_header(c, TIME_COLUMNS);
+    end_line(c);
+    write_nested_rows(c, r, true);
+    write_nested_rows(c, r, false);
+}
+
 static void write_modules(csv *c, const prony_report *r, int64_t depth)
 {
     bool stamped = prn_report_stamped(r);
@@ -300,6 +347,9 @@ prony_status prn_report_write_csv(const prony_report *report, const prony_write_
         break;
     case PRONY_LEVEL_MODEL:
         write_model(&c, report);
+        break;
+    case PRONY_LEVEL_NESTED:
+        write_nested(&c, report);
         break;
     default:
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "CSV holds one level: levels 0x%x names none or several",

@@ -269,6 +269,7 @@ static void write_latency(prn_json *j, const prony_report *r)
     prn_json_bool(j, "warmup_detected", r->warmup_detected);
     if (r->traced_run_ns > 0) prn_json_int(j, "traced_run", r->traced_run_ns);
     prn_json_known_string(j, "stop_reason", r->stop_reason);
+    prn_json_known_string(j, "stopped_at", r->stopped_at);
     write_shape(j, r);
     prn_json_open(j, "samples", '[', true);
     for (uint64_t i = 0; r->samples_ns && i < t->count; i++) prn_json_int(j, NULL, r->samples_ns[i]);

@@ -15,6 +15,14 @@ void prn_json_shape(prn_json *json, const prony_shape *shape);
 void prn_json_type(prn_json *json, prony_kind kind, prony_dtype dtype);
 /* macs to parameters. */
 void prn_json_counts(prn_json *json, const prony_cost *cost);
+/* What rows have in common. */
+void prn_json_facts(prn_json *json, const prony_cost *cost);
+void prn_json_indices(prn_json *json, const char *key, const uint32_t *indices, size_t count);
+void prn_json_values(prn_json *json, const char *key, const prony_value *const *values, size_t count);
+void prn_json_time(prn_json *json, const prony_time_stats *time);
+void prn_json_bytes(prn_json *json, const prony_cost *cost);
+/* "nested_layers" and "nested_operators", where there are some. */
+void prn_json_nested(prn_json *json, const prony_report *report);
 /* What is needed to repeat a measurement: "model", "config" and "system". */
 void prn_json_manifest(prn_json *json, const prony_report *report);
 /* "roof", if there is one. */

@@ -49,7 +49,7 @@ void prn_json_counts(prn_json *j, const prony_cost *c)
     prn_json_uint(j, "parameters", c->parameters);
 }
 
-static void write_facts(prn_json *j, const prony_cost *cost)
+void prn_json_facts(prn_json *j, const prony_cost *cost)
 {
     prn_json_open(j, "facts", '{', true);
     for (uint32_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++)
@@ -57,7 +57,7 @@ static void write_facts(prn_json *j, const prony_cost *cost)
     prn_json_close(j, '}');
 }
 
-static void write_indices(prn_json *j, const char *key, const uint32_t *indices, size_t count)
+void prn_json_indices(prn_json *j, const char *key, const uint32_t *indices, size_t count)
 {
     prn_json_open(j, key, '[', true);
     for (size_t k = 0; k < count; k++) {
@@ -69,7 +69,7 @@ static void write_indices(prn_json *j, const char *key, const uint32_t *indices,
     prn_json_close(j, ']');
 }
 
-static void write_values(prn_json *j, const char *key, const prony_value *const *values, size_t count)
+void prn_json_values(prn_json *j, const char *key, const prony_value *const *values, size_t count)
 {
     prn_json_open(j, key, '[', true);
     for (size_t i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ static void write_values(prn_json *j, const char *key, const prony_value *const 
     prn_json_close(j, ']');
 }
 
-static void write_time(prn_json *j, const prony_time_stats *t)
+void prn_json_time(prn_json *j, const prony_time_stats *t)
 {
     prn_json_open(j, "time_ns", '{', true);
     prn_json_int(j, "mean", t->mean_ns);
@@ -96,7 +96,7 @@ static void write_time(prn_json *j, const prony_time_stats *t)
     prn_json_close(j, '}');
 }
 
-static void write_bytes(prn_json *j, const prony_cost *c)
+void prn_json_bytes(prn_json *j, const prony_cost *c)
 {
     uint64_t sum;
     if (!prn_add_u64(&sum, c->bytes_read, c->bytes_written)) sum = UINT64_MAX;
@@ -112,15 +112,15 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
     prn_json_string(j, "op", l->op ? l->op : "");
     prn_json_bool(j, "folded", l->folded);
     prn_json_bool(j, "dynamic", l->dynamic);
-    write_values(j, "inputs", l->inputs, l->input_count);
-    write_values(j, "outputs", l->outputs, l->output_count);
+    prn_json_values(j, "inputs", l->inputs, l->input_count);
+    prn_json_values(j, "outputs", l->outputs, l->output_count);
     prn_json_counts(j, &l->cost);
-    write_bytes(j, &l->cost);
+    prn_json_bytes(j, &l->cost);
     if (l->counted) prn_json_uint(j, "count", l->count);
-    write_facts(j, &l->cost);
-    if (l->sources) write_indices(j, "sources", l->sources, l->input_count);
+    prn_json_facts(j, &l->cost);
+    if (l->sources) prn_json_indices(j, "sources", l->sources, l->input_count);
     if (l->measured) {
-        write_time(j, &l->time);
+        prn_json_time(j, &l->time);
         prn_json_double(j, "share", l->share);
         prn_json_bool(j, "time_attributed", l->time_attributed);
     } else if (prn_report_stamped(r)) {
@@ -180,13 +180,13 @@ static void write_operator(prn_json *j, const prony_report *r, const prony_opera
     prn_json_string(j, "op", o->op ? o->op : "");
     prn_json_known_string(j, "kernel", o->kernel);
     prn_json_known_string(j, "backend", o->backend);
-    write_indices(j, "layers", o->layers, o->layer_count);
+    prn_json_indices(j, "layers", o->layers, o->layer_count);
     prn_json_counts(j, &o->cost);
-    write_bytes(j, &o->cost);
+    prn_json_bytes(j, &o->cost);
     double bytes = (double)o->cost.bytes_read + (double)o->cost.bytes_written;
     prn_json_ratio(j, "arithmetic_intensity", (double)o->cost.flops, bytes);
     if (o->measured) {
-        write_time(j, &o->time);
+        prn_json_time(j, &o->time);
         prn_json_double(j, "share", o->share);
         prn_json_ratio(j, "flops_per_second", (double)o->cost.flops, (double)o->time.mean_ns / 1e9);
         double share_of_roof;
@@ -235,6 +235,7 @@ static void write_module(prn_json *j, const prony_report *r, size_t index, const
     prn_json_uint(j, "parameters", m->parameters);
     if (r->totals.counted) prn_json_uint(j, "count", m->count);
     prn_json_uint(j, "layers", m->layers);
+    if (m->nested_layers) prn_json_uint(j, "nested_layers", m->nested_layers);
     if (prn_report_stamped(r)) {
         prn_json_int(j, "time_ns", m->time_ns);
         prn_json_double(j, "share", m->share);
@@ -294,9 +295,9 @@ static void write_composites(prn_json *j, const prony_report *r)
         const prn_composite_row *c = &r->composites[i];
         prn_json_open(j, NULL, '{', true);
         prn_json_string(j, "op", c->op);
-        write_indices(j, "layers", c->layers, c->layer_count);
+        prn_json_indices(j, "layers", c->layers, c->layer_count);
         prn_json_uint(j, "macs", c->cost.macs);
-        write_facts(j, &c->cost);
+        prn_json_facts(j, &c->cost);
         prn_json_close(j, '}');
     }
     prn_json_close(j, ']');
@@ -310,6 +311,7 @@ void prn_json_rows(prn_json *j, const prony_report *r)
     prn_json_open(j, "operators", '[', false);
     for (size_t i = 0; i < r->operator_count; i++) write_operator(j, r, &r->operators[i]);
     prn_json_close(j, ']');
+    prn_json_nested(j, r);
     write_modules(j, r);
     write_weights(j, r);
     write_composites(j, r);

@@ -3,6 +3,7 @@
  * `filter`. Plain ASCII: what else a model's names hold becomes '?'. Reads the report only.
  */
 #include "profiler/forms/form_out.h"
+#include "profiler/forms/nested_lines.h"
 #include "profiler/forms/number_text.h"
 #include "profiler/report/report_select.h"
 #include "profiler/report/type_summary.h"
@@ -165,6 +166,39 @@ static void put_row(prn_out *out, uint32_t index, const char *name, const char *
     end_row(out);
 }
 
+/* Indented below the row that it is inside of, in italics: no part of the table's sums. */
+static void put_nested(prn_out *out, const prn_line *line, const prony_nested_row *n, const char *what)
+{
+    bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
+    size_t indent = strspn(line->label, " ");
+    prn_out_format(out, " & \\hspace*{%zuem}\\textit{", indent < 16 ? indent : 16);
+    put_escaped(out, line->label + indent);
+    prn_out_text(out, "}");
+    if (n->executed && subgraph) prn_out_format(out, " $\\times$%llu", (unsigned long long)n->executions);
+    next(out);
+    if (subgraph) {
+        prn_out_text(out, " &  &  &  &  & ");
+        end_row(out);
+        return;
+    }
+    bool timed = n->measured && n->executions;
+    put_escaped(out, what);
+    next(out);
+    if (timed)
+        put_time(out, n->time.mean_ns);
+    else
+        prn_out_text(out, "--");
+    next(out);
+    if (timed)
+        put_percent(out, n->share);
+    else
+        prn_out_text(out, "--");
+    next(out), put_si(out, (double)n->cost.macs);
+    next(out), put_si(out, (double)n->cost.flops);
+    next(out), put_si(out, (double)n->cost.parameters);
+    end_row(out);
+}
+
 #define ROW_COLUMNS                                                                                                    \
     "r>{\\raggedright\\arraybackslash}p{0.30\\linewidth}>{\\raggedright\\arraybackslash}p{0.14\\linewidth}rrrrr"
 
@@ -174,15 +208,23 @@ static prony_status write_layers(prn_out *out, const prn_selection *s, size_t to
     uint32_t *rows;
     size_t count;
     PRN_TRY(prn_select_layers(s, &rows, &count, error));
+    prn_lines lines;
+    prony_status status = prn_lines_make(&lines, s, true, rows, top && top < count ? top : count, top != 0, error);
     open_table(out, ROW_COLUMNS, "\\# & layer & op & time & \\% & MACs & FLOPs & params", prn_report_title(r),
                "layers");
-    for (size_t i = 0; i < count && (!top || i < top); i++) {
-        const prony_layer_row *l = &r->layers[rows[i]];
+    for (size_t i = 0; status == PRONY_OK && i < lines.count; i++) {
+        const prn_line *line = &lines.items[i];
+        if (line->kind != PRN_LINE_ROW) {
+            put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].op);
+            continue;
+        }
+        const prony_layer_row *l = &r->layers[line->row];
         put_row(out, l->index, l->name, l->op, &l->cost, l->measured, &l->time, l->share);
     }
     close_table(out);
+    prn_lines_free(&lines);
     prn_free(rows);
-    return PRONY_OK;
+    return status;
 }
 
 static prony_status write_operators(prn_out *out, const prn_selection *s, size_t top, prony_error *error)
@@ -192,15 +234,23 @@ static prony_status write_operators(prn_out *out, const prn_selection *s, size_t
     size_t count;
     if (r->operator_count == 0) return PRONY_OK;
     PRN_TRY(prn_select_operators(s, &rows, &count, error));
+    prn_lines lines;
+    prony_status status = prn_lines_make(&lines, s, false, rows, top && top < count ? top : count, top != 0, error);
     open_table(out, ROW_COLUMNS, "\\# & operator & kernel & time & \\% & MACs & FLOPs & params", prn_report_title(r),
                "operators");
-    for (size_t i = 0; i < count && (!top || i < top); i++) {
-        const prony_operator_row *o = &r->operators[rows[i]];
+    for (size_t i = 0; status == PRONY_OK && i < lines.count; i++) {
+        const prn_line *line = &lines.items[i];
+        if (line->kind != PRN_LINE_ROW) {
+            put_nested(out, line, &lines.nested[line->row], lines.nested[line->row].kernel);
+            continue;
+        }
+        const prony_operator_row *o = &r->operators[line->row];
         put_row(out, o->index, o->name, o->kernel, &o->cost, o->measured, &o->time, o->share);
     }
     close_table(out);
+    prn_lines_free(&lines);
     prn_free(rows);
-    return PRONY_OK;
+    return status;
 }
 
 static void write_modules(prn_out *out, const prony_report *r, size_t top)

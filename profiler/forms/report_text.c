@@ -1,4 +1,4 @@
-/* The report for people: options, heading and model summary. Tables are in report_text_tables.c. Reads the report only.
+/* The report for people: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c. Reads the report only.
  */
 #include "profiler/forms/report_text.h"
 
@@ -401,6 +401,11 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
         add_time(&list, "end to end", r->around.end_to_end.median_ns, true);
     }
     put_pairs(text, &list);
+    if (r->stopped_at) {
+        char line[600];
+        snprintf(line, sizeof line, "the run that was called off, which does not count, was in %.500s", r->stopped_at);
+        prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
+    }
     if (t->p99_valid) return;
     prn_text_wrap(text, PRN_STYLE_DIM, 2, "? fewer samples than this quantile needs (p90 64, p95 130, p99 662)");
 }
@@ -494,7 +499,7 @@ static void put_trust(prn_text *text, const prony_report *r)
 /* How much is shown, and in which order; `top` 0: every row. */
 typedef struct extent {
     unsigned levels;
-    size_t top;
+    size_t top, inside_top; /* of the level that shows nothing else */
     bool all, memory;
     int64_t depth;
 } extent;
@@ -527,6 +532,12 @@ static prony_status put_levels(prn_text *text, const prn_selection *selection, c
     if (e->levels & PRONY_LEVEL_MODULE) PRN_TRY(prn_text_modules(text, r, e->depth, e->top, error));
     if (e->levels & PRONY_LEVEL_LAYER) PRN_TRY(prn_text_layers(text, selection, e->top, error));
     if (e->levels & PRONY_LEVEL_OPERATOR && r->operator_count) PRN_TRY(prn_text_operators(text, selection, e->top, error));
+    if (e->levels & PRONY_LEVEL_NESTED) {
+        prn_selection inside = *selection;
+        inside.with_subgraphs = true;
+        PRN_TRY(r->operator_count ? prn_text_operators(text, &inside, e->inside_top, error)
+                                  : prn_text_layers(text, &inside, e->inside_top, error));
+    }
     return e->memory && r->has_memory && r->operator_count ? prn_text_memory_table(text, selection, e->top, error) : PRONY_OK;
 }
 
@@ -535,6 +546,7 @@ static extent extent_of(const prony_write_options *options)
     const unsigned levels = PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | (options->all ? PRONY_LEVEL_OPERATOR : 0);
     return (extent){.levels = options->levels ? options->levels : levels,
                     .top = options->top || options->all ? (size_t)options->top : MOST_ROWS,
+                    .inside_top = (size_t)options->top,
                     .all = options->all,
                     .memory = options->memory,
                     .depth = options->module_depth};
@@ -549,9 +561,11 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s %" PRId64 " is negative",
                         options->width < 0 ? "width" : "top",
                         options->width < 0 ? (int64_t)options->width : options->top);
-    if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR | PRONY_LEVEL_MODULE))
+    if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR | PRONY_LEVEL_MODULE |
+                                      PRONY_LEVEL_NESTED))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator) and 8 (module)", options->levels);
+                        "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator), 8 (module) and 16 (nested)",
+                        options->levels);
     if (options->module_depth < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "module depth %" PRId64 " is negative", options->module_depth);
     extent shown = extent_of(options);

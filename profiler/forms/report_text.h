@@ -1,4 +1,4 @@
-/* Parts of the terminal report, between report_text.c (options, model summary) and report_text_tables.c (the tables).
+/* Parts of the terminal report, between report_text.c (options, model summary) and report_text_layers.c, report_text_tables.c (the tables).
  */
 #ifndef PRN_PROFILER_FORMS_REPORT_TEXT_H
 #define PRN_PROFILER_FORMS_REPORT_TEXT_H

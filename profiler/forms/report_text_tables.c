@@ -1,228 +1,10 @@
-/* The tables of the terminal report: layers, operators, memory over the run. Each is a set of columns and a function
+/* The terminal's tables of operators, with what ran inside of them, and of memory over the run. Each is a set of columns and a function
  * that makes one cell from a row of the report. Reads the report only; the order of the rows ends with the call. */
-#include "profiler/forms/report_text.h"
+#include "profiler/forms/report_text_view.h"
 
 #include "profiler/forms/number_text.h"
-#include "profiler/forms/text_cell.h"
 
 #include <stdio.h>
-
-size_t prn_text_shown_rows(size_t count, size_t top)
-{
-    return top && top < count ? top : count;
-}
-
-void prn_text_hidden_rows(prn_text *text, size_t hidden, const char *noun)
-{
-    if (!hidden) return;
-    prn_text_putf(text, PRN_STYLE_DIM, "and %zu more %s%s; --all shows every one", hidden, noun, hidden == 1 ? "" : "s");
-    prn_text_line(text);
-}
-
-/* The rows chosen by a selection, and their sum for the closing line. */
-typedef struct view {
-    const prony_report *report;
-    uint32_t *rows;
-    size_t count, shown;
-    bool filtered;
-    prony_cost sum;
-    uint64_t counted; /* by the preset */
-    int64_t time_ns;
-    double share, largest_share;
-} view;
-
-static void add_row(view *v, const prony_cost *cost, bool measured, int64_t mean_ns, double share)
-{
-    v->sum.macs += cost->macs;
-    v->sum.flops += cost->flops;
-    v->sum.parameters += cost->parameters;
-    if (!measured) return;
-    v->time_ns += mean_ns;
-    v->share += share;
-    if (share > v->largest_share) v->largest_share = share;
-}
-
-static const char *sum_title(const view *v)
-{
-    return v->filtered ? "selected" : "total";
-}
-
-/* ---- layers ---- */
-
-enum {
-    LAYER_INDEX,
-    LAYER_MARK,
-    LAYER_NAME,
-    LAYER_OP,
-    LAYER_OUTPUT,
-    LAYER_PARAMETERS,
-    LAYER_MACS,
-    LAYER_FLOPS,
-    LAYER_COUNT,
-    LAYER_TIME,
-    LAYER_SHARE,
-    LAYER_BAR
-};
-
-static const prn_column layer_columns[] = {
-    [LAYER_INDEX] = {.title = "#", .right = true},
-    [LAYER_MARK] = {.title = ""},
-    [LAYER_NAME] = {.title = "layer", .share = 5, .least = 10},
-    [LAYER_OP] = {.title = "op", .share = 2, .least = 5},
-    [LAYER_OUTPUT] = {.title = "output", .share = 3, .least = 6},
-    [LAYER_PARAMETERS] = {.title = "params", .right = true},
-    [LAYER_MACS] = {.title = "MACs", .right = true},
-    [LAYER_FLOPS] = {.title = "FLOPs", .right = true},
-    [LAYER_COUNT] = {.title = "count", .right = true},
-    [LAYER_TIME] = {.title = "time", .right = true},
-    [LAYER_SHARE] = {.title = "share", .right = true},
-    [LAYER_BAR] = {.title = "", .extra = true},
-};
-
-static void layer_sum_cell(const view *v, int column, prn_cell *cell)
-{
-    switch (column) {
-    case LAYER_NAME:
-        cell->string = sum_title(v);
-        break;
-    case LAYER_PARAMETERS:
-        prn_cell_count(cell, v->sum.parameters);
-        break;
-    case LAYER_MACS:
-        prn_cell_count(cell, v->sum.macs);
-        break;
-    case LAYER_FLOPS:
-        prn_cell_count(cell, v->sum.flops);
-        break;
-    case LAYER_COUNT:
-        prn_cell_count(cell, v->counted);
-        break;
-    case LAYER_TIME:
-        prn_cell_time(cell, v->time_ns);
-        break;
-    case LAYER_SHARE:
-        prn_cell_percent(cell, v->share);
-        break;
-    default:
-        break;
-    }
-}
-
-static const char *layer_mark(const prony_layer_row *l)
-{
-    return l->folded ? "f" : l->time_attributed ? "~" : l->dynamic ? "d" : "";
-}
-
-static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
-{
-    const view *v = user;
-    if (row == v->shown) {
-        layer_sum_cell(v, column, cell);
-        return;
-    }
-    const prony_layer_row *l = &v->report->layers[v->rows[row]];
-    if (l->folded) cell->style = PRN_STYLE_DIM;
-    switch (column) {
-    case LAYER_INDEX:
-        prn_cell_index(cell, l->index);
-        break;
-    case LAYER_MARK:
-        cell->string = layer_mark(l);
-        cell->style = PRN_STYLE_DIM;
-        break;
-    case LAYER_NAME:
-        cell->string = l->name;
-        break;
-    case LAYER_OP:
-        cell->string = l->op;
-        break;
-    case LAYER_OUTPUT:
-        prn_cell_shape(cell, l->output_count ? l->outputs[0] : NULL);
-        break;
-    case LAYER_PARAMETERS:
-        prn_cell_count(cell, l->cost.parameters);
-        break;
-    case LAYER_MACS:
-        prn_cell_count(cell, l->cost.macs);
-        break;
-    case LAYER_FLOPS:
-        prn_cell_count(cell, l->cost.flops);
-        break;
-    case LAYER_COUNT:
-        if (l->counted)
-            prn_cell_count(cell, l->count);
-        else
-            cell->string = "-";
-        break;
-    case LAYER_TIME:
-        if (l->measured)
-            prn_cell_time(cell, l->time.mean_ns);
-        else
-            cell->string = "-";
-        break;
-    case LAYER_SHARE:
-        if (l->measured)
-            prn_cell_percent(cell, l->share);
-        else
-            cell->string = "-";
-        break;
-    default:
-        if (l->measured) prn_cell_bar(cell, l->share, v->largest_share);
-    }
-}
-
-/* The marks that occur among the shown rows, explained, and what the sum lacks. */
-static void put_layer_legend(prn_text *text, const view *v)
-{
-    bool folded = false, attributed = false, dynamic = false;
-    for (size_t i = 0; i < v->shown; i++) {
-        const char *mark = layer_mark(&v->report->layers[v->rows[i]]);
-        folded |= *mark == 'f';
-        attributed |= *mark == '~';
-        dynamic |= *mark == 'd';
-    }
-    if (attributed)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ one operator runs several layers: its time is shared by analytic cost");
-    if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
-    if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
-    if (!v->filtered && prn_report_stamped(v->report) && v->share < 0.9995) {
-        char note[96];
-        prn_number_text rest;
-        snprintf(note, sizeof note,
-                 "The other %s %% were spent in operators that belong to no layer, such as reorders.",
-                 prn_number_percent(rest, 1 - v->share));
-        prn_text_wrap(text, PRN_STYLE_DIM, 0, note);
-    }
-}
-
-prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
-{
-    const prony_report *r = selection->report;
-    view v = {.report = r, .filtered = selection->filtered};
-    PRN_TRY(prn_select_layers(selection, &v.rows, &v.count, error));
-    v.shown = prn_text_shown_rows(v.count, top);
-    for (size_t i = 0; i < v.count; i++) {
-        const prony_layer_row *l = &r->layers[v.rows[i]];
-        add_row(&v, &l->cost, l->measured, l->time.mean_ns, l->share);
-        if (l->counted) v.counted += l->count;
-    }
-    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
-    if (!r->totals.counted) hidden |= 1U << LAYER_COUNT;
-    prn_table table = {.columns = layer_columns,
-                       .column_count = sizeof layer_columns / sizeof layer_columns[0],
-                       .hidden = hidden,
-                       .footer = true,
-                       .rows = v.shown,
-                       .cell = layer_cell,
-                       .user = &v};
-    prn_text_heading(text, "Layers", "the model's own nodes");
-    prn_text_table(text, &table);
-    prn_text_hidden_rows(text, v.count - v.shown, "layer");
-    put_layer_legend(text, &v);
-    prn_free(v.rows);
-    return PRONY_OK;
-}
 
 /* ---- operators ---- */
 
@@ -230,6 +12,7 @@ enum {
     OPERATOR_INDEX,
     OPERATOR_NAME,
     OPERATOR_KERNEL,
+    OPERATOR_RUNS,
     OPERATOR_TIME,
     OPERATOR_SHARE,
     OPERATOR_CUMULATIVE,
@@ -247,6 +30,7 @@ static const prn_column operator_columns[] = {
     [OPERATOR_INDEX] = {.title = "#", .right = true},
     [OPERATOR_NAME] = {.title = "operator", .share = 5, .least = 10},
     [OPERATOR_KERNEL] = {.title = "kernel", .share = 3, .least = 8},
+    [OPERATOR_RUNS] = {.title = "runs", .right = true},
     [OPERATOR_TIME] = {.title = "time", .right = true},
     [OPERATOR_SHARE] = {.title = "share", .right = true},
     [OPERATOR_CUMULATIVE] = {.title = "cum", .right = true},
@@ -260,11 +44,11 @@ static const prn_column operator_columns[] = {
     [OPERATOR_BAR] = {.title = "", .extra = true},
 };
 
-static void operator_sum_cell(const view *v, int column, prn_cell *cell)
+static void operator_sum_cell(const prn_text_view *v, int column, prn_cell *cell)
 {
     switch (column) {
     case OPERATOR_NAME:
-        cell->string = sum_title(v);
+        cell->string = prn_view_sum_title(v);
         break;
     case OPERATOR_TIME:
         prn_cell_time(cell, v->time_ns);
@@ -284,8 +68,8 @@ static void operator_sum_cell(const view *v, int column, prn_cell *cell)
 }
 
 typedef struct operator_view {
-    view rows;
-    double *cumulative; /* [shown] */
+    prn_text_view rows;
+    double *cumulative; /* by line */
 } operator_view;
 
 /* Whether it is known what more than one thread did. */
@@ -308,15 +92,61 @@ static void put_roof(prn_cell *cell, const prony_report *r, size_t index)
     cell->style = PRN_STYLE_PLAIN;
 }
 
+static void nested_operator_cell(const prn_text_view *v, const prn_line *line, int column, prn_cell *cell)
+{
+    const prony_nested_row *n = prn_view_nested(v, line);
+    bool subgraph = line->kind == PRN_LINE_SUBGRAPH;
+    if (subgraph || (n->executed && !n->executions)) cell->style = PRN_STYLE_DIM;
+    if (column == OPERATOR_NAME)
+        cell->string = line->label;
+    else if (column == OPERATOR_RUNS)
+        prn_view_executions(n, cell);
+    if (subgraph) return;
+    bool timed = n->measured && n->executions;
+    switch (column) {
+    case OPERATOR_INDEX:
+        cell->string = n->stopped ? "!" : "";
+        break;
+    case OPERATOR_KERNEL:
+        cell->string = n->kernel;
+        break;
+    case OPERATOR_TIME:
+        if (timed) prn_cell_time(cell, n->time.mean_ns);
+        break;
+    case OPERATOR_SHARE:
+        if (timed) prn_cell_percent(cell, n->share);
+        break;
+    case OPERATOR_RATE:
+        if (timed) prn_cell_gflops(cell, n->cost.flops, n->time.mean_ns);
+        break;
+    case OPERATOR_FLOPS:
+        prn_cell_count(cell, n->cost.flops);
+        break;
+    case OPERATOR_LAYERS:
+        prn_cell_count(cell, n->layer_count);
+        break;
+    case OPERATOR_BAR:
+        if (timed) prn_cell_bar(cell, n->share, v->largest_share);
+        break;
+    default:
+        break;
+    }
+}
+
 static void operator_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const operator_view *ov = user;
-    const view *v = &ov->rows;
-    if (row == v->shown) {
+    const prn_text_view *v = &ov->rows;
+    if (row == v->lines.count) {
         operator_sum_cell(v, column, cell);
         return;
     }
-    const prony_operator_row *o = &v->report->operators[v->rows[row]];
+    const prn_line *line = &v->lines.items[row];
+    if (line->kind != PRN_LINE_ROW) {
+        nested_operator_cell(v, line, column, cell);
+        return;
+    }
+    const prony_operator_row *o = &v->report->operators[line->row];
     prn_number_text number;
     switch (column) {
     case OPERATOR_INDEX:
@@ -327,6 +157,8 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
         break;
     case OPERATOR_KERNEL:
         cell->string = o->kernel ? o->kernel : "";
+        break;
+    case OPERATOR_RUNS:
         break;
     case OPERATOR_TIME:
         prn_cell_time(cell, o->time.mean_ns);
@@ -365,44 +197,53 @@ static void operator_cell(const void *user, size_t row, int column, prn_cell *ce
     }
 }
 
-static void sum_operators(view *v)
+static void sum_operators(prn_text_view *v)
 {
     for (size_t i = 0; i < v->count; i++) {
         const prony_operator_row *o = &v->report->operators[v->rows[i]];
-        add_row(v, &o->cost, o->measured, o->time.mean_ns, o->share);
+        prn_view_add(v, &o->cost, o->measured, o->time.mean_ns, o->share);
     }
 }
 
 prony_status prn_text_operators(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;
-    operator_view ov = {.rows = {.report = r, .filtered = selection->filtered}};
-    view *v = &ov.rows;
+    operator_view ov = {.rows = {.report = r, .filtered = selection->filtered, .part = selection->with_subgraphs}};
+    prn_text_view *v = &ov.rows;
     PRN_TRY(prn_select_operators(selection, &v->rows, &v->count, error));
     v->shown = prn_text_shown_rows(v->count, top);
-    ov.cumulative = prn_calloc(v->shown + 1, sizeof *ov.cumulative);
-    if (!ov.cumulative) {
+    prony_status status = prn_lines_make(&v->lines, selection, false, v->rows, v->shown, top != 0, error);
+    ov.cumulative = prn_calloc(v->lines.count + 1, sizeof *ov.cumulative);
+    if (!ov.cumulative && status == PRONY_OK) status = prn_no_memory(error);
+    if (status != PRONY_OK) {
+        prn_lines_free(&v->lines);
+        prn_free(ov.cumulative);
         prn_free(v->rows);
-        return prn_no_memory(error);
+        return status;
     }
     sum_operators(v);
     double sum = 0;
-    for (size_t i = 0; i < v->shown; i++) ov.cumulative[i] = sum += r->operators[v->rows[i]].share;
+    for (size_t i = 0; i < v->lines.count; i++)
+        if (v->lines.items[i].kind == PRN_LINE_ROW) ov.cumulative[i] = sum += r->operators[v->lines.items[i].row].share;
     uint32_t times = 1U << OPERATOR_TIME | 1U << OPERATOR_SHARE | 1U << OPERATOR_CUMULATIVE | 1U << OPERATOR_RATE |
                      1U << OPERATOR_BAR;
     uint32_t hidden = prn_report_stamped(r) ? 0 : times;
     if (!prn_report_stamped(r) || !r->has_roof) hidden |= 1U << OPERATOR_BOUND | 1U << OPERATOR_ROOF;
     if (!traced_threads(r)) hidden |= 1U << OPERATOR_CORES;
+    if (!prn_view_executed(v)) hidden |= 1U << OPERATOR_RUNS;
     prn_table table = {.columns = operator_columns,
                        .column_count = sizeof operator_columns / sizeof operator_columns[0],
                        .hidden = hidden,
                        .footer = true,
-                       .rows = v->shown,
+                       .rows = v->lines.count,
                        .cell = operator_cell,
                        .user = &ov};
-    prn_text_heading(text, "Operators", "the kernels that ran");
+    prn_text_heading(text, selection->with_subgraphs ? "Inside" : "Operators",
+                     selection->with_subgraphs ? "operators with subgraphs, and what ran in them" : "the kernels that ran");
     prn_text_table(text, &table);
     prn_text_hidden_rows(text, v->count - v->shown, "operator");
+    prn_view_nested_legend(text, v, "operators");
+    prn_lines_free(&v->lines);
     prn_free(ov.cumulative);
     prn_free(v->rows);
     return PRONY_OK;
@@ -423,7 +264,7 @@ static const prn_column memory_columns[] = {
 };
 
 typedef struct memory_view {
-    view rows;
+    prn_text_view rows;
     uint64_t *live; /* [operators] most bytes live while the operator runs */
     uint64_t peak;
 } memory_view;

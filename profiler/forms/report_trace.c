@@ -2,11 +2,12 @@
  * track for the run, one per worker with its operators, one per worker with the layers that each operator stands for
  * (an operator's time is shared among them by analytic cost, and marked as attributed), where threads were traced one per
  * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A flow
- * leads from each layer to its operator. Reads the report only.
+ * leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was measured if it ran
+ * once, else with the time of all its executions behind what stands before it (and "accumulated"). Reads the report only.
  */
 #include "base/team.h"
+#include "profiler/forms/nested_lines.h"
 #include "profiler/report/json_write.h"
-#include "profiler/report/report.h"
 
 enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
 
@@ -125,6 +126,59 @@ static void put_operator(prn_json *j, const prony_operator_row *o)
     prn_json_close(j, '}');
 }
 
+static void put_nested_event(prn_json *j, const prony_nested_row *n, int worker, int64_t start, int64_t took)
+{
+    open_event(j, "X", n->name, WORKER_TRACK + worker);
+    prn_json_string(j, "cat", "nested");
+    put_us(j, "ts", start);
+    put_us(j, "dur", took);
+    prn_json_open(j, "args", '{', true);
+    prn_json_uint(j, "nested_operator", n->index);
+    prn_json_string(j, "path", n->path);
+    prn_json_string(j, "op", n->op);
+    prn_json_string(j, "kernel", n->kernel);
+    prn_json_string(j, "backend", n->backend);
+    prn_json_uint(j, "executions", n->executions);
+    prn_json_bool(j, "accumulated", n->executions > 1);
+    put_cost(j, &n->cost);
+    if (took > 0) prn_json_double(j, "gflops_per_second", (double)n->cost.flops / (double)took);
+    prn_json_int(j, "mean_ns", n->time.mean_ns);
+    prn_json_double(j, "share", n->share);
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+/* Where each row's slice begins and ends, and how far those inside of it have filled it. */
+typedef struct slice {
+    int64_t start, end, filled;
+} slice;
+
+/* A slice never leaves the one that it is inside of. */
+static slice place_nested(const prony_nested_row *n, slice *around)
+{
+    int64_t start = n->executions == 1 ? n->trace_start_ns : around->filled;
+    if (start < around->filled) start = around->filled;
+    if (start > around->end) start = around->end;
+    int64_t end = n->trace_ns < around->end - start ? start + n->trace_ns : around->end;
+    around->filled = end;
+    return (slice){start, end, start};
+}
+
+static void put_nested(prn_json *j, const prony_report *r, const prony_operator_row *o)
+{
+    size_t first, count = prn_nested_of(r->nested_operators, r->nested_operator_count, o->index, &first);
+    slice whole = {o->trace_start_ns, o->trace_end_ns, o->trace_start_ns};
+    slice *slices = count ? prn_calloc(count, sizeof *slices) : NULL;
+    if (count && !slices && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+    for (size_t i = 0; slices && i < count; i++) {
+        const prony_nested_row *n = &r->nested_operators[first + i];
+        if (!n->traced || !n->executions) continue;
+        slices[i] = place_nested(n, n->parent == PRONY_NO_INDEX ? &whole : &slices[n->parent - first]);
+        put_nested_event(j, n, o->worker, slices[i].start, slices[i].end - slices[i].start);
+    }
+    prn_free(slices);
+}
+
 /* What each thread did of the operator. The caller's own thread alone did what no team took part in. */
 static void put_team(prn_json *j, const prony_operator_row *o)
 {
@@ -226,6 +280,7 @@ static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
     for (size_t i = 0; i < r->operator_count; i++) {
         if (!r->operators[i].traced) continue;
         put_operator(j, &r->operators[i]);
+        put_nested(j, r, &r->operators[i]);
         put_layers(j, r, &r->operators[i]);
         if (threads) put_team(j, &r->operators[i]);
     }

@@ -2,6 +2,7 @@
  * row by the mean place of what they read, edges that skip rows bent to the side. Layers evaluated at bind time are
  * left out. Linear in layers and edges but for the sort of each row.
  */
+#include "profiler/forms/nested_lines.h"
 #include "profiler/forms/report_svg.h"
 #include "profiler/report/heat.h"
 
@@ -138,7 +139,9 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
                  l->time_attributed ? " ~" : "");
     else
         snprintf(line, sizeof line, "%sFLOPs  %s %%", prn_number_si(number, (double)l->cost.flops, 3, " "), percent);
-    snprintf(tip, sizeof tip, "%.300s (layer %u)", l->name, l->index);
+    size_t first, inside = prn_nested_of(r->nested_layers, r->nested_layer_count, l->index, &first);
+    int used = snprintf(tip, sizeof tip, "%.300s (layer %u)", l->name, l->index);
+    if (inside) snprintf(tip + used, sizeof tip - (size_t)used, ", %zu nodes in subgraphs", inside);
     prn_svg_rect(out, left, top, BOX_WIDTH, BOX_HEIGHT, prn_heat_color(color, level), tip);
     prn_svg_text_fit(out, left + BOX_WIDTH / 2.0, top + 16, PRN_ANCHOR_MIDDLE, 11, ink, l->op, BOX_WIDTH - 8);
     if (heat > 0) prn_svg_text(out, left + BOX_WIDTH / 2.0, top + 32, PRN_ANCHOR_MIDDLE, 10, ink, line);

@@ -277,8 +277,9 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     c->loads_differ = !options->ignore_load && prn_loads_differ(a, b);
     PRN_TRY(prn_compare_notes(c));
     PRN_TRY(compare_metrics(c));
-    PRN_TRY(prn_compare_parts(c, false));
-    return prn_compare_parts(c, true);
+    PRN_TRY(prn_compare_parts(c, PRN_BY_LAYER));
+    PRN_TRY(prn_compare_parts(c, PRN_BY_NESTED));
+    return prn_compare_parts(c, PRN_BY_TYPE);
 }
 
 prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,
@@ -335,6 +336,12 @@ const prony_compare_part *prony_comparison_types(const prony_comparison *compari
 {
     if (count) *count = comparison ? comparison->type_count : 0;
     return comparison ? comparison->types : NULL;
+}
+
+const prony_compare_part *prony_comparison_nested(const prony_comparison *comparison, size_t *count)
+{
+    if (count) *count = comparison ? comparison->nested_count : 0;
+    return comparison ? comparison->nested : NULL;
 }
 
 const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count)

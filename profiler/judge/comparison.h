@@ -24,8 +24,8 @@ struct prony_comparison {
     prn_compare_side side[2];
     prony_compare_metric *metrics;
     size_t metric_count;
-    prony_compare_part *layers, *types;
-    size_t layer_count, type_count;
+    prony_compare_part *layers, *types, *nested;
+    size_t layer_count, type_count, nested_count;
     const char **notes;
     size_t note_count;
     size_t regressions;
@@ -54,8 +54,8 @@ prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);
 /* The statistic of the latencies that a built-in metric is, or (*rate) goes with the inverse of; false: it is none. */
 bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate);
-/* By layer, or by type. */
-prony_status prn_compare_parts(prn_comparing *c, bool types);
+typedef enum prn_compare_by { PRN_BY_LAYER, PRN_BY_TYPE, PRN_BY_NESTED } prn_compare_by;
+prony_status prn_compare_parts(prn_comparing *c, prn_compare_by by);
 prony_status prn_compare_notes(prn_comparing *c);
 
 static inline const char *prn_text_or_empty(const char *text)

@@ -1,4 +1,4 @@
-/* Two reports layer by layer and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
+/* Two reports layer by layer, those in subgraphs too, and type by type. Both sides' rows are sorted by name and joined; equal names pair up in
  * order. What is judged are means with their deviations, adjusted for the number of rows. */
 #include "profiler/judge/comparison.h"
 #include "profiler/judge/statistics/statistics.h"
@@ -11,7 +11,7 @@
 typedef struct part {
     const char *name, *op;
     double mean, variance;
-    uint64_t flops;
+    uint64_t flops, executions;
     uint32_t order;
     bool measured, matched;
 } part;
@@ -79,6 +79,26 @@ static size_t type_parts(const prony_report *r, part *parts)
     return types;
 }
 
+/* By the whole path; sorted by name. */
+static prony_status nested_parts(prn_comparing *c, const prony_report *r, part *parts)
+{
+    for (uint32_t i = 0; i < r->nested_layer_count; i++) {
+        const prony_nested_row *n = &r->nested_layers[i];
+        const char *name = prn_pool_printf(&c->out->pool, "%s > %s", n->path, n->name);
+        if (!name) return prn_no_memory(c->error);
+        parts[i] = (part){.name = name,
+                          .op = n->op,
+                          .mean = (double)n->time.mean_ns,
+                          .variance = variance_of(&n->time),
+                          .flops = n->cost.flops,
+                          .executions = n->executions,
+                          .order = i,
+                          .measured = n->measured};
+    }
+    qsort(parts, r->nested_layer_count, sizeof *parts, compare_parts);
+    return PRONY_OK;
+}
+
 static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const part *a, const part *b)
 {
     prn_pool *pool = &c->out->pool;
@@ -89,7 +109,9 @@ static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const p
                                 .difference_ns = b->mean - a->mean,
                                 .ratio = a->mean > 0 ? b->mean / a->mean : NAN,
                                 .first_flops = a->flops,
-                                .second_flops = b->flops};
+                                .second_flops = b->flops,
+                                .first_executions = a->executions,
+                                .second_executions = b->executions};
     prn_moments first = {a->mean, sqrt(a->variance), (double)c->report[0]->latency.count};
     prn_moments second = {b->mean, sqrt(b->variance), (double)c->report[1]->latency.count};
     row->p = prn_welch_p(first, second);
@@ -159,23 +181,33 @@ static prony_status keep_unmatched(prn_comparing *c, int side, part *parts, size
     return PRONY_OK;
 }
 
-prony_status prn_compare_parts(prn_comparing *c, bool types)
+static size_t room_for(const prony_report *r, prn_compare_by by)
+{
+    return by == PRN_BY_TYPE ? r->operator_count : by == PRN_BY_LAYER ? r->layer_count : r->nested_layer_count;
+}
+
+static prony_status parts_of(prn_comparing *c, int side, prn_compare_by by, part *parts, size_t *count)
+{
+    const prony_report *r = c->report[side];
+    *count = by == PRN_BY_NESTED ? r->nested_layer_count : by == PRN_BY_TYPE ? type_parts(r, parts) : layer_parts(r, parts);
+    return by == PRN_BY_NESTED ? nested_parts(c, r, parts) : PRONY_OK;
+}
+
+prony_status prn_compare_parts(prn_comparing *c, prn_compare_by by)
 {
     prony_comparison *out = c->out;
-    size_t room[2], count[2];
-    for (int side = 0; side < 2; side++)
-        room[side] = types ? c->report[side]->operator_count : c->report[side]->layer_count;
-    part *first = prn_calloc(room[0] + 1, sizeof *first), *second = prn_calloc(room[1] + 1, sizeof *second);
+    prony_compare_part **rows[] = {&out->layers, &out->types, &out->nested};
+    size_t *row_counts[] = {&out->layer_count, &out->type_count, &out->nested_count};
+    size_t count[2] = {0, 0};
+    part *first = prn_calloc(room_for(c->report[0], by) + 1, sizeof *first);
+    part *second = prn_calloc(room_for(c->report[1], by) + 1, sizeof *second);
     prony_status status = first && second ? PRONY_OK : prn_no_memory(c->error);
-    if (status == PRONY_OK) {
-        count[0] = types ? type_parts(c->report[0], first) : layer_parts(c->report[0], first);
-        count[1] = types ? type_parts(c->report[1], second) : layer_parts(c->report[1], second);
-        for (size_t i = 0; types && i < count[0]; i++) first[i].order = (uint32_t)i;
-        status = join_parts(c, first, count[0], second, count[1], types ? &out->types : &out->layers,
-                            types ? &out->type_count : &out->layer_count);
-    }
-    if (status == PRONY_OK && !types) status = keep_unmatched(c, 0, first, count[0]);
-    if (status == PRONY_OK && !types) status = keep_unmatched(c, 1, second, count[1]);
+    if (status == PRONY_OK) status = parts_of(c, 0, by, first, &count[0]);
+    if (status == PRONY_OK) status = parts_of(c, 1, by, second, &count[1]);
+    for (size_t i = 0; by == PRN_BY_TYPE && i < count[0]; i++) first[i].order = (uint32_t)i;
+    if (status == PRONY_OK) status = join_parts(c, first, count[0], second, count[1], rows[by], row_counts[by]);
+    if (status == PRONY_OK && by == PRN_BY_LAYER) status = keep_unmatched(c, 0, first, count[0]);
+    if (status == PRONY_OK && by == PRN_BY_LAYER) status = keep_unmatched(c, 1, second, count[1]);
     prn_free(first);
     prn_free(second);
     return status;

@@ -192,20 +192,21 @@ static int by_difference(const void *left, const void *right)
     return da > db ? -1 : da < db ? 1 : (a > b) - (a < b);
 }
 
-static prony_status put_parts(prn_text *text, const prony_compare_part *parts, size_t count, bool types, size_t top)
+static prony_status put_parts(prn_text *text, const prony_compare_part *parts, size_t count, prn_compare_by by, size_t top)
 {
+    static const char *const titles[] = {"Layers", "Operator types", "Inside of these layers"};
     part_view view = {prn_calloc(count + 1, sizeof(prony_compare_part *)), count};
     if (!view.rows) return prn_no_memory(text->error);
     for (size_t i = 0; i < count; i++) view.rows[i] = &parts[i];
     qsort(view.rows, count, sizeof *view.rows, by_difference);
     prn_table table = {.columns = part_columns,
                        .column_count = sizeof part_columns / sizeof part_columns[0],
-                       .hidden = types ? 1U << 1 : 0,
+                       .hidden = by == PRN_BY_TYPE ? 1U << 1 : 0,
                        .rows = count < top ? count : top,
                        .cell = part_cell,
                        .user = &view};
     prn_text_line(text);
-    prn_text_putf(text, PRN_STYLE_TITLE, "%s", types ? "Operator types" : "Layers");
+    prn_text_put(text, PRN_STYLE_TITLE, titles[by]);
     if (count > table.rows)
         prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu with the largest differences", table.rows, count);
     prn_text_line(text);
@@ -274,8 +275,9 @@ static prony_status write_text(const prony_comparison *c, const prony_write_opti
     }
     size_t top = options->top > 0 ? (size_t)options->top : DEFAULT_ROWS;
     prony_status status = put_metrics(text, c);
-    if (status == PRONY_OK) status = put_parts(text, c->types, c->type_count, true, top);
-    if (status == PRONY_OK) status = put_parts(text, c->layers, c->layer_count, false, top);
+    if (status == PRONY_OK) status = put_parts(text, c->types, c->type_count, PRN_BY_TYPE, top);
+    if (status == PRONY_OK) status = put_parts(text, c->layers, c->layer_count, PRN_BY_LAYER, top);
+    if (status == PRONY_OK && c->nested_count) status = put_parts(text, c->nested, c->nested_count, PRN_BY_NESTED, top);
     if (status == PRONY_OK) {
         put_unmatched(text, c);
         put_conclusion(text, c);
@@ -333,7 +335,7 @@ static void json_metric(prn_json *json, const prony_compare_metric *row)
     prn_json_close(json, '}');
 }
 
-static void json_parts(prn_json *json, const char *key, const prony_compare_part *parts, size_t count)
+static void json_parts(prn_json *json, const char *key, const prony_compare_part *parts, size_t count, bool nested)
 {
     prn_json_open(json, key, '[', false);
     for (size_t i = 0; i < count; i++) {
@@ -349,6 +351,8 @@ static void json_parts(prn_json *json, const char *key, const prony_compare_part
         prn_json_double(json, "p", row->p);
         prn_json_uint(json, "a_flops", row->first_flops);
         prn_json_uint(json, "b_flops", row->second_flops);
+        if (nested) prn_json_uint(json, "a_executions", row->first_executions);
+        if (nested) prn_json_uint(json, "b_executions", row->second_executions);
         prn_json_string(json, "verdict", prony_verdict_name(row->verdict));
         prn_json_close(json, '}');
     }
@@ -371,8 +375,9 @@ static prony_status write_json(const prony_comparison *c, prony_write_fn write, 
     prn_json_open(json, "metrics", '[', false);
     for (size_t i = 0; i < c->metric_count; i++) json_metric(json, &c->metrics[i]);
     prn_json_close(json, ']');
-    json_parts(json, "operator_types", c->types, c->type_count);
-    json_parts(json, "layers", c->layers, c->layer_count);
+    json_parts(json, "operator_types", c->types, c->type_count, false);
+    json_parts(json, "layers", c->layers, c->layer_count, false);
+    if (c->nested_count) json_parts(json, "nested_layers", c->nested, c->nested_count, true);
     prn_json_open(json, "regressions", '[', true);
     for (size_t i = 0; i < c->metric_count; i++)
         if (c->metrics[i].verdict == PRONY_VERDICT_WORSE) prn_json_string(json, NULL, c->metrics[i].first.metric->key);

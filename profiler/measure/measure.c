@@ -35,9 +35,15 @@ static bool has_phases(const prn_recording *r)
     return r->options->preprocess || r->options->postprocess;
 }
 
+/* Steps in subgraphs that are stamped. */
+static size_t nested_steps(const prn_recording *r)
+{
+    return r->operators ? r->nested->step_count : 0;
+}
+
 static size_t most_runs(const prn_recording *r)
 {
-    return (size_t)(MAX_SAMPLE_BYTES / ((r->operators + 2) * sizeof(int64_t)));
+    return (size_t)(MAX_SAMPLE_BYTES / ((r->operators + nested_steps(r) + 2) * sizeof(int64_t)));
 }
 
 static prony_status grow(prn_recording *r, size_t need, prony_error *error)
@@ -67,6 +73,11 @@ static prony_status grow(prn_recording *r, size_t need, prony_error *error)
         int64_t *durations = prn_realloc(r->durations_ns, capacity, r->operators * sizeof *durations);
         if (!durations) return prn_no_memory(error);
         r->durations_ns = durations;
+    }
+    if (nested_steps(r)) {
+        int64_t *nested = prn_realloc(r->nested_ns, capacity, nested_steps(r) * sizeof *nested);
+        if (!nested) return prn_no_memory(error);
+        r->nested_ns = nested;
     }
     r->capacity = capacity;
     return PRONY_OK;
@@ -175,6 +186,9 @@ static void keep_durations(prn_recording *r)
     for (size_t e = 0; e < trace->count; e++)
         row[trace->events[e].step] += trace->events[e].end_ns - trace->events[e].start_ns;
     if (r->worker_busy_ns) keep_coverage(r);
+    if (!r->nested_ns) return;
+    row = r->nested_ns + r->runs * r->nested->step_count;
+    for (size_t i = 0; i < r->nested->step_count; i++) row[i] = r->nested->tallies[i].time_ns;
 }
 
 static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *after)
@@ -201,6 +215,7 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
     (void)prn_all_heap_calls(&all_after);
     r->own_heap_calls += prn_heap_calls() - own;
     r->all_heap_calls += all_after - all;
+    prn_nested_read(r->nested);
     if (r->durations_ns) keep_durations(r);
     PRN_TRY(timed_phase(r, r->options->postprocess, &after_ns, error));
     if (r->before_ns) {
@@ -362,6 +377,7 @@ static prony_status watch_threads(prn_recording *r, prony_error *error)
     int64_t end = prn_now_ns() + (int64_t)(r->max_seconds * WATCH_SHARE * 1e9);
     for (size_t i = 0; i < runs && (i == 0 || prn_now_ns() < end); i++) {
         PRN_TRY(prn_recording_run(r, &r->traced_run_ns, error));
+        prn_nested_read(r->nested);
         prn_team_use_add(r->team_use, trace);
     }
     return PRONY_OK;
@@ -383,6 +399,7 @@ static prony_status get_ready(prn_recording *r, size_t count, prony_error *error
     PRN_TRY(prony_session_prepare(r->session, error));
     r->cached = r->session->current;
     r->operators = r->session->options.no_profile ? 0 : r->cached->plan->step_count;
+    PRN_TRY(prn_nested_create(&r->nested, r->cached->plan, error));
     PRN_TRY(watch_workers(r, error));
     PRN_TRY(warm_up(r, error));
     return count == 1 && r->options->measure_cost ? prn_recording_cost(r, error) : PRONY_OK;
@@ -457,6 +474,8 @@ prony_status prony_sessions_profile(prony_report **reports, prony_session *const
         stop_watching(&all[i]);
         prn_free(all[i].latency_ns);
         prn_free(all[i].durations_ns);
+        prn_free(all[i].nested_ns);
+        prn_nested_release(all[i].nested);
         prn_free(all[i].sorted_ns);
         prn_free(all[i].worker_busy_ns);
         prn_free(all[i].in_order);

@@ -4,6 +4,7 @@
 
 #include "base/disturbance.h"
 #include "base/machine.h"
+#include "engine/run/nested.h"
 #include "engine/session/session.h"
 #include "profiler/measure/core_use.h"
 #include "profiler/measure/team_use.h"
@@ -13,6 +14,8 @@ typedef struct prn_recording {
     const prony_profile_options *options;
     int64_t *latency_ns;
     int64_t *durations_ns; /* runs x operators; NULL without stamps */
+    prn_nested *nested;    /* what ran in subgraphs in the last run that counted */
+    int64_t *nested_ns;    /* runs x steps of subgraphs; NULL without stamps, or where there are none */
     int64_t *sorted_ns;
     int64_t *before_ns, *after_ns; /* the caller's phases around each run; NULL where it has none */
     int64_t *worker_busy_ns;       /* of all recorded runs, by worker */

@@ -168,17 +168,39 @@ static prony_status fill_workers(prony_report *report, const prn_recording *r, p
     return PRONY_OK;
 }
 
+/* Of the last run: operators, and what ran in subgraphs as often as it did. */
+static double events_per_run(const prn_recording *r)
+{
+    double events = (double)r->operators;
+    for (size_t p = 0; p < r->nested->plan_count; p++)
+        events += (double)r->nested->trips[p] * (double)r->nested->plans[p]->step_count;
+    return events;
+}
+
+static void fill_nested_traces(prony_report *report, const prn_recording *r)
+{
+    for (size_t i = 0; i < report->nested_operator_count; i++) {
+        prony_nested_row *row = &report->nested_operators[i];
+        const prn_tally *tally = &r->nested->tallies[i];
+        if (!row->executions) continue;
+        row->traced = true;
+        row->trace_start_ns = tally->start_ns - r->last_run_ns;
+        row->trace_ns = tally->time_ns;
+    }
+}
+
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
+        if (r->nested_ns) PRN_TRY(prn_report_fill_nested_times(report, r->nested_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
         if (r->worker_busy_ns) PRN_TRY(fill_workers(report, r, error));
         report->cost = r->cost;
         report->overhead_ns_per_event = event_cost_ns();
         if (report->latency.median_ns > 0)
             report->overhead_share =
-                report->overhead_ns_per_event * (double)r->operators / (double)report->latency.median_ns;
+                report->overhead_ns_per_event * events_per_run(r) / (double)report->latency.median_ns;
         const prn_trace *trace = &r->session->trace;
         if (!r->session->current) return PRONY_OK; /* cancelled: the last run's events are not a whole run's */
         for (size_t e = 0; e < trace->count; e++) {
@@ -191,6 +213,7 @@ static prony_status fill_times(prony_report *report, prn_recording *r, prony_err
             row->worker = event->worker;
             if (trace->shares) PRN_TRY(fill_team(report, r, row, error));
         }
+        fill_nested_traces(report, r);
         for (size_t o = 0; r->team_use && o < report->operator_count; o++)
             PRN_TRY(prn_team_use_fill(r->team_use, report, &report->operators[o], error));
         return PRONY_OK;
@@ -217,7 +240,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
 {
     prony_session *session = r->session;
     prony_report *report;
-    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan,
+    PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan, r->nested,
                              &session->options, session->threads, session->placement, error));
     fill_measured(report, r);
     fill_held(report, r);

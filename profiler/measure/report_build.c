@@ -129,16 +129,15 @@ static prony_status fill_config(prony_report *report, const prony_session_option
 
 /* ---- rows ---- */
 
-/* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules. */
-static const char *module_of(prony_report *report, const char *name)
+const char *prn_report_module_of(prony_report *report, const char *name)
 {
     const char *end = strrchr(name, '/');
     while (*name == '/') name++;
     return end && end > name ? prn_pool_strndup(&report->pool, name, (size_t)(end - name)) : "";
 }
 
-static prony_status copy_values(prony_report *report, const prn_program *program, const uint32_t *ids, uint32_t count,
-                                const prony_value *const **out, prony_error *error)
+prony_status prn_report_copy_values(prony_report *report, const prn_program *program, const uint32_t *ids,
+                                    uint32_t count, const prony_value *const **out, prony_error *error)
 {
     const prony_value **list = prn_pool_alloc(&report->pool, count + 1, sizeof *list);
     if (!list) return prn_no_memory(error);
@@ -191,15 +190,15 @@ static prony_status fill_layers(prony_report *report, const prn_program *program
         row->name = copy_text(report, layer->info.name);
         row->op = copy_text(report, layer->info.op_type);
         if (!row->name || !row->op) return prn_no_memory(error);
-        row->module = module_of(report, row->name);
+        row->module = prn_report_module_of(report, row->name);
         if (!row->module) return prn_no_memory(error);
         row->folded = layer->folded;
         row->dynamic = layer->dynamic;
         row->cost = layer->cost;
         row->input_count = layer->input_count;
         row->output_count = layer->output_count;
-        PRN_TRY(copy_values(report, program, layer->inputs, layer->input_count, &row->inputs, error));
-        PRN_TRY(copy_values(report, program, layer->outputs, layer->output_count, &row->outputs, error));
+        PRN_TRY(prn_report_copy_values(report, program, layer->inputs, layer->input_count, &row->inputs, error));
+        PRN_TRY(prn_report_copy_values(report, program, layer->outputs, layer->output_count, &row->outputs, error));
         for (size_t k = 0; k < row->output_count; k++) {
             size_t bytes = row->outputs[k] && !layer->folded ? prn_value_bytes(row->outputs[k]) : 0;
             if (bytes != SIZE_MAX) row->output_bytes += bytes;
@@ -252,8 +251,8 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
 }
 
 prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
-                              const prony_session_options *options, int threads, const prn_placement *placement,
-                              prony_error *error)
+                              const prn_nested *nested, const prony_session_options *options, int threads,
+                              const prn_placement *placement, prony_error *error)
 {
     prony_report *report = prn_calloc(1, sizeof *report);
     if (!report) return prn_no_memory(error);
@@ -272,6 +271,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     }
     if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);
     if (status == PRONY_OK) status = prn_report_fill_totals(report, error);
+    if (status == PRONY_OK) status = prn_report_fill_nested(report, program, plan, nested, error);
     if (status == PRONY_OK) {
         report->model.parameters = report->totals.cost.parameters;
         status = prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL, error);

@@ -2,17 +2,31 @@
 #ifndef PRN_PROFILER_MEASURE_REPORT_BUILD_H
 #define PRN_PROFILER_MEASURE_REPORT_BUILD_H
 
+#include "engine/run/nested.h"
 #include "engine/session/session.h"
 #include "profiler/report/report.h"
 
-/* `placement` may be NULL: no affinity list. `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
+/* `placement` may be NULL: no affinity list. `nested` as for prn_report_fill_nested. `plan` may be NULL (inspect): no operators, no memory. Costs of dynamic steps are those of the last run. */
 PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program,
-                                           const prn_plan *plan, const prony_session_options *options, int threads,
+                                           const prn_plan *plan, const prn_nested *nested,
+                                           const prony_session_options *options, int threads,
                                            const prn_placement *placement, prony_error *error);
 
 /* What was assumed of free dimensions. */
 PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,
                                                   const prn_assumed_list *assumed, prony_error *error);
+
+/* What runs in subgraphs, and how often and what it did in the last run that `nested` read (NULL: nothing ran); after the
+ * operators. Sums that do not agree take `conserved` away (profiler/measure/report_nested.c). */
+PRN_MUST_USE prony_status prn_report_fill_nested(prony_report *report, const prn_program *program, const prn_plan *plan,
+                                                 const prn_nested *nested, prony_error *error);
+
+/* Copies in the report's pool, without data. */
+PRN_MUST_USE prony_status prn_report_copy_values(prony_report *report, const prn_program *program, const uint32_t *ids,
+                                                 uint32_t count, const prony_value *const **out, prony_error *error);
+/* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules. NULL: no
+ * memory. */
+const char *prn_report_module_of(prony_report *report, const char *name);
 
 /* Planned figures, buffer events and the timeline of live bytes (profiler/measure/report_memory.c). */
 PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_model *model, const prn_plan *plan,

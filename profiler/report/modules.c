@@ -140,6 +140,80 @@ static prony_status add_layer(tree *t, prony_layer_row *layer, prony_error *erro
     return PRONY_OK;
 }
 
+/* ---- nodes in subgraphs ---- */
+
+/* What a node does without what is inside of it; what it has as a layer is taken from. */
+typedef struct own_work {
+    uint64_t macs, flops, parameters;
+    int64_t time_ns;
+    double share;
+} own_work;
+
+static void add_own(own_work *to, const prony_nested_row *n)
+{
+    to->macs += n->cost.macs;
+    to->flops += n->cost.flops;
+    to->parameters += n->cost.parameters;
+    to->time_ns += n->measured ? n->time.mean_ns : 0;
+    to->share += n->measured ? n->share : 0;
+}
+
+/* Sums agree to the last unit (report_nested.c), times but for their rounding. */
+static void take_own(own_work *from, const prony_nested_row *n)
+{
+    from->macs -= n->cost.macs;
+    from->flops -= n->cost.flops;
+    from->parameters -= n->cost.parameters < from->parameters ? n->cost.parameters : from->parameters;
+    from->time_ns -= n->measured ? n->time.mean_ns : 0;
+    from->share -= n->measured ? n->share : 0;
+    if (from->time_ns < 0) from->time_ns = 0;
+    if (from->share < 0) from->share = 0;
+}
+
+static bool is_below(const tree *t, uint32_t row, uint32_t above)
+{
+    while (row != above && row != PRONY_NO_INDEX) row = t->rows[row].parent;
+    return row == above;
+}
+
+/* The modules between the node and the one of the layer around it all, whose figures have the node's already, get them too. */
+static bool add_nested_layer(tree *t, const prony_nested_row *n, const own_work *own, uint32_t owner)
+{
+    uint32_t row = row_of_layer(t, n->name);
+    if (row == PRONY_NO_INDEX) return false;
+    for (bool inside = is_below(t, row, owner); inside && row != owner; row = t->rows[row].parent) {
+        prn_module_row *m = &t->rows[row];
+        m->nested_layers++;
+        m->macs += own->macs;
+        m->flops += own->flops;
+        m->parameters += own->parameters;
+        if (!n->measured) continue;
+        m->time_ns += own->time_ns;
+        m->share += own->share;
+    }
+    for (row = owner; row != PRONY_NO_INDEX; row = t->rows[row].parent) t->rows[row].nested_layers++;
+    return true;
+}
+
+/* Where something ran: before, an If has the cost of one of its branches, and there is nothing to share out. */
+static prony_status add_nested(tree *t, prony_error *error)
+{
+    const prony_report *r = t->report;
+    own_work *own = prn_calloc(r->nested_layer_count + 1, sizeof *own);
+    bool ok = own != NULL;
+    for (size_t i = 0; ok && i < r->nested_layer_count; i++) {
+        const prony_nested_row *n = &r->nested_layers[i];
+        add_own(&own[i], n);
+        if (n->parent != PRONY_NO_INDEX) take_own(&own[n->parent], n);
+    }
+    for (size_t i = 0; ok && i < r->nested_layer_count; i++) {
+        const prony_nested_row *n = &r->nested_layers[i];
+        if (n->executed) ok = add_nested_layer(t, n, &own[i], row_of_layer(t, r->layers[n->owner].name));
+    }
+    prn_free(own);
+    return ok ? PRONY_OK : prn_no_memory(error);
+}
+
 prony_status prn_report_fill_modules(prony_report *report, prony_error *error)
 {
     tree t = {.report = report};
@@ -147,6 +221,7 @@ prony_status prn_report_fill_modules(prony_report *report, prony_error *error)
     if (find_or_add(&t, "", 0, PRONY_NO_INDEX) == PRONY_NO_INDEX) status = prn_no_memory(error);
     for (size_t l = 0; l < report->layer_count && status == PRONY_OK; l++)
         status = add_layer(&t, &report->layers[l], error);
+    if (status == PRONY_OK && report->nested_layer_count) status = add_nested(&t, error);
     if (status == PRONY_OK) {
         report->modules = prn_pool_alloc(&report->pool, t.count, sizeof *report->modules);
         if (report->modules) {

@@ -131,6 +131,46 @@ prony_status prn_report_fill_times(prony_report *report, const int64_t *duration
     return PRONY_OK;
 }
 
+/* As layer_times: an operator's time shared among the rows that it stands for. */
+static void nested_layer_times(prony_report *report, const prony_nested_row *row)
+{
+    uint64_t end = 0, from = 0;
+    for (size_t k = 0; k < row->layer_count; k++) {
+        const prony_cost *cost = &report->nested_layers[row->layers[k]].cost;
+        if (!prn_add_u64(&end, end, cost->flops) || !prn_add_u64(&end, end, cost->int_ops)) return;
+    }
+    bool even = end == 0;
+    if (even) end = row->layer_count;
+    for (size_t k = 0; k < row->layer_count; k++) {
+        prony_nested_row *layer = &report->nested_layers[row->layers[k]];
+        uint64_t to = from + (even ? 1 : layer->cost.flops + layer->cost.int_ops);
+        layer->time = part_of_time(&row->time, from, to, end);
+        layer->share = row->share * (double)(to - from) / (double)end;
+        layer->measured = true;
+        layer->time_attributed = row->layer_count > 1;
+        from = to;
+    }
+}
+
+prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs, prony_error *error)
+{
+    double sum = 0;
+    size_t count = report->nested_operator_count;
+    int64_t *column = prn_calloc(runs ? runs : 1, sizeof *column);
+    prony_status status = column ? PRONY_OK : prn_no_memory(error);
+    for (size_t o = 0; o < report->operator_count; o++) sum += (double)report->operators[o].time.mean_ns;
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+        prony_nested_row *row = &report->nested_operators[i];
+        for (size_t r = 0; r < runs; r++) column[r] = durations[r * count + i];
+        status = prn_stats_compute(&row->time, column, runs, false, error);
+        row->measured = true;
+        row->share = sum > 0 ? (double)row->time.mean_ns / sum : 0;
+        nested_layer_times(report, row);
+    }
+    prn_free(column);
+    return status;
+}
+
 static bool is_integer_port(const prony_port *port)
 {
     return port->dtype == PRONY_INT64 || port->dtype == PRONY_INT32;

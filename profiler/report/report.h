@@ -115,6 +115,9 @@ typedef struct prn_report_cost {
     double share, share_ci95[2]; /* median of the pairs' differences, over off_ns */
 } prn_report_cost;
 
+/* Subgraphs inside of one another, at most. */
+#define PRN_NESTED_DEPTH 64
+
 struct prony_report {
     prn_pool pool;
     prony_model *source; /* reference that api holds, so that a hash nobody asked for yet can be made; NULL: read back */
@@ -154,6 +157,11 @@ struct prony_report {
     size_t layer_count;
     prony_operator_row *operators;
     size_t operator_count;
+    prony_nested_row *nested_layers; /* in subgraphs, behind the row that they are inside of; in no sum over layers or operators */
+    size_t nested_layer_count;
+    prony_nested_row *nested_operators;
+    size_t nested_operator_count;
+    const char *stopped_at; /* nodes and subgraphs that the run was in that was called off; NULL: none was */
     prn_module_row *modules; /* parents before children */
     size_t module_count;
     prony_parameter_row *parameters;
@@ -196,6 +204,9 @@ static inline bool prn_report_stamped(const prony_report *report)
  * shared among its layers by flops + int_ops (evenly where all are zero) and marked. Needs rows and costs in place. */
 PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
                                                 size_t runs, prony_error *error);
+/* Fills the times of what runs in subgraphs: `durations` holds runs x nested operators. Needs the operators' times. */
+PRN_MUST_USE prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs,
+                                                       prony_error *error);
 /* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
 PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
                                                   prony_error *error);

@@ -20,6 +20,15 @@ void prn_read_shape(prn_json_reader *reader, const prn_json_value *object, prony
 void prn_read_type(prn_json_reader *reader, const prn_json_value *object, prony_kind *kind, prony_dtype *dtype);
 /* macs to parameters. */
 void prn_read_counts(prn_json_reader *reader, const prn_json_value *object, prony_cost *out);
+/* What rows have in common. `nulls`: an index may be null; `bound` is how many rows there are to lead to. */
+void prn_read_facts(prn_json_reader *reader, const prn_json_value *object, prony_cost *out);
+const uint32_t *prn_read_indices(prn_json_reader *reader, const prn_json_value *object, const char *key, bool nulls,
+                                 size_t bound, size_t *count);
+bool prn_read_time(prn_json_reader *reader, const prn_json_value *object, prony_time_stats *out);
+const prony_value *const *prn_read_values(prn_json_reader *reader, const prn_json_value *object, const char *key,
+                                          size_t *count);
+/* What runs in subgraphs; after layers and operators. */
+void prn_read_nested(prn_report_reader *reader, const prn_json_value *root);
 /* Where messages are to point: "memory"; "" is the top. */
 void prn_read_enter(prn_json_reader *reader, const char *where);
 /* An array of strings; *out ends with NULL. `out_count` may be NULL. */

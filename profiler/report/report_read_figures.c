@@ -110,6 +110,7 @@ static void read_latency(prn_json_reader *j, const prn_json_value *root, prony_r
     prn_json_get_bool(j, latency, "warmup_detected", true, &r->warmup_detected);
     prn_json_get_i64(j, latency, "traced_run", false, &r->traced_run_ns);
     prn_json_get_string(j, latency, "stop_reason", false, &r->stop_reason);
+    prn_json_get_string(j, latency, "stopped_at", false, &r->stopped_at);
     read_samples(j, latency, r);
     prn_read_enter(j, "");
 }

@@ -42,7 +42,7 @@ static const prn_json_value *next_row(rows *at, size_t *index)
 
 /* ---- what rows share ---- */
 
-static void read_facts(prn_json_reader *j, const prn_json_value *object, prony_cost *cost)
+void prn_read_facts(prn_json_reader *j, const prn_json_value *object, prony_cost *cost)
 {
     const prn_json_value *facts = prn_json_get_object(j, object, "facts", false);
     for (const prn_json_value *e = prn_json_first(facts); e && j->status == PRONY_OK; e = prn_json_next(e)) {
@@ -62,7 +62,7 @@ static void read_facts(prn_json_reader *j, const prn_json_value *object, prony_c
     }
 }
 
-static const uint32_t *read_indices(prn_json_reader *j, const prn_json_value *object, const char *key, bool nulls,
+const uint32_t *prn_read_indices(prn_json_reader *j, const prn_json_value *object, const char *key, bool nulls,
                                     size_t bound, size_t *count)
 {
     size_t i = 0;
@@ -80,7 +80,7 @@ static const uint32_t *read_indices(prn_json_reader *j, const prn_json_value *ob
     return list;
 }
 
-static bool read_time(prn_json_reader *j, const prn_json_value *object, prony_time_stats *t)
+bool prn_read_time(prn_json_reader *j, const prn_json_value *object, prony_time_stats *t)
 {
     const prn_json_value *time = prn_json_get_object(j, object, "time_ns", false);
     if (!time) return false;
@@ -92,7 +92,7 @@ static bool read_time(prn_json_reader *j, const prn_json_value *object, prony_ti
     return true;
 }
 
-static const prony_value *const *read_values(prn_json_reader *j, const prn_json_value *object, const char *key,
+const prony_value *const *prn_read_values(prn_json_reader *j, const prn_json_value *object, const char *key,
                                              size_t *count)
 {
     size_t i = 0;
@@ -124,12 +124,12 @@ static void read_layer(prn_report_reader *reader, const prn_json_value *object, 
     prn_json_get_string(j, object, "op", true, &l->op);
     prn_json_get_bool(j, object, "folded", true, &l->folded);
     prn_json_get_bool(j, object, "dynamic", true, &l->dynamic);
-    l->inputs = read_values(j, object, "inputs", &l->input_count);
-    l->outputs = read_values(j, object, "outputs", &l->output_count);
+    l->inputs = prn_read_values(j, object, "inputs", &l->input_count);
+    l->outputs = prn_read_values(j, object, "outputs", &l->output_count);
     prn_read_counts(j, object, &l->cost);
     l->counted = prn_json_get_u64(j, object, "count", false, &l->count);
-    read_facts(j, object, &l->cost);
-    l->measured = read_time(j, object, &l->time);
+    prn_read_facts(j, object, &l->cost);
+    l->measured = prn_read_time(j, object, &l->time);
     prn_json_get_share(j, object, "share", l->measured, &l->share);
     prn_json_get_bool(j, object, "time_attributed", false, &l->time_attributed);
     if (prn_json_get_u32(j, object, "operator", false, &l->operator_index) &&
@@ -137,7 +137,7 @@ static void read_layer(prn_report_reader *reader, const prn_json_value *object, 
         prn_json_bad(j, "operator", "%u leads to no operator", l->operator_index);
     prn_json_get_u64(j, object, "memory_bytes", true, &l->output_bytes);
     size_t sources;
-    l->sources = read_indices(j, object, "sources", true, reader->report->layer_count, &sources);
+    l->sources = prn_read_indices(j, object, "sources", true, reader->report->layer_count, &sources);
     if (l->sources && sources != l->input_count)
         prn_json_bad(j, "sources", "%zu sources of %zu inputs", sources, l->input_count);
 }
@@ -188,9 +188,9 @@ static void read_operator(prn_report_reader *reader, const prn_json_value *objec
     prn_json_get_string(j, object, "op", true, &o->op);
     prn_json_get_string(j, object, "kernel", false, &o->kernel);
     prn_json_get_string(j, object, "backend", false, &o->backend);
-    o->layers = read_indices(j, object, "layers", false, reader->report->layer_count, &o->layer_count);
+    o->layers = prn_read_indices(j, object, "layers", false, reader->report->layer_count, &o->layer_count);
     prn_read_counts(j, object, &o->cost);
-    o->measured = read_time(j, object, &o->time);
+    o->measured = prn_read_time(j, object, &o->time);
     prn_json_get_share(j, object, "share", o->measured, &o->share);
     prn_json_get_u64(j, object, "library_heap_calls", false, &o->library_heap_calls);
     prn_json_get_int(j, object, "threads", false, &o->threads);
@@ -228,6 +228,7 @@ static void read_module(prn_report_reader *reader, const prn_json_value *object,
     prn_json_get_u64(j, object, "parameters", true, &m->parameters);
     prn_json_get_u64(j, object, "count", false, &m->count);
     prn_json_get_u32(j, object, "layers", false, &m->layers);
+    prn_json_get_u32(j, object, "nested_layers", false, &m->nested_layers);
     prn_json_get_i64(j, object, "time_ns", false, &m->time_ns);
     prn_json_get_share(j, object, "share", false, &m->share);
 }
@@ -320,10 +321,10 @@ static void read_composites(prn_report_reader *reader, const prn_json_value *roo
     for (const prn_json_value *row; r->composites && (row = next_row(&at, &i)); r->composite_count++) {
         prn_composite_row *c = &r->composites[i];
         prn_json_get_string(j, row, "op", true, &c->op);
-        c->layers = read_indices(j, row, "layers", false, r->layer_count, &c->layer_count);
+        c->layers = prn_read_indices(j, row, "layers", false, r->layer_count, &c->layer_count);
         if (j->status == PRONY_OK && c->layer_count == 0) prn_json_bad(j, "layers", "a composite of no layers");
         prn_json_get_u64(j, row, "macs", true, &c->cost.macs);
-        read_facts(j, row, &c->cost);
+        prn_read_facts(j, row, &c->cost);
     }
 }
 
@@ -342,6 +343,7 @@ void prn_read_rows(prn_report_reader *reader, const prn_json_value *root)
     for (const prn_json_value *row; (row = next_row(&operators, &i));) read_operator(reader, row, &r->operators[i]);
     for (const prn_json_value *row; (row = next_row(&modules, &i)); r->module_count++)
         read_module(reader, row, &r->modules[i]);
+    if (reader->json.status == PRONY_OK) prn_read_nested(reader, root);
     if (reader->json.status == PRONY_OK) link_modules(reader, root);
     read_weights(reader, root);
     read_composites(reader, root);

@@ -27,6 +27,15 @@ const prony_operator_row *prony_report_operators(const prony_report *report, siz
     return report ? report->operators : NULL;
 }
 
+const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count)
+{
+    bool layers = level == PRONY_LEVEL_LAYER, operators = level == PRONY_LEVEL_OPERATOR;
+    size_t rows = !report ? 0 : layers ? report->nested_layer_count : operators ? report->nested_operator_count : 0;
+    if (count) *count = rows;
+    if (!rows) return NULL;
+    return layers ? report->nested_layers : report->nested_operators;
+}
+
 const prony_module_row *prony_report_modules(const prony_report *report, size_t *count)
 {
     if (count) *count = report ? report->module_count : 0;

@@ -1,5 +1,5 @@
 /* Sorting and filtering of a report's rows; see the header. Reads the report only. */
-#include "profiler/report/report_select.h"
+#include "profiler/forms/nested_lines.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -54,8 +54,16 @@ static bool matches(const char *glob, const char *text)
     return text && fnmatch(glob, text, 0) == 0;
 }
 
+static bool has_subgraphs(const prony_nested_row *rows, size_t count, uint32_t owner)
+{
+    size_t first;
+    return prn_nested_of(rows, count, owner, &first) > 0;
+}
+
 static bool layer_passes(const prn_selection *s, const prony_layer_row *layer)
 {
+    if (s->with_subgraphs && !has_subgraphs(s->report->nested_layers, s->report->nested_layer_count, layer->index))
+        return false;
     if (!s->filtered) return true;
     switch (s->filter) {
     case PRN_KEY_OP:
@@ -73,6 +81,8 @@ static bool layer_passes(const prn_selection *s, const prony_layer_row *layer)
 /* An operator belongs to every module that one of its layers belongs to. */
 static bool operator_passes(const prn_selection *s, const prony_operator_row *row)
 {
+    if (s->with_subgraphs && !has_subgraphs(s->report->nested_operators, s->report->nested_operator_count, row->index))
+        return false;
     if (!s->filtered) return true;
     switch (s->filter) {
     case PRN_KEY_OP:
@@ -148,6 +158,37 @@ static row_figures operator_figures(const prony_operator_row *row)
 double prn_select_value(const prn_selection *s, bool layer, uint32_t row)
 {
     row_figures figures = layer ? layer_figures(&s->report->layers[row]) : operator_figures(&s->report->operators[row]);
+    double value = sort_number(s->sort, &figures);
+    return value > 0 ? value : 0;
+}
+
+bool prn_select_passes(const prn_selection *s, bool layer, uint32_t row)
+{
+    const prony_report *r = s->report;
+    return layer ? layer_passes(s, &r->layers[row]) : operator_passes(s, &r->operators[row]);
+}
+
+/* An operator in a subgraph is of the modules of the layers it runs. */
+static bool nested_module(const prn_selection *s, bool layer, const prony_nested_row *row)
+{
+    if (layer) return matches(s->glob, row->module);
+    for (size_t k = 0; k < row->layer_count; k++)
+        if (row->layers[k] < s->report->nested_layer_count &&
+            matches(s->glob, s->report->nested_layers[row->layers[k]].module))
+            return true;
+    return false;
+}
+
+bool prn_select_nested_passes(const prn_selection *s, bool layer, const prony_nested_row *row)
+{
+    if (!s->filtered) return true;
+    if (s->filter == PRN_KEY_MODULE) return nested_module(s, layer, row);
+    return matches(s->glob, s->filter == PRN_KEY_OP ? row->op : s->filter == PRN_KEY_KERNEL ? row->kernel : row->name);
+}
+
+double prn_select_nested_value(const prn_selection *s, const prony_nested_row *row)
+{
+    row_figures figures = {&row->cost, row->measured ? row->time.mean_ns : -1, 0, 0};
     double value = sort_number(s->sort, &figures);
     return value > 0 ? value : 0;
 }

@@ -30,6 +30,7 @@ typedef struct prn_selection {
     bool filtered;
     prn_row_key filter;
     const char *glob; /* borrowed from the options */
+    bool with_subgraphs; /* rows alone that something runs inside of */
 } prn_selection;
 
 /* Refuses an unknown key, naming it and those there are. */
@@ -40,6 +41,12 @@ PRN_MUST_USE prony_status prn_select_layers(const prn_selection *selection, uint
                                             prony_error *error);
 PRN_MUST_USE prony_status prn_select_operators(const prn_selection *selection, uint32_t **rows, size_t *count,
                                                prony_error *error);
+
+/* Whether the filter names the row, or one that stands in a subgraph; without a filter every one. */
+bool prn_select_passes(const prn_selection *selection, bool layer, uint32_t row);
+bool prn_select_nested_passes(const prn_selection *selection, bool layer, const prony_nested_row *row);
+/* The sort key's quantity of a row in a subgraph. */
+double prn_select_nested_value(const prn_selection *selection, const prony_nested_row *row);
 
 /* Whether the key is a quantity that sums up over rows. */
 bool prn_select_sums_up(prn_row_key key);

@@ -136,6 +136,52 @@ static void check_documented(const cJSON *json, const char *text)
     }
 }
 
+/* A subgraph of layer 4, which operator 2 stands for, in which a run was called off. */
+static void add_subgraph(prony_report *r)
+{
+    static const uint32_t none[] = {PRONY_NO_INDEX, PRONY_NO_INDEX}, first[] = {0};
+    prony_nested_row *layer = sample_alloc(r, 1, sizeof *layer), *row = sample_alloc(r, 1, sizeof *row);
+    *row = (prony_nested_row){.parent = PRONY_NO_INDEX,
+                              .owner = 2,
+                              .depth = 1,
+                              .subgraph = "body",
+                              .path = "/layer1/layer1.0/conv1/Conv > body",
+                              .name = "inside",
+                              .op = "Add",
+                              .module = "",
+                              .kernel = "add_f32_native",
+                              .backend = "native",
+                              .operator_index = PRONY_NO_INDEX,
+                              .layers = first,
+                              .layer_count = 1,
+                              .executed = true,
+                              .executions = 12,
+                              .cost = {.flops = 24},
+                              .measured = true,
+                              .time = r->operators[0].time,
+                              .share = 0.25,
+                              .traced = true,
+                              .trace_start_ns = 1200,
+                              .trace_ns = 300,
+                              .stopped = true};
+    *layer = *row;
+    layer->owner = 4;
+    layer->operator_index = 0;
+    layer->layers = NULL;
+    layer->layer_count = 0;
+    layer->traced = false;
+    layer->inputs = r->layers[0].inputs;
+    layer->input_count = 2;
+    layer->outputs = r->layers[0].inputs;
+    layer->output_count = 1;
+    layer->sources = none;
+    r->nested_layers = layer;
+    r->nested_operators = row;
+    r->nested_layer_count = r->nested_operator_count = 1;
+    r->stopped_at = "/layer1/layer1.0/conv1/Conv > body > inside";
+    r->modules[0].nested_layers = 1;
+}
+
 static void test_schema_and_documentation(void **state)
 {
     (void)state;
@@ -152,6 +198,7 @@ static void test_schema_and_documentation(void **state)
     r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
     r.traced_run_ns = 2900000;
     r.config.background_threads = 2;
+    add_subgraph(&r);
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
     const prony_value *outputs[] = {&sequence};
     r.layers[0].outputs = outputs;

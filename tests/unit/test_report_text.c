@@ -361,7 +361,7 @@ static void test_wrong_options(void **state)
         if (!strstr(error.message, rows[i].named)) fail_msg("%s is not in: %s", rows[i].named, error.message);
     }
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
-    options.levels = 16;
+    options.levels = 32;
     assert_int_equal(prn_report_write_text(&r, &options, sink_write, &s, &error), PRONY_INVALID_ARGUMENT);
     options = (prony_write_options)PRONY_WRITE_OPTIONS_INIT;
     options.width = -1;

@@ -72,6 +72,33 @@ for (const o of operators) {
   o.cores = several ? o.parallel.achieved_cores : null;
   o.imbalance = several ? o.parallel.imbalance : null;
 }
+/* What runs in subgraphs hangs below the row that it is inside of: row.inside has a group per subgraph, each with its rows.
+ * It is part of that row's figures, and in no sum. */
+for (const [level, owners, rows] of [
+  ['layers', layers, report.nested_layers || []],
+  ['operators', operators, report.nested_operators || []],
+])
+  for (const row of rows) {
+    const around = known(row.parent) ? rows[row.parent] : owners[row.owner];
+    row.nested = level;
+    row.time = row.time_ns && row.executions ? row.time_ns.mean : null;
+    if (!row.executions) row.share = null;
+    row.rate = row.time > 0 && row.flops ? (row.flops / row.time) * 1e9 : null;
+    if (level === 'layers') {
+      row.output = shape(row.outputs[0]);
+      const by = known(row.operator) ? report.nested_operators[row.operator] : null;
+      row.kernel = (by && by.kernel) || '';
+      row.backend = (by && by.backend) || '';
+    } else row.layer_count = row.layers.length;
+    around.inside = around.inside || [];
+    let group = around.inside[around.inside.length - 1];
+    if (!group || group.name !== row.subgraph)
+      around.inside.push((group = { heading: true, name: row.subgraph, executions: row.executions, depth: row.depth, rows: [] }));
+    group.rows.push(row);
+  }
+const inside = row => (row.inside || []).flatMap(group => group.rows);
+const allInside = row => inside(row).flatMap(child => [child, ...allInside(child)]);
+
 for (const m of modules) {
   m.time = m.time_ns ?? null;
   m.name = m.path || '__root__';

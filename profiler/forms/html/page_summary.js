@@ -320,6 +320,25 @@ function findings() {
         '.',
     );
   }
+  if (sorted.length && sorted[0].inside) {
+    const most = allInside(sorted[0])
+      .filter(row => !row.inside && value(row) > 0)
+      .sort((a, b) => value(b) - value(a))[0];
+    if (most)
+      items.push(
+        'Inside of ' +
+          most.path +
+          ', ' +
+          most.name +
+          ' (' +
+          most.op +
+          ') takes most, ' +
+          percent(value(most)) +
+          ' of the whole' +
+          (known(most.executions) ? ', executed ' + plural(most.executions, 'time') + ' a run' : '') +
+          '.',
+      );
+  }
   const bound = new Map();
   for (const o of operators) if (o.bound && o.share) bound.set(o.bound, (bound.get(o.bound) || 0) + o.share);
   if (bound.size)
@@ -456,6 +475,7 @@ function details() {
     ['warm-up runs', c.warmup_runs],
     ['runs', c.runs],
     ['stopped', latency && latency.stop_reason],
+    ['called off in', latency && latency.stopped_at],
     ['seed', c.seed],
     ['load', known(p.load) ? time(p.load) : null],
     ['bind', known(p.bind) ? time(p.bind) : null],

@@ -23,8 +23,9 @@ const levels = {
     sort: stamped ? 'time' : 'index',
     columns: [
       name(),
-      number('index', '#', 56, String),
+      number('index', '#', 56, (v, row) => (row.nested ? '' : String(v))),
       text('op', 'type', 130),
+      number('executions', 'runs', 74, v => (known(v) ? si(v) : '')),
       number('time', 'time', 92, (v, row) => time(v) + (row.time_attributed ? ' ~' : '')),
       shareColumn,
       number('macs', 'MACs', 84, si),
@@ -45,8 +46,9 @@ const levels = {
     sort: stamped ? 'time' : 'index',
     columns: [
       name(),
-      number('index', '#', 56, String),
+      number('index', '#', 56, (v, row) => (row.nested ? '' : String(v))),
       text('op', 'type', 130),
+      number('executions', 'runs', 74, v => (known(v) ? si(v) : '')),
       text('kernel', 'kernel', 180),
       text('backend', 'backend', 90),
       number('time', 'time', 84, time),
@@ -139,10 +141,17 @@ const levels = {
 };
 for (const level of Object.values(levels))
   level.columns = level.columns.filter(
-    c => c.key === 'name' || level.rows.some(row => known(row[c.key]) && row[c.key] !== ''),
+    c =>
+      c.key === 'name' ||
+      level.rows.some(row => [row, ...inside(row)].some(one => known(one[c.key]) && one[c.key] !== '')),
   );
 
-const view = { level: null, key: '', sort: null, descending: true, rows: [], from: -1, to: -1 };
+/* `rows` pass the filter; `lines` are what is drawn: these, and what is inside of those that are open. */
+const view = { level: null, key: '', sort: null, descending: true, rows: [], lines: [], from: -1, to: -1 };
+
+/* What dominates is shown with what is inside of it. */
+const OPEN_SHARE = 0.3;
+for (const row of [...layers, ...operators].flatMap(row => [row, ...allInside(row)])) row.open = row.share >= OPEN_SHARE;
 
 /* ---- filtering and sorting ---- */
 
@@ -200,17 +209,39 @@ function compare(a, b) {
 function refresh() {
   const tests = parseFilter($('search').value),
     type = $('type').value;
-  view.rows = view.level.rows.filter(row => (!type || row.op === type) && tests.every(test => test(row)));
+  const filtered = type || tests.length,
+    passes = row => (!type || row.op === type) && tests.every(test => test(row)),
+    around = row => filtered && allInside(row).some(passes);
+  view.rows = view.level.rows.filter(passes);
+  const shown = view.level.rows.filter(row => passes(row) || around(row));
   const column = view.level.columns.find(c => c.key === view.sort);
-  if (column) {
-    const sign = view.descending ? -1 : 1,
-      empty = value => value === null || value === '';
-    view.rows.sort((x, y) => {
-      const a = column.get(x),
-        b = column.get(y);
-      return empty(a) || empty(b) ? compare(a, b) : sign * compare(a, b);
-    });
-  }
+  const sign = view.descending ? -1 : 1,
+    empty = value => value === null || value === '',
+    sorted = rows =>
+      column
+        ? [...rows].sort((x, y) => {
+            const a = column.get(x),
+              b = column.get(y);
+            return empty(a) || empty(b) ? compare(a, b) : sign * compare(a, b);
+          })
+        : rows;
+  view.rows = sorted(view.rows);
+  view.lines = [];
+  /* Below a row that the filter names everything is shown if it is open; below another one what the filter names. */
+  const put = (row, whole) => {
+    whole = whole || !filtered || passes(row);
+    view.lines.push(row);
+    row.expanded = false;
+    if (!row.inside || (whole ? !row.open : row.closed)) return;
+    for (const group of row.inside) {
+      const rows = whole ? group.rows : group.rows.filter(child => passes(child) || around(child));
+      if (!rows.length) continue;
+      row.expanded = true;
+      view.lines.push(group);
+      for (const child of sorted(rows)) put(child, whole);
+    }
+  };
+  for (const row of sorted(shown)) put(row, false);
   const sum = key => view.rows.reduce((total, row) => total + (row[key] || 0), 0);
   $('shown').textContent =
     grouped(view.rows.length) +
@@ -231,7 +262,30 @@ function refresh() {
 
 /* ---- drawing ---- */
 
+/* Opens and closes what is inside of a row; nothing for a row without subgraphs. */
+function toggle(row) {
+  if (!row.inside) return null;
+  const open = row.expanded;
+  return h(
+    'button',
+    {
+      type: 'button',
+      class: 'toggle',
+      'aria-expanded': String(open),
+      'aria-label': (open ? 'hide' : 'show') + ' what runs inside of ' + row.name,
+      click: event => {
+        event.stopPropagation();
+        row.open = !open;
+        row.closed = open;
+        refresh();
+      },
+    },
+    open ? '▾' : '▸',
+  );
+}
+
 function cell(column, row) {
+  if (row.heading && !column.first && column.key !== 'executions') return h('td');
   const value = column.get(row),
     shown = column.format ? column.format(value, row) : String(value);
   const td = h(
@@ -240,10 +294,12 @@ function cell(column, row) {
       class: [column.numeric ? 'num' : '', column.cls || '', column.first ? 'first' : ''].join(' ').trim(),
       title: column.numeric ? (known(value) ? String(value) : null) : String(value),
     },
-    column.first ? h('bdi', {}, shown) : shown,
+    column.first ? [h('bdi', {}, shown), toggle(row)] : shown, // from right to left: the toggle stands before the name
   );
   if (column.cls === 'share' && value > 0)
     td.style.setProperty('--part', Math.min(100, (100 * value) / view.mostShare) + '%');
+  if (column.first && row.depth && (row.nested || row.heading))
+    td.style.paddingLeft = 8 + 14 * (2 * row.depth - (row.heading ? 1 : 0)) + 'px';
   if (column.first && view.key === 'modules' && view.sort === null)
     td.style.paddingLeft = 8 + 14 * (row.path ? row.path.split('/').length : 0) + 'px';
   return td;
@@ -254,7 +310,7 @@ function drawRows() {
     body = $('table').tBodies[0],
     margin = 10;
   const from = Math.max(0, Math.floor(scroller.scrollTop / ROW_HEIGHT) - margin),
-    to = Math.min(view.rows.length, from + Math.ceil(scroller.clientHeight / ROW_HEIGHT) + 2 * margin);
+    to = Math.min(view.lines.length, from + Math.ceil(scroller.clientHeight / ROW_HEIGHT) + 2 * margin);
   if (from === view.from && to === view.to) return;
   view.from = from;
   view.to = to;
@@ -266,24 +322,26 @@ function drawRows() {
     );
   body.replaceChildren(
     pad(from),
-    ...view.rows.slice(from, to).map((row, i) =>
+    ...view.lines.slice(from, to).map((row, i) =>
       h(
         'tr',
         {
-          class: row === view.marked ? 'data marked' : 'data',
+          class: ['data', row.nested || row.heading ? 'nested' : '', row.heading ? 'heading' : '', row.executions === 0 ? 'idle' : '', row === view.marked ? 'marked' : '']
+            .filter(Boolean)
+            .join(' '),
           'aria-rowindex': from + i + 1,
-          tabindex: 0,
-          click: () => showRow(view.key, row),
+          tabindex: row.heading ? null : 0,
+          click: row.heading ? null : () => showRow(row.nested ? 'nested' : view.key, row),
           keydown: event => {
-            if (event.key !== 'Enter') return;
+            if (event.key !== 'Enter' || row.heading || event.target.tagName === 'BUTTON') return;
             event.preventDefault(); /* else the dialog's button, which has the focus by then, would close it */
-            showRow(view.key, row);
+            showRow(row.nested ? 'nested' : view.key, row);
           },
         },
         view.level.columns.map(c => cell(c, row)),
       ),
     ),
-    pad(view.rows.length - to),
+    pad(view.lines.length - to),
   );
 }
 
@@ -359,12 +417,12 @@ function showLevel(key) {
 /* Scrolls to a row and marks it; a filter that hides it is taken away. */
 function showInTable(key, row) {
   if (view.key !== key) openLevel(key);
-  if (!view.rows.includes(row)) {
+  if (!view.lines.includes(row)) {
     $('search').value = $('type').value = '';
     refresh();
   }
   view.marked = row;
-  $('scroller').scrollTop = Math.max(0, view.rows.indexOf(row) * ROW_HEIGHT - $('scroller').clientHeight / 2);
+  $('scroller').scrollTop = Math.max(0, view.lines.indexOf(row) * ROW_HEIGHT - $('scroller').clientHeight / 2);
   view.from = -1;
   drawRows();
   $('tables').scrollIntoView();
@@ -398,7 +456,11 @@ function rowDetails(level, row) {
         pairs.push(h('dt', {}, key), h('dd', {}, value));
     };
   put('type', row.op || row.type);
-  if (row.time_ns && row.time_ns.mean !== undefined)
+  if (row.nested) put('inside of', row.path);
+  if (row.nested && known(row.executions))
+    put('executed', plural(row.executions, 'time') + ' a run' + (row.executions > 1 ? '; figures are of all of them' : ''));
+  if (row.stopped) put('called off', 'the run that was called off was in it');
+  if (row.time_ns && row.time_ns.mean !== undefined && row.executions !== 0)
     put(
       'time per run',
       time(row.time_ns.mean) +
@@ -437,7 +499,9 @@ function rowDetails(level, row) {
             'span',
             {},
             v ? (v.type || '') + ' ' + shape(v) : 'omitted',
-            row.sources && known(row.sources[i]) ? [' from ', link('layers', row.sources[i])] : null,
+            row.sources && known(row.sources[i])
+              ? [' from ', row.nested ? report.nested_layers[row.sources[i]].name : link('layers', row.sources[i])]
+              : null,
           ),
         ),
       ),
@@ -458,6 +522,16 @@ function rowDetails(level, row) {
       row.folded ? 'nothing: evaluated once' : known(row.operator) ? link('operators', row.operator) : 'no operator',
     );
   if (level === 'layers') put('module', row.module || '__root__');
+  if (row.nested === 'operators') put('stands for', row.layers.map(i => report.nested_layers[i].name).join(', '));
+  if (row.inside)
+    put(
+      'runs inside',
+      joined(
+        row.inside.map(group =>
+          h('span', {}, group.name + ': ' + plural(group.rows.length, 'row') + (known(group.executions) ? ', ' + plural(group.executions, 'execution') : '')),
+        ),
+      ),
+    );
   if (level === 'operators') {
     put('stands for', joined(row.layers.map(i => link('layers', i))));
     put('threads', row.threads && String(row.threads));
@@ -515,7 +589,7 @@ function showRow(level, row) {
 /* ---- the controls ---- */
 
 function csvText() {
-  // As profiler/forms/report_csv.c: text that a spreadsheet would take for a formula stays text.
+  // As profiler/report_csv.c: text that a spreadsheet would take for a formula stays text.
   const guard = text => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
   const quote = text => (/^[' ]|[",;]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text);
   const cell = value => (typeof value === 'number' ? String(value) : quote(guard(String(value))));
