@@ -195,6 +195,7 @@ static prony_status fill_layers(prony_report *report, const prn_program *program
         if (!row->module) return prn_no_memory(error);
         row->folded = layer->folded;
         row->dynamic = layer->dynamic;
+        row->removed = layer->removed;
         row->cost = layer->cost;
         row->input_count = layer->input_count;
         row->output_count = layer->output_count;

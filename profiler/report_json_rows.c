@@ -3,6 +3,7 @@
 #include "profiler/report_json.h"
 
 #include "base/shape.h"
+#include "profiler/work.h"
 
 void prn_json_known_string(prn_json *j, const char *key, const char *text)
 {
@@ -123,10 +124,12 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
         write_time(j, &l->time);
         prn_json_double(j, "share", l->share);
         prn_json_bool(j, "time_attributed", l->time_attributed);
+        prn_json_double(j, "operator_share", prn_round_digits(l->operator_share, prn_estimate_digits(l)));
     } else if (prn_report_stamped(r)) {
         prn_json_null(j, "time_ns");
         prn_json_null(j, "share");
     }
+    if (prn_report_stamped(r)) prn_json_known_string(j, "time_kind", prn_time_kind(l));
     if (l->operator_index != PRONY_NO_INDEX)
         prn_json_uint(j, "operator", l->operator_index);
     else

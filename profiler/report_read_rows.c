@@ -132,6 +132,9 @@ static void read_layer(prn_report_reader *reader, const prn_json_value *object, 
     l->measured = read_time(j, object, &l->time);
     prn_json_get_share(j, object, "share", l->measured, &l->share);
     prn_json_get_bool(j, object, "time_attributed", false, &l->time_attributed);
+    prn_json_get_share(j, object, "operator_share", false, &l->operator_share);
+    const char *kind = NULL;
+    if (prn_json_get_string(j, object, "time_kind", false, &kind)) l->removed = strcmp(kind, "removed") == 0;
     if (prn_json_get_u32(j, object, "operator", false, &l->operator_index) &&
         l->operator_index >= reader->report->operator_count)
         prn_json_bad(j, "operator", "%u leads to no operator", l->operator_index);
