@@ -7,7 +7,7 @@
 #include "profiler/work.h"
 
 /* ROW floats, in and out, are half of a small first-level cache. */
-enum { ROW = 2048, TILES = 6, MOST_ROWS = 96, DEPTH = 192, MOST_COLUMNS = 128, WORK_TRIALS = 10, ATTEMPTS = 3 };
+enum { ROW = 2048, TILES = 6, MOST_ROWS = 96, DEPTH = 192, MOST_COLUMNS = 128, WORK_TRIALS = 5, ATTEMPTS = 3 };
 /* Less of what cores make likely, which have their arithmetic to themselves, is measured again. */
 #define LIKELY_SHARE 0.6
 /* Passes for a round of prn_peak_measure, whose first trial has thousands: no loop should take longer than a trial. */

@@ -97,7 +97,7 @@ typedef struct prn_layer {
     prony_cost cost;
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
-    bool removed; /* returns its input unchanged: rewriting took it away, and no time is its */
+    bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
 } prn_layer;
 
 struct prn_program {

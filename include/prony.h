@@ -708,7 +708,7 @@ typedef struct prony_layer_row {
                                 NULL: not known */
     bool counted;   /* `count` is set: a counting preset was chosen and counts this operator */
     uint64_t count; /* what the preset's tool says of it */
-    bool removed;          /* returns its input unchanged: rewriting took it away, and no time is its */
+    bool removed;          /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is its */
     double operator_share; /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 

@@ -201,13 +201,13 @@ static void put_layer_legend(prn_text *text, const view *v)
     }
     if (attributed && strcmp(prn_estimate_basis(v->report), "measured") == 0)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ estimated: one operator runs several layers; they share its time by what each kind of work takes "
-                      "on this machine");
+                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on this "
+                      "machine");
     else if (attributed)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ estimated: one operator runs several layers; they share its time by what each kind of work takes on "
-                      "a usual machine ('prony machine' measures this one, once)");
-    if (removed) prn_text_wrap(text, PRN_STYLE_DIM, 0, "- returns its input unchanged: removed before anything ran");
+                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on a usual "
+                      "machine ('prony machine' measures this one, once)");
+    if (removed) prn_text_wrap(text, PRN_STYLE_DIM, 0, "- returns its input unchanged or lies folded in weights: removed before anything ran");
     if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
     if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
     if (!v->filtered && prn_report_stamped(v->report) && v->share < 0.9995) {

@@ -64,7 +64,7 @@ const char *prn_estimate_basis(const prony_report *report)
 bool prn_report_has_estimates(const prony_report *report)
 {
     for (size_t l = 0; l < report->layer_count; l++)
-        if (report->layers[l].time_attributed) return true;
+        if (report->layers[l].measured && report->layers[l].time_attributed) return true;
     return false;
 }
 
@@ -104,6 +104,11 @@ static const struct {
     {"Cosh", PRN_WORK_EXP, PRN_WORK_EXP},
 };
 
+static bool is_op(const prony_layer_row *layer, const char *op)
+{
+    return layer->op && strcmp(layer->op, op) == 0;
+}
+
 static bool is_scalar(const prony_layer_row *layer, size_t input)
 {
     const prony_value *value = input < layer->input_count ? layer->inputs[input] : NULL;
@@ -113,7 +118,7 @@ static bool is_scalar(const prony_layer_row *layer, size_t input)
 /* Division by one number is a multiplication, and a power of one exponent mostly a square or a root. */
 static bool is_cheap(const prony_layer_row *layer)
 {
-    return (strcmp(layer->op, "Div") == 0 || strcmp(layer->op, "Pow") == 0) && is_scalar(layer, 1);
+    return (is_op(layer, "Div") || is_op(layer, "Pow")) && is_scalar(layer, 1);
 }
 
 void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, double bytes)
@@ -130,7 +135,7 @@ void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, doubl
     work->amount[PRN_WORK_MOVE] = bytes;
     prn_work first = PRN_WORK_DIVIDE, second = PRN_WORK_DIVIDE;
     for (size_t k = 0; k < sizeof special_of / sizeof special_of[0]; k++) {
-        if (strcmp(special_of[k].op, layer->op) != 0) continue;
+        if (!is_op(layer, special_of[k].op)) continue;
         first = special_of[k].first;
         second = special_of[k].second;
     }
@@ -197,7 +202,7 @@ static double border_bytes(const prony_report *r, const prony_layer_row *layer, 
 {
     static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
     for (size_t k = 0; k < sizeof views / sizeof views[0]; k++)
-        if (strcmp(layer->op, views[k]) == 0) return 0;
+        if (is_op(layer, views[k])) return 0;
     double in = 0, out = 0, most = (double)layer->cost.bytes_read;
     for (size_t i = 0; i < layer->input_count; i++) {
         uint32_t from = layer->sources ? layer->sources[i] : PRONY_NO_INDEX;
@@ -239,7 +244,8 @@ static void share_operator(prony_report *r, const prony_operator_row *row, const
     prn_work_shares(rates, work, working, (double)row->time.min_ns, shares);
     for (size_t k = 0, next = 0; k < row->layer_count; k++) {
         prony_layer_row *layer = &r->layers[row->layers[k]];
-        bool has_part = all || !layer->removed;
+        if (all) layer->removed = false; /* so it ran */
+        bool has_part = !layer->removed;
         layer->operator_share = has_part ? shares[next++] : 0;
         layer->time_attributed = has_part && working > 1;
     }

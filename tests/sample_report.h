@@ -219,7 +219,8 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->has_around = true;
     r->around = (prn_report_around){210000, 34000, r->latency};
     r->has_roof = true;
-    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5", NULL, 0};
+    static const prn_roof_work work = {"erf", 2, 1.5e9};
+    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5", &work, 1};
     r->counters_missing = "";
     r->counter_runs = 10;
     r->counter_read_ns = 900;

@@ -69,7 +69,7 @@ static void test_what_is_said(void **state)
     expect(&r, PRONY_FORMAT_CSV, NULL, &s,
            (const char *const[]){
                "\r\n0,/stem/conv1/Conv,stem/conv1,Conv,False,False,float32,1x64x112x112 none,1x64x112x112,118013952",
-               "\r\n7,Shape_17,__root__,Shape,True", ",True,0,conv_f32_dnnl\r\n", NULL});
+               "\r\n7,Shape_17,__root__,Shape,True", ",True,0,conv_f32_dnnl,estimated,0.", NULL});
     expect(&r, PRONY_FORMAT_LATEX, NULL, &s,
            (const char *const[]){"\\toprule", "fc.\\allowbreak{}weight", "349~M", "conv\\_\\allowbreak{}f32", "root",
                                  NULL});

@@ -107,17 +107,13 @@ static prn_node_def *first_reader(const prn_rewriter *r, uint32_t n, uint32_t va
     return NULL;
 }
 
-static void mark_removed(prn_program *program, const prn_node_def *node)
-{
-    for (uint32_t l = 0; l < node->layer_count; l++) program->layers[node->layers[l]].removed = true;
-}
-
 /* Nobody else can stand for it: as an Identity it is a view, of whatever stays as it is. */
 static prony_status become_identity(prn_rewriter *r, prn_node_def *node, uint32_t from)
 {
     static const prn_pattern nothing = {.node_count = 0};
-    mark_removed(r->program, node);
+    prn_rewrite_mark_removed(r, node);
     if (prn_node_is(node, "Identity")) return PRONY_OK;
+    if (!prn_node_set_outputs(r->program, node, node->outputs, 1)) return prn_no_memory(r->error); /* no mask */
     return prn_rewrite_become(r, node, "Identity", IDENTITY_OPSET, NULL, 0, &from, 1, &nothing);
 }
 
@@ -127,7 +123,7 @@ static prony_status drop_before_output(prn_rewriter *r, uint32_t n, uint32_t fro
     prn_program *p = r->program;
     prn_node_def *node = p->nodes[n], *before = prn_rewrite_producer(r, from);
     if (!before || p->values[from]->output) return become_identity(r, node, from);
-    mark_removed(p, node);
+    prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, before, node));
     uint32_t *outputs = prn_pool_alloc(&p->pool, before->output_count, sizeof *outputs);
     if (!outputs) return prn_no_memory(r->error);
@@ -152,7 +148,7 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     prn_node_def *heir = prn_rewrite_producer(r, from);
     if (!heir) heir = first_reader(r, n, to);
     if (!heir) return become_identity(r, node, from);
-    mark_removed(p, node);
+    prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, heir, node));
     prn_rewrite_replace_uses(r, to, from);
     return PRONY_OK;

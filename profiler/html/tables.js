@@ -12,6 +12,10 @@ const number = (key, title, width, format, extra) => ({
   numeric: true,
   ...extra,
 });
+/* An estimate shows no digits that it is not worth. */
+const part = row => (row.operator_share < 0.01 ? 'below 1 %' : 'about ' + Math.round(row.operator_share * 100) + ' %');
+const digits = share => (share > 0.98 ? 3 : share > 0.83 ? 2 : 1);
+const about = row => '~' + time(Number(Number(row.time).toPrecision(digits(row.operator_share ?? 0)))).replace(/(\.\d*?)0+(?=\D)/, '$1').replace(/\.(?=\D)/, '');
 const name = (width = 300) => text('name', 'name', width, { cls: 'name', first: true });
 const shareColumn = number('share', '%', 84, v => (known(v) ? (v * 100).toFixed(2) : '–'), { cls: 'share' });
 const has = (rows, key) => rows.some(row => known(row[key]));
@@ -25,7 +29,7 @@ const levels = {
       name(),
       number('index', '#', 56, String),
       text('op', 'type', 130),
-      number('time', 'time', 92, (v, row) => time(v) + (row.time_attributed ? ' ~' : '')),
+      number('time', 'time', 92, (v, row) => (row.time_kind === 'removed' ? 'removed' : row.time_attributed ? about(row) : time(v))),
       shareColumn,
       number('macs', 'MACs', 84, si),
       number('flops', 'FLOPs', 84, si),
@@ -386,7 +390,7 @@ function showRow(level, row) {
     );
   else if (row.time > 0) put('time per run', time(row.time));
   if (known(row.share))
-    put('share of the time', percent(row.share) + (row.time_attributed ? ', attributed by analytic cost' : ''));
+    put('share of the time', percent(row.share) + (row.time_attributed ? ', an estimate: ' + part(row) + ' of its operator' : ''));
   for (const [key, title] of [
     ['macs', 'MACs'],
     ['madds', 'MAdds'],
