@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/resident.h"
 #include "base/sha256.h"
+#include "profiler/reasons.h"
 #include "profiler/statistics/statistics.h"
 
 #include <stdlib.h>
@@ -230,6 +231,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     if (status == PRONY_OK)
         status = prn_report_fill_composites(report, session->model, r->cached->inputs, session->input_count, error);
     if (status == PRONY_OK && session->current) status = hash_outputs(report, session, error); /* cancelled: none */
+    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_reasons(report, error);
     if (status == PRONY_OK)
         *out = report;
     else

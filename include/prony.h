@@ -731,6 +731,11 @@ typedef struct prony_parallel {
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
 
+/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the figures. */
+typedef struct prony_reason {
+    const char *reason, *text;
+} prony_reason;
+
 /* One executed kernel. */
 typedef struct prony_operator_row {
     uint32_t index;
@@ -759,6 +764,12 @@ typedef struct prony_operator_row {
     size_t thread_busy_count;
     bool counted;                /* the three below are set: hardware counters, mean per run, of all threads, user space only */
     uint64_t cycles, instructions, cache_misses;
+    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/report.md has the keys */
+    size_t kernel_fact_count;
+    const prony_reason *reasons; /* what explains most surely first */
+    size_t reason_count;
+    double kernel_best;          /* highest share of the roof that an operator with this kernel reaches here; 0: not known */
+    uint32_t kernel_best_operator;
 } prony_operator_row;
 
 typedef struct prony_totals {

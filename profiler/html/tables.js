@@ -60,6 +60,7 @@ const levels = {
       number('arithmetic_intensity', 'FLOP/B', 84, si),
       text('bound', 'bound', 90),
       number('percent_of_roof', '% of roof', 90, v => (known(v) ? v.toFixed(0) : '–')),
+      text('why', 'because', 220, { get: row => (row.reasons || []).map(r => r.text).join('; ') }),
       number('bytes', 'bytes', 92, bytes),
       number('layer_count', 'layers', 70, String),
       number('threads', 'threads', 74, si),
@@ -404,6 +405,12 @@ function showRow(level, row) {
   if (row.rate) put('rate', si(row.rate) + 'FLOP/s');
   if (known(row.arithmetic_intensity)) put('arithmetic intensity', si(row.arithmetic_intensity) + ' FLOP/B');
   put('bound by', row.bound);
+  if (row.reasons) put('because', joined(row.reasons.map(r => h('span', {}, r.text))));
+  if (row.kernel_best)
+    put('its kernel at best here', [
+      row.kernel_best.percent_of_roof.toFixed(0) + ' % of the roof, ',
+      link('operators', row.kernel_best.operator),
+    ]);
   if (known(row.bytes_read)) put('bytes', bytes(row.bytes_read) + ' read, ' + bytes(row.bytes_written) + ' written');
   if (Array.isArray(row.inputs))
     put(
