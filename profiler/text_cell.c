@@ -60,8 +60,10 @@ void prn_cell_about_percent(prn_cell *cell, double share, int digits)
 {
     prn_cell_percent(cell, share);
     double percent = prn_round_digits(share * 100, digits);
+    prn_number_text text;
     if (percent >= 0.1)
-        snprintf(cell->own, sizeof cell->own, "~%.*f%%", percent < 1 || (digits > 1 && percent < 10) ? 1 : 0, percent);
+        snprintf(cell->own, sizeof cell->own, "~%s%%",
+                 prn_number_fixed(text, percent, percent < 1 || (digits > 1 && percent < 10) ? 1 : 0));
     else
         snprintf(cell->own, sizeof cell->own, "<0.1%%");
     cell->string = cell->own;
