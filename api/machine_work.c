@@ -142,8 +142,8 @@ prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t t
             PRN_TRY(peak(&found, &kind, 1, threads, 0, WORK_TRIALS, trial_ns, &tools, error));
             if (found.per_second > best.per_second) best = found;
         }
-        machine->work[machine->work_count++] = (prony_work_rate){prn_work_name((prn_work)k), threads, best.per_second,
-                                                                 best.trials, best.trial_ns};
+        machine->work[machine->work_count++] =
+            (prony_work_rate){prn_work_name((prn_work)k), threads, best.per_second, best.trials, best.trial_ns};
     }
     return PRONY_OK;
 }

@@ -11,11 +11,11 @@
 #define EXPLAINS 0.5  /* part of the loss that makes a reason */
 #define SLOWER_CLOCK 0.95
 #define OTHERS_LEAST 0.05
-#define SCALES 0.02        /* of the serial time, lost */
-#define WELL_USED 0.85     /* of the threads: nothing to explain */
-#define REACHED 0.8        /* of the roof: likewise */
-#define EMPTY_LEAST 0.08   /* of the tiles */
-#define MOVING_LEAST 0.4   /* of the time, for the bytes alone */
+#define SCALES 0.02      /* of the serial time, lost */
+#define WELL_USED 0.85   /* of the threads: nothing to explain */
+#define REACHED 0.8      /* of the roof: likewise */
+#define EMPTY_LEAST 0.08 /* of the tiles */
+#define MOVING_LEAST 0.4 /* of the time, for the bytes alone */
 enum { FEW_ROWS = 4, SHORT_SUM = 64, MOST_REASONS = 8, REASON_BYTES = 160 };
 
 const char *prn_thread_reason(const prn_thread_facts *f)
@@ -29,7 +29,8 @@ const char *prn_thread_reason(const prn_thread_facts *f)
     if (f->clock_ratio > 0 && f->clock_ratio < SLOWER_CLOCK) return "frequency";
     if (f->members < f->threads) return others ? "other processes" : "wake-up";
     if (f->wake_ns > EXPLAINS * f->lost_ns) return "wake-up";
-    if (f->longest_ns - f->busy_ns / f->threads > EXPLAINS * f->lost_ns) return others ? "other processes" : "imbalance";
+    if (f->longest_ns - f->busy_ns / f->threads > EXPLAINS * f->lost_ns)
+        return others ? "other processes" : "imbalance";
     if (others) return "other processes";
     if (f->serial_ns > 0 && f->busy_ns > f->serial_ns * 1.05) return "shared caches or memory";
     return "overhead of sharing";
@@ -134,8 +135,9 @@ static void find_threads(found *f, const prony_operator_row *row)
     else if (strcmp(reason, "imbalance") == 0)
         snprintf(text, sizeof text, "the busiest thread works %.0f %% longer than the mean", p->imbalance * 100);
     else if (strcmp(reason, "other processes") == 0)
-        snprintf(text, sizeof text, "other processes took %.0f %% of the processors; its threads wait %s %% of the time",
-                 t.others * 100, number);
+        snprintf(text, sizeof text,
+                 "other processes took %.0f %% of the processors; its threads wait %s %% of the time", t.others * 100,
+                 number);
     else if (strcmp(reason, "wake-up") == 0)
         snprintf(text, sizeof text, "threads begin late: they wait %s %% of the time", number);
     else if (strcmp(reason, "overhead of sharing") == 0)
@@ -154,7 +156,8 @@ static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int6
 static void find_shape(found *f, const prony_operator_row *row)
 {
     char text[REASON_BYTES];
-    int64_t rows = fact(row, "product_rows"), columns = fact(row, "product_columns"), depth = fact(row, "product_depth");
+    int64_t rows = fact(row, "product_rows"), columns = fact(row, "product_columns"),
+            depth = fact(row, "product_depth");
     int64_t tile_rows = fact(row, "tile_rows"), tile_columns = fact(row, "tile_columns");
     if (rows > 0 && rows <= FEW_ROWS) {
         snprintf(text, sizeof text, "few rows: what is read of the other operand is used %lld time%s", (long long)rows,
@@ -186,8 +189,7 @@ static void find_traffic(found *f, const prony_operator_row *row)
     double part = prn_operator_roof_ns(r, &bytes_only, &compute) / (double)row->time.mean_ns;
     if (part < MOVING_LEAST) return;
     snprintf(text, sizeof text, "moves %s, which take %s %% of its time at the bandwidth of the level that holds them",
-             prn_number_bytes(bytes, prn_operator_bytes(row), 3, " "),
-             prn_number_percent(share, part < 1 ? part : 1));
+             prn_number_bytes(bytes, prn_operator_bytes(row), 3, " "), prn_number_percent(share, part < 1 ? part : 1));
     add(f, "bandwidth", text);
 }
 

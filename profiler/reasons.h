@@ -1,5 +1,5 @@
-/* Why an operator takes longer than it could: what was measured of its threads, and what its kernel and the roofs say of its
- * work. Reports of one configuration and studies of many ask here.
+/* Why an operator takes longer than it could: what was measured of its threads, and what its kernel and the roofs say
+ * of its work. Reports of one configuration and studies of many ask here.
  *
  * Facts that kernels state (prn_kernel.facts), of the products that they are made of:
  *   product_rows, product_columns, product_depth   of one product
@@ -25,9 +25,9 @@ typedef struct prn_thread_facts {
     double others;             /* share of the processors that other processes took */
 } prn_thread_facts;
 
-/* What explains the loss most surely, looked at in this order: "scales", "one thread inside of it", "serial kernel", "too few
- * tasks", "bandwidth roof", "frequency", "other processes", "wake-up", "imbalance", "shared caches or memory", "overhead of
- * sharing". */
+/* What explains the loss most surely, looked at in this order: "scales", "one thread inside of it", "serial kernel",
+ * "too few tasks", "bandwidth roof", "frequency", "other processes", "wake-up", "imbalance", "shared caches or memory",
+ * "overhead of sharing". */
 const char *prn_thread_reason(const prn_thread_facts *facts);
 
 /* Fills every operator's reasons and what its kernel reaches at best here; needs times, teams and roof. */

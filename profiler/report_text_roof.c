@@ -114,7 +114,8 @@ static void put_reasons(prn_text *text, const prony_report *r, const prony_impac
     for (size_t i = 0; i < count; i++) {
         char line[REASONS_BYTES + BEST_BYTES + 64], reasons[REASONS_BYTES], best[BEST_BYTES], name[48];
         const prony_operator_row *o = &r->operators[rows[i].index];
-        bool found = prn_reasons_text(o, REASONS_SHOWN, reasons, sizeof reasons), has_best = prn_kernel_best_text(r, o, best, sizeof best);
+        bool found = prn_reasons_text(o, REASONS_SHOWN, reasons, sizeof reasons),
+             has_best = prn_kernel_best_text(r, o, best, sizeof best);
         if ((!found && !has_best) || strcmp(reasons, last) == 0) continue;
         if (found) snprintf(last, sizeof last, "%s", reasons);
         prn_text_shorten(name, sizeof name, o->name, 40);

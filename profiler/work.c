@@ -41,7 +41,8 @@ static double rate_at(const prn_report_roof *roof, const char *work, int threads
         if (row->threads >= threads && (!high || row->threads < high->threads)) high = row;
     }
     if (!low || !high || low->threads == high->threads) return low ? low->per_second : high ? high->per_second : 0;
-    return low->per_second + (high->per_second - low->per_second) * (threads - low->threads) / (high->threads - low->threads);
+    return low->per_second +
+           (high->per_second - low->per_second) * (threads - low->threads) / (high->threads - low->threads);
 }
 
 void prn_work_rates_at(prn_work_rates *rates, const prony_report *report, int threads)
@@ -51,7 +52,8 @@ void prn_work_rates_at(prn_work_rates *rates, const prony_report *report, int th
         rates->per_second[k] = rate_at(&report->roof, kinds[k].name, threads);
         rates->measured = rates->per_second[k] > 0;
     }
-    for (int k = 0; k < PRN_WORK_COUNT && !rates->measured; k++) rates->per_second[k] = kinds[k].rate * (threads > 1 ? threads : 1);
+    for (int k = 0; k < PRN_WORK_COUNT && !rates->measured; k++)
+        rates->per_second[k] = kinds[k].rate * (threads > 1 ? threads : 1);
 }
 
 const char *prn_estimate_basis(const prony_report *report)
@@ -75,32 +77,19 @@ static const struct {
     const char *op;
     prn_work first, second;
 } special_of[] = {
-    {"Erf", PRN_WORK_ERF, PRN_WORK_ERF},
-    {"Gelu", PRN_WORK_ERF, PRN_WORK_ERF},
-    {"FastGelu", PRN_WORK_TANH, PRN_WORK_TANH},
-    {"BiasGelu", PRN_WORK_ERF, PRN_WORK_ERF},
-    {"Tanh", PRN_WORK_TANH, PRN_WORK_TANH},
-    {"Exp", PRN_WORK_EXP, PRN_WORK_EXP},
-    {"Elu", PRN_WORK_EXP, PRN_WORK_EXP},
-    {"Selu", PRN_WORK_EXP, PRN_WORK_EXP},
-    {"Celu", PRN_WORK_EXP, PRN_WORK_EXP},
-    {"Sigmoid", PRN_WORK_EXP, PRN_WORK_DIVIDE},
-    {"Swish", PRN_WORK_EXP, PRN_WORK_DIVIDE},
-    {"QuickGelu", PRN_WORK_EXP, PRN_WORK_DIVIDE},
-    {"Softmax", PRN_WORK_EXP, PRN_WORK_DIVIDE},
-    {"LogSoftmax", PRN_WORK_EXP, PRN_WORK_LOG},
-    {"Softplus", PRN_WORK_EXP, PRN_WORK_LOG},
-    {"Mish", PRN_WORK_EXP, PRN_WORK_TANH},
-    {"Log", PRN_WORK_LOG, PRN_WORK_LOG},
-    {"Sqrt", PRN_WORK_SQRT, PRN_WORK_SQRT},
-    {"Pow", PRN_WORK_POW, PRN_WORK_POW},
-    {"Sin", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Cos", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Tan", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Asin", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Acos", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Atan", PRN_WORK_SIN, PRN_WORK_SIN},
-    {"Sinh", PRN_WORK_EXP, PRN_WORK_EXP},
+    {"Erf", PRN_WORK_ERF, PRN_WORK_ERF},        {"Gelu", PRN_WORK_ERF, PRN_WORK_ERF},
+    {"FastGelu", PRN_WORK_TANH, PRN_WORK_TANH}, {"BiasGelu", PRN_WORK_ERF, PRN_WORK_ERF},
+    {"Tanh", PRN_WORK_TANH, PRN_WORK_TANH},     {"Exp", PRN_WORK_EXP, PRN_WORK_EXP},
+    {"Elu", PRN_WORK_EXP, PRN_WORK_EXP},        {"Selu", PRN_WORK_EXP, PRN_WORK_EXP},
+    {"Celu", PRN_WORK_EXP, PRN_WORK_EXP},       {"Sigmoid", PRN_WORK_EXP, PRN_WORK_DIVIDE},
+    {"Swish", PRN_WORK_EXP, PRN_WORK_DIVIDE},   {"QuickGelu", PRN_WORK_EXP, PRN_WORK_DIVIDE},
+    {"Softmax", PRN_WORK_EXP, PRN_WORK_DIVIDE}, {"LogSoftmax", PRN_WORK_EXP, PRN_WORK_LOG},
+    {"Softplus", PRN_WORK_EXP, PRN_WORK_LOG},   {"Mish", PRN_WORK_EXP, PRN_WORK_TANH},
+    {"Log", PRN_WORK_LOG, PRN_WORK_LOG},        {"Sqrt", PRN_WORK_SQRT, PRN_WORK_SQRT},
+    {"Pow", PRN_WORK_POW, PRN_WORK_POW},        {"Sin", PRN_WORK_SIN, PRN_WORK_SIN},
+    {"Cos", PRN_WORK_SIN, PRN_WORK_SIN},        {"Tan", PRN_WORK_SIN, PRN_WORK_SIN},
+    {"Asin", PRN_WORK_SIN, PRN_WORK_SIN},       {"Acos", PRN_WORK_SIN, PRN_WORK_SIN},
+    {"Atan", PRN_WORK_SIN, PRN_WORK_SIN},       {"Sinh", PRN_WORK_EXP, PRN_WORK_EXP},
     {"Cosh", PRN_WORK_EXP, PRN_WORK_EXP},
 };
 
@@ -174,7 +163,8 @@ void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, 
 
 static double value_bytes(const prony_value *value)
 {
-    int64_t count = value && value->kind == PRONY_TENSOR && value->shape.rank >= 0 ? prony_shape_numel(&value->shape) : -1;
+    int64_t count =
+        value && value->kind == PRONY_TENSOR && value->shape.rank >= 0 ? prony_shape_numel(&value->shape) : -1;
     size_t bytes = count > 0 ? prony_dtype_bytes(value->dtype, count) : 0;
     return bytes == SIZE_MAX ? 0 : (double)bytes;
 }
@@ -219,8 +209,8 @@ static prony_status check_layers(const prony_report *r, const prony_operator_row
     uint64_t sum = 0;
     for (size_t k = 0; k < row->layer_count; k++) {
         if (row->layers[k] >= r->layer_count)
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\" stands for layer %u of %zu", row->name, row->layers[k],
-                            r->layer_count);
+            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\" stands for layer %u of %zu", row->name,
+                            row->layers[k], r->layer_count);
         const prony_cost *cost = &r->layers[row->layers[k]].cost;
         if (!prn_add_u64(&sum, sum, cost->flops) || !prn_add_u64(&sum, sum, cost->int_ops))
             return prn_fail(error, PRONY_INTERNAL, "operator \"%s\": cost overflows 64 bits", row->name);
@@ -234,7 +224,8 @@ static void share_operator(prony_report *r, const prony_operator_row *row, const
     size_t working = 0;
     for (size_t k = 0; k < row->layer_count; k++) {
         const prony_layer_row *layer = &r->layers[row->layers[k]];
-        if (!layer->removed) prn_layer_work_of(&work[working++], layer, border_bytes(r, layer, readers[row->layers[k]]));
+        if (!layer->removed)
+            prn_layer_work_of(&work[working++], layer, border_bytes(r, layer, readers[row->layers[k]]));
     }
     bool all = working == 0; /* an Identity that stayed, say: all there is */
     if (all) {
@@ -308,7 +299,8 @@ double prn_round_digits(double value, int digits)
 
 const char *prn_part_text(char text[PRN_PART_TEXT_BYTES], const prony_layer_row *layer)
 {
-    if (!layer->time_attributed || !(layer->operator_share > 0)) return NULL; /* 0: an older report says nothing of it */
+    if (!layer->time_attributed || !(layer->operator_share > 0))
+        return NULL; /* 0: an older report says nothing of it */
     double percent = prn_round_digits(layer->operator_share * 100, prn_estimate_digits(layer));
     snprintf(text, PRN_PART_TEXT_BYTES, percent < 1 ? "below 1 %%" : "about %.0f %%", percent);
     return text;

@@ -1,5 +1,5 @@
-/* What each kind of work costs, and from that how an operator's time is shared among the layers it stands for. Such parts
- * are estimates: nobody stamps inside of a fused loop. */
+/* What each kind of work costs, and from that how an operator's time is shared among the layers it stands for. Such
+ * parts are estimates: nobody stamps inside of a fused loop. */
 #ifndef PRN_PROFILER_WORK_H
 #define PRN_PROFILER_WORK_H
 
@@ -49,26 +49,27 @@ typedef struct prn_layer_work {
 } prn_layer_work;
 void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, double bytes);
 
-/* Each layer's share of `time_ns`, which the operator took, in shares[count]; they sum to 1. Everything but products takes
- * what it takes here; products, whose speed depends on their shape, take the rest, from one to PRN_SLOWEST_PRODUCTS times
- * what they take in a good shape. What is left after that, and everything where there are no products or no measured
- * rates, is shared in proportion. */
+/* Each layer's share of `time_ns`, which the operator took, in shares[count]; they sum to 1. Everything but products
+ * takes what it takes here; products, whose speed depends on their shape, take the rest, from one to
+ * PRN_SLOWEST_PRODUCTS times what they take in a good shape. What is left after that, and everything where there are no
+ * products or no measured rates, is shared in proportion. */
 #define PRN_SLOWEST_PRODUCTS 4.0
 void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, size_t count, double time_ns,
                      double *shares);
 
-/* Sets operator_share, time_attributed of every layer that an operator executes; needs the operators' mean times and the
- * roof. A removed layer has no share. */
+/* Sets operator_share, time_attributed of every layer that an operator executes; needs the operators' mean times and
+ * the roof. A removed layer has no share. */
 PRN_MUST_USE prony_status prn_report_estimate_shares(prony_report *report, prony_error *error);
 
-/* Where on [0, PRN_SHARE_END] the part of layer `k` of the operator ends, which is where the next one's begins. Asked for the
- * layers in order; *sum arrives as 0 for the first. */
+/* Where on [0, PRN_SHARE_END] the part of layer `k` of the operator ends, which is where the next one's begins. Asked
+ * for the layers in order; *sum arrives as 0 for the first. */
 #define PRN_SHARE_END (UINT64_C(1) << 32)
 uint64_t prn_share_mark(const prony_report *report, const prony_operator_row *row, size_t k, double *sum);
 
 /* "measured": the layer has its operator's time to itself; "estimated"; "removed"; NULL: it has no time. */
 const char *prn_time_kind(const prony_layer_row *layer);
-/* Digits that a figure of a layer is worth: an estimate may be wrong by half of the smaller of its part and the rest. */
+/* Digits that a figure of a layer is worth: an estimate may be wrong by half of the smaller of its part and the rest.
+ */
 int prn_estimate_digits(const prony_layer_row *layer);
 /* To so many significant digits. */
 double prn_round_digits(double value, int digits);

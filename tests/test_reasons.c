@@ -90,8 +90,13 @@ static void expect(prony_operator_row row, const char *reason, const char *text)
 /* At half of its compute roof. */
 static prony_operator_row half_way(void)
 {
-    return (prony_operator_row){.name = "a", .op = "MatMul", .kernel = "k", .backend = "native", .threads = 1,
-                                .cost = {.macs = 500, .flops = 1000}, .time = {.mean_ns = 2000}};
+    return (prony_operator_row){.name = "a",
+                                .op = "MatMul",
+                                .kernel = "k",
+                                .backend = "native",
+                                .threads = 1,
+                                .cost = {.macs = 500, .flops = 1000},
+                                .time = {.mean_ns = 2000}};
 }
 
 static void reasons_of_work(void **state)
@@ -132,7 +137,8 @@ static void reasons_of_a_team(void **state)
     row.threads = 2;
     row.team = shares;
     row.team_count = 2;
-    row.parallel = (prony_parallel){.threads_used = 2, .busy_ns = 2000, .wait_ns = 2000, .imbalance = 0.9, .efficiency = 0.5};
+    row.parallel =
+        (prony_parallel){.threads_used = 2, .busy_ns = 2000, .wait_ns = 2000, .imbalance = 0.9, .efficiency = 0.5};
     expect(row, "imbalance", "90 % longer");
     row.parallel.threads_used = 1;
     row.team_count = 0;
@@ -203,8 +209,8 @@ static void facts_of_products(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads),    cmocka_unit_test(reasons_of_work),
-                                       cmocka_unit_test(reasons_of_a_team),     cmocka_unit_test(what_a_kernel_reaches),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads), cmocka_unit_test(reasons_of_work),
+                                       cmocka_unit_test(reasons_of_a_team), cmocka_unit_test(what_a_kernel_reaches),
                                        cmocka_unit_test(facts_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

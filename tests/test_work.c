@@ -56,7 +56,8 @@ static void kinds_of_work(void **state)
     assert_true(work.amount[PRN_WORK_SIMPLE] == 0 && work.amount[PRN_WORK_DIVIDE] == 10);
 }
 
-/* MatMul [128, 384] x [384, 1536] and a Gelu written out: the product takes 1.51 ms of its 1.9 at this rate, erf 197 us. */
+/* MatMul [128, 384] x [384, 1536] and a Gelu written out: the product takes 1.51 ms of its 1.9 at this rate, erf 197
+ * us. */
 static void products_take_the_rest(void **state)
 {
     (void)state;
@@ -114,8 +115,9 @@ static void rates_of_a_report(void **state)
 static void times_of_layers(void **state)
 {
     (void)state;
-    prony_layer_row layers[] = {layer_of("Conv", 500, 1000, 0), layer_of("Dropout", 0, 0, 0), layer_of("Gemm", 100, 200, 0),
-                                layer_of("Tanh", 0, 10, 10),    layer_of("Dropout", 0, 0, 0), layer_of("Identity", 0, 0, 0)};
+    prony_layer_row layers[] = {layer_of("Conv", 500, 1000, 0), layer_of("Dropout", 0, 0, 0),
+                                layer_of("Gemm", 100, 200, 0),  layer_of("Tanh", 0, 10, 10),
+                                layer_of("Dropout", 0, 0, 0),   layer_of("Identity", 0, 0, 0)};
     layers[1].removed = layers[4].removed = layers[5].removed = true;
     static const uint32_t first[] = {0, 1}, second[] = {2, 3, 4}, third[] = {5};
     prony_operator_row operators[] = {{.name = "a", .layers = first, .layer_count = 2, .threads = 1},
@@ -129,7 +131,8 @@ static void times_of_layers(void **state)
     assert_int_equal(layers[1].time.mean_ns, 0);
     assert_false(layers[0].time_attributed || layers[1].time_attributed || layers[4].time_attributed);
     assert_true(layers[2].time_attributed && layers[3].time_attributed);
-    assert_true(layers[3].time.mean_ns > layers[2].time.mean_ns); /* 10 tanh take longer than 100 MACs, of defaults too */
+    assert_true(layers[3].time.mean_ns >
+                layers[2].time.mean_ns); /* 10 tanh take longer than 100 MACs, of defaults too */
     assert_int_equal(layers[2].time.mean_ns + layers[3].time.mean_ns, operators[1].time.mean_ns);
     assert_int_equal(layers[2].time.max_ns + layers[3].time.max_ns, operators[1].time.max_ns);
     assert_int_equal(layers[4].time.max_ns, 0);
