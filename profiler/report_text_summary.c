@@ -5,6 +5,7 @@
 #include "profiler/number_text.h"
 #include "profiler/reasons.h"
 #include "profiler/type_summary.h"
+#include "profiler/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,8 +57,12 @@ static prony_status say_what(const prony_report *r, char *out, prony_error *erro
         else
             used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the most expensive of %zu layer%s", r->layer_count,
                                      r->layer_count == 1 ? "" : "s");
-        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s %%", many ? "the first, " : "", name,
-                                 layer->op, many ? "" : "takes ", prn_number_percent(share, rows[0].share));
+        /* An estimate has no tenths. */
+        prn_number_percent(share, rows[0].share);
+        if (layer->time_attributed)
+            prn_number_fixed(share, prn_round_digits(rows[0].share * 100, prn_estimate_digits(layer)), 0);
+        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s%s %%", many ? "the first, " : "", name,
+                                 layer->op, many ? "" : "takes ", layer->time_attributed ? "about " : "", share);
     }
     snprintf(out + used, SENTENCE_BYTES - used, ".");
     prony_rows_release(rows);

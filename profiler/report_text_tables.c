@@ -141,6 +141,7 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
     }
     const prony_layer_row *l = &v->report->layers[v->rows[row]];
     char part[PRN_PART_TEXT_BYTES];
+    const char *share;
     if (l->folded || l->removed) cell->style = PRN_STYLE_DIM;
     switch (column) {
     case LAYER_INDEX:
@@ -179,9 +180,9 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
         put_layer_time(cell, l, column == LAYER_TIME);
         break;
     case LAYER_PART:
-        cell->string = prn_part_text(part, l);
-        if (cell->string) snprintf(cell->own, sizeof cell->own, "%s of #%u", part, (unsigned)l->operator_index);
-        cell->string = cell->string ? cell->own : "";
+        share = prn_part_text(part, l);
+        if (share) snprintf(cell->own, sizeof cell->own, "%s of #%u", share, (unsigned)l->operator_index);
+        cell->string = share ? cell->own : "";
         break;
     default:
         if (l->measured) prn_cell_bar(cell, l->share, v->largest_share);

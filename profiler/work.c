@@ -302,6 +302,8 @@ const char *prn_part_text(char text[PRN_PART_TEXT_BYTES], const prony_layer_row 
     if (!layer->time_attributed || !(layer->operator_share > 0))
         return NULL; /* 0: an older report says nothing of it */
     double percent = prn_round_digits(layer->operator_share * 100, prn_estimate_digits(layer));
-    snprintf(text, PRN_PART_TEXT_BYTES, percent < 1 ? "below 1 %%" : "about %.0f %%", percent);
+    if (percent >= 99.5) return "nearly all";
+    if (percent < 1) return "below 1 %";
+    snprintf(text, PRN_PART_TEXT_BYTES, "about %.0f %%", percent);
     return text;
 }

@@ -157,6 +157,7 @@ static void digits_of_estimates(void **state)
     assert_string_equal(prn_part_text(text, &layer), "about 96 %");
     layer.operator_share = 0.995;
     assert_int_equal(prn_estimate_digits(&layer), 3);
+    assert_string_equal(prn_part_text(text, &layer), "nearly all");
     layer.time_attributed = false;
     assert_null(prn_part_text(text, &layer));
     assert_true(prn_round_digits(0.4123, 1) == 0.4 && prn_round_digits(1234567, 2) == 1200000);
