@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/resident.h"
 #include "base/sha256.h"
+#include "profiler/report/reasons.h"
 #include "profiler/judge/statistics/statistics.h"
 
 #include <stdlib.h>
@@ -171,6 +172,7 @@ static prony_status fill_workers(prony_report *report, const prn_recording *r, p
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
+        PRN_TRY(prn_report_fill_roof(report, error)); /* what kinds of work cost here decides about parts of operators */
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
         if (r->worker_busy_ns) PRN_TRY(fill_workers(report, r, error));
@@ -229,7 +231,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     if (status == PRONY_OK)
         status = prn_report_fill_composites(report, session->model, r->cached->inputs, session->input_count, error);
     if (status == PRONY_OK && session->current) status = hash_outputs(report, session, error); /* cancelled: none */
-    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
+    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_reasons(report, error);
     if (status == PRONY_OK)
         *out = report;
     else

@@ -176,7 +176,7 @@ function layerChart() {
               const l = rows[item.dataIndex];
               return [
                 l.op + ': ' + format(l[key]) + '  ' + percent(l[key] / sum),
-                time(l.time) + (l.time_attributed ? ' (attributed)' : '') + ', ' + si(l.flops) + ' FLOPs',
+                time(l.time) + (l.time_attributed ? ' (an estimate)' : '') + ', ' + si(l.flops) + ' FLOPs',
                 l.kernel,
                 l.output,
               ];

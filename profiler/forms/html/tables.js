@@ -12,6 +12,10 @@ const number = (key, title, width, format, extra) => ({
   numeric: true,
   ...extra,
 });
+/* An estimate shows no digits that it is not worth. */
+const part = row => (row.operator_share < 0.01 ? 'below 1 %' : 'about ' + Math.round(row.operator_share * 100) + ' %');
+const digits = share => (share > 0.98 ? 3 : share > 0.83 ? 2 : 1);
+const about = row => '~' + time(Number(Number(row.time).toPrecision(digits(row.operator_share ?? 0)))).replace(/(\.\d*?)0+(?=\D)/, '$1').replace(/\.(?=\D)/, '');
 const name = (width = 300) => text('name', 'name', width, { cls: 'name', first: true });
 const shareColumn = number('share', '%', 84, v => (known(v) ? (v * 100).toFixed(2) : '–'), { cls: 'share' });
 const has = (rows, key) => rows.some(row => known(row[key]));
@@ -25,7 +29,7 @@ const levels = {
       name(),
       number('index', '#', 56, String),
       text('op', 'type', 130),
-      number('time', 'time', 92, (v, row) => time(v) + (row.time_attributed ? ' ~' : '')),
+      number('time', 'time', 92, (v, row) => (row.time_kind === 'removed' ? 'removed' : row.time_attributed ? about(row) : time(v))),
       shareColumn,
       number('macs', 'MACs', 84, si),
       number('flops', 'FLOPs', 84, si),
@@ -56,6 +60,7 @@ const levels = {
       number('arithmetic_intensity', 'FLOP/B', 84, si),
       text('bound', 'bound', 90),
       number('percent_of_roof', '% of roof', 90, v => (known(v) ? v.toFixed(0) : '–')),
+      text('why', 'because', 220, { get: row => (row.reasons || []).map(r => r.text).join('; ') }),
       number('bytes', 'bytes', 92, bytes),
       number('layer_count', 'layers', 70, String),
       number('threads', 'threads', 74, si),
@@ -386,7 +391,7 @@ function showRow(level, row) {
     );
   else if (row.time > 0) put('time per run', time(row.time));
   if (known(row.share))
-    put('share of the time', percent(row.share) + (row.time_attributed ? ', attributed by analytic cost' : ''));
+    put('share of the time', percent(row.share) + (row.time_attributed ? ', an estimate: ' + part(row) + ' of its operator' : ''));
   for (const [key, title] of [
     ['macs', 'MACs'],
     ['madds', 'MAdds'],
@@ -400,6 +405,12 @@ function showRow(level, row) {
   if (row.rate) put('rate', si(row.rate) + 'FLOP/s');
   if (known(row.arithmetic_intensity)) put('arithmetic intensity', si(row.arithmetic_intensity) + ' FLOP/B');
   put('bound by', row.bound);
+  if (row.reasons) put('because', joined(row.reasons.map(r => h('span', {}, r.text))));
+  if (row.kernel_best)
+    put('its kernel at best here', [
+      row.kernel_best.percent_of_roof.toFixed(0) + ' % of the roof, ',
+      link('operators', row.kernel_best.operator),
+    ]);
   if (known(row.bytes_read)) put('bytes', bytes(row.bytes_read) + ' read, ' + bytes(row.bytes_written) + ' written');
   if (Array.isArray(row.inputs))
     put(
