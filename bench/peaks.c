@@ -60,6 +60,16 @@ static void print_bandwidth(const prony_machine *machine)
     }
 }
 
+static void print_work(const prony_machine *machine)
+{
+    size_t count;
+    const prony_work_rate *rows = prony_machine_work(machine, &count);
+    if (count) printf("\nwork        threads    G/second   best of\n");
+    for (size_t i = 0; i < count; i++)
+        printf("%-10s %8d %11.2f   %d trials of %.2f ms\n", rows[i].work, rows[i].threads, rows[i].per_second / 1e9,
+               rows[i].trials, (double)rows[i].trial_ns / 1e6);
+}
+
 static bool any_doubtful(const prony_machine *machine)
 {
     size_t count, others;
@@ -86,9 +96,12 @@ static void print_machine(const prony_machine *machine, const char *path)
     puts(info->load_avg_1min > 0.5 * info->cores ? ":\nbusy, so rather too low; --fresh measures again" : "");
     print_compute(machine);
     print_bandwidth(machine);
+    print_work(machine);
     printf("\nEvery rate is the best of several trials by all threads together. compute:\n"
            "chains of vector multiply-add. memory: vector loads, stores or both over a\n"
-           "buffer of each thread's own, bytes read plus bytes written.\n");
+           "buffer of each thread's own, bytes read plus bytes written. work: the loops of\n"
+           "operators on data in the cache; FLOPs of products, results, bytes moved. They\n"
+           "share the time of a fused operator among its layers.\n");
     if (any_doubtful(machine))
         printf("! measured several times, and still far below what one thread's rate makes\n"
                "likely: these cores share what cores usually have of their own, or others\n"
@@ -98,6 +111,15 @@ static void print_machine(const prony_machine *machine, const char *path)
         put_text(stdout, path);
         putchar('\n');
     }
+}
+
+/* A version that measured less may have kept it. */
+static bool has_work(const options *o, const prony_machine *machine)
+{
+    size_t count;
+    if (prony_machine_work(machine, &count) && count) return true;
+    if (!o->quiet) fputs("what is kept has no rates of kinds of work; measuring again\n", stderr);
+    return false;
 }
 
 /* Whether what is kept goes up to the threads asked for, or usable now. */
@@ -145,7 +167,7 @@ int command_machine(const options *o)
     prony_machine *machine = NULL;
     int code = EXIT_DONE;
     if (!o->fresh) load(o, &machine);
-    if (machine && !reaches(o, prony_machine_about(machine))) {
+    if (machine && (!reaches(o, prony_machine_about(machine)) || !has_work(o, machine))) {
         prony_machine_release(machine);
         machine = NULL;
     }

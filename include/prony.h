@@ -711,7 +711,8 @@ typedef struct prony_layer_row {
     size_t input_count, output_count;
     prony_cost cost;
     bool measured;        /* time_ns and share below are set */
-    bool time_attributed; /* its operator stands for several layers: the time is shared among them by analytic cost */
+    bool time_attributed; /* an estimate: its operator stands for several layers, which share its time by what their work
+                             costs on this machine (docs/profiler.md) */
     prony_time_stats time;
     double share;         /* of the operators' summed mean time, 0..1 */
     uint64_t output_bytes;
@@ -719,6 +720,8 @@ typedef struct prony_layer_row {
                                 NULL: not known */
     bool counted;   /* `count` is set: a counting preset was chosen and counts this operator */
     uint64_t count; /* what the preset's tool says of it */
+    bool removed;          /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is its */
+    double operator_share; /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 
 /* What one thread of a team did of an operator, in the last run. */
@@ -739,6 +742,11 @@ typedef struct prony_parallel {
     double achieved_cores; /* busy_ns over the operator's time */
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
+
+/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the figures. */
+typedef struct prony_reason {
+    const char *reason, *text;
+} prony_reason;
 
 /* One executed kernel. */
 typedef struct prony_operator_row {
@@ -768,6 +776,12 @@ typedef struct prony_operator_row {
     size_t thread_busy_count;
     bool counted;                /* the three below are set: hardware counters, mean per run, of all threads, user space only */
     uint64_t cycles, instructions, cache_misses;
+    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/report.md has the keys */
+    size_t kernel_fact_count;
+    const prony_reason *reasons; /* what explains most surely first */
+    size_t reason_count;
+    double kernel_best;          /* highest share of the roof that an operator with this kernel reaches here; 0: not known */
+    uint32_t kernel_best_operator;
 } prony_operator_row;
 
 /* A node inside of a subgraph, which an If, Loop, Scan, SequenceMap or another operator with subgraphs runs. It explains the rows around
@@ -1077,6 +1091,16 @@ typedef struct prony_peak_bandwidth {
     bool doubtful;
 } prony_peak_bandwidth;
 
+/* What one kind of work makes of a second: FLOPs of matrix products, results of what follows, bytes that are moved; by the
+ * loops that operators use, on data in the first two levels of the cache. */
+typedef struct prony_work_rate {
+    const char *work; /* "product", "simple", "divide", "sqrt", "exp", "log", "erf", "tanh", "sin", "pow", "move" */
+    int threads;
+    double per_second;
+    int trials;
+    int64_t trial_ns;
+} prony_work_rate;
+
 typedef struct prony_machine_info {
     const char *cpu_model, *isa, *prony_version; /* what the peaks are kept under */
     int cores;             /* largest number of threads measured: cores usable, within the quota */
@@ -1109,6 +1133,8 @@ PRONY_API void prony_machine_release(prony_machine *machine);
 PRONY_API const prony_machine_info *prony_machine_about(const prony_machine *machine);
 PRONY_API const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count);
 PRONY_API const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count);
+/* Of one thread and of the most. None where the file was kept by a version that did not measure them. */
+PRONY_API const prony_work_rate *prony_machine_work(const prony_machine *machine, size_t *count);
 
 /* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and an
  * integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
@@ -1749,7 +1775,7 @@ typedef struct prony_timing_options {
 typedef struct prony_timing_row {
     uint32_t layer; /* PRONY_NO_INDEX: the whole model */
     const char *name, *op;
-    bool attributed; /* its operator stands for several layers: the time is its part by analytic cost */
+    bool attributed; /* its operator stands for several layers: the time is an estimate of its part */
     int64_t mean_ns, median_ns, min_ns, max_ns, std_ns;
     const int64_t *samples_ns; /* in order; NULL unless asked for, or the layer runs nothing */
     size_t sample_count;       /* iterations that counted */

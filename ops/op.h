@@ -178,6 +178,9 @@ typedef struct prn_kernel {
     /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so for
      * every wanted output, they become views and nothing runs. Asked in order, as `placed` is. NULL: never. */
     bool (*part)(const prony_context *context, size_t output, uint64_t *offset_bytes);
+    /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the keys and turns
+     * them into words. Layouts and shapes alone decide. NULL: nothing. */
+    void (*facts)(const prony_context *context, prony_cost *facts);
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */
     bool own_layout;     /* makes a layout of its own whatever it is offered: no kernel for steps that must stay plain */

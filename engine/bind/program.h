@@ -97,6 +97,7 @@ typedef struct prn_layer {
     prony_cost cost;
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
+    bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
 } prn_layer;
 
 struct prn_program {

@@ -1,13 +1,18 @@
 /*   x ── Identity ── y ──          x ──
  *
  * Whatever returns its input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the same
- * shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat of one, Mul and Div by 1. Adding 0
- * is not among them: it turns -0 into 0. Its layer goes to the node before it, or else to a reader. */
+ * shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat, Sum and others of one, Split into
+ * one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0. Adding 0 is one of integers only: it turns -0 into 0.
+ * Its layer is marked as removed and goes to the node before it, or else to a reader. Where neither can have it (an
+ * output of the graph is an input, or another output) it becomes an Identity, which the plan makes a view. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
 
+#include <math.h>
 #include <string.h>
+
+enum { IDENTITY_OPSET = 1 };
 
 static bool is_any(const prn_node_def *node, const char *const *names)
 {
@@ -47,6 +52,27 @@ static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
            prony_shape_numel(&value->info.shape) == 1 && !*(const uint8_t *)value->info.data;
 }
 
+static bool is_unbounded(const prn_node_def *node)
+{
+    return !prn_attr_find(node->info.attributes, "min") && !prn_attr_find(node->info.attributes, "max") &&
+           prn_node_input(node, 1) == PRN_NO_VALUE && prn_node_input(node, 2) == PRN_NO_VALUE;
+}
+
+/* The other operand of a constant that changes nothing; -1: there is none. A 0 to subtract is +0: -0 would turn -0 into 0. */
+static int neutral_operand(const prn_rewriter *r, const prn_node_def *node)
+{
+    static const char *const commutes[] = {"Mul", "Add", NULL}, *const one[] = {"Mul", "Div", "Pow", NULL};
+    double value;
+    bool wants_one = is_any(node, one);
+    if (!wants_one && !prn_node_is(node, "Add") && !prn_node_is(node, "Sub")) return -1;
+    int constant = prn_rewrite_scalar_operand(r, node, &value);
+    if (constant < 0 || value != (wants_one ? 1.0 : 0.0) || (constant == 0 && !is_any(node, commutes))) return -1;
+    prony_dtype dtype = r->program->values[node->inputs[1 - constant]]->info.dtype;
+    bool integer = dtype == PRONY_INT32 || dtype == PRONY_INT64;
+    if (prn_node_is(node, "Add") && !integer) return -1;
+    return prn_node_is(node, "Sub") && signbit(value) ? -1 : 1 - constant;
+}
+
 /* Index of the input that comes out unchanged, given that type and shape agree; -1: none. */
 static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
 {
@@ -60,10 +86,9 @@ static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
     if (prn_node_is(node, "Pad")) return all_are(r, node, "pads", 1, 0) ? 0 : -1;
     if (prn_node_is(node, "Slice"))
         return prn_node_input(node, 4) == PRN_NO_VALUE || all_are(r, node, "steps", 4, 1) ? 0 : -1;
-    double factor;
-    if (!prn_node_is(node, "Mul") && !prn_node_is(node, "Div")) return -1;
-    int constant = prn_rewrite_scalar_operand(r, node, &factor);
-    return constant >= 0 && factor == 1.0 && (constant == 1 || prn_node_is(node, "Mul")) ? 1 - constant : -1;
+    if (prn_node_is(node, "Split")) return node->output_count == 1 ? 0 : -1;
+    if (prn_node_is(node, "Clip")) return is_unbounded(node) ? 0 : -1;
+    return neutral_operand(r, node);
 }
 
 static bool same_type(const prony_value *a, const prony_value *b)
@@ -82,12 +107,23 @@ static prn_node_def *first_reader(const prn_rewriter *r, uint32_t n, uint32_t va
     return NULL;
 }
 
+/* Nobody else can stand for it: as an Identity it is a view, of whatever stays as it is. */
+static prony_status become_identity(prn_rewriter *r, prn_node_def *node, uint32_t from)
+{
+    static const prn_pattern nothing = {.node_count = 0};
+    prn_rewrite_mark_removed(r, node);
+    if (prn_node_is(node, "Identity")) return PRONY_OK;
+    if (!prn_node_set_outputs(r->program, node, node->outputs, 1)) return prn_no_memory(r->error); /* no mask */
+    return prn_rewrite_become(r, node, "Identity", IDENTITY_OPSET, NULL, 0, &from, 1, &nothing);
+}
+
 /* A graph output keeps its value: the producer makes it directly. */
 static prony_status drop_before_output(prn_rewriter *r, uint32_t n, uint32_t from, uint32_t to)
 {
     prn_program *p = r->program;
     prn_node_def *node = p->nodes[n], *before = prn_rewrite_producer(r, from);
-    if (!before || p->values[from]->output) return PRONY_OK;
+    if (!before || p->values[from]->output) return become_identity(r, node, from);
+    prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, before, node));
     uint32_t *outputs = prn_pool_alloc(&p->pool, before->output_count, sizeof *outputs);
     if (!outputs) return prn_no_memory(r->error);
@@ -111,7 +147,8 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t n)
     if (p->values[to]->output) return drop_before_output(r, n, from, to);
     prn_node_def *heir = prn_rewrite_producer(r, from);
     if (!heir) heir = first_reader(r, n, to);
-    if (!heir) return PRONY_OK;
+    if (!heir) return become_identity(r, node, from);
+    prn_rewrite_mark_removed(r, node);
     PRN_TRY(prn_rewrite_absorb(r, heir, node));
     prn_rewrite_replace_uses(r, to, from);
     return PRONY_OK;

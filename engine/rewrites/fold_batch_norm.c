@@ -47,5 +47,7 @@ prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t n)
     bool done;
     prony_status status = prn_contraction_fold(r, &contraction, scale, shift, &done);
     prn_free(scale);
-    return status == PRONY_OK && done ? prn_rewrite_take_over(r, before, n) : status;
+    if (status != PRONY_OK || !done) return status;
+    prn_rewrite_mark_removed(r, node);
+    return prn_rewrite_take_over(r, before, n);
 }

@@ -79,6 +79,7 @@ prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
                                                shifts ? scale + contraction.channels : NULL, &done);
     prn_free(scale);
     if (status != PRONY_OK || !done) return status;
+    if (scales) prn_rewrite_mark_removed(r, r->program->nodes[n]); /* a shift is still added */
     PRN_TRY(prn_rewrite_absorb(r, before, r->program->nodes[n]));
     return prn_rewrite_take_place(r, last, n);
 }

@@ -89,6 +89,8 @@ PRN_MUST_USE prony_status prn_rewrite_set_inputs(prn_rewriter *r, prn_node_def *
                                                  uint32_t count);
 /* `gone` is dead afterwards and `keep` stands for its layers. Its outputs must be without readers soon. */
 PRN_MUST_USE prony_status prn_rewrite_absorb(prn_rewriter *r, prn_node_def *keep, prn_node_def *gone);
+/* The node's layers are no work any more when the program runs: nothing of a time is theirs. Before the node is absorbed. */
+void prn_rewrite_mark_removed(prn_rewriter *r, const prn_node_def *node);
 /* `keep`, of one output that only `last` read, makes what node `last` made instead, at that node's place in the order,
  * and absorbs it. */
 PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *keep, uint32_t last);

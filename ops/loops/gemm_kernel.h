@@ -59,6 +59,9 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
  */
 bool prn_gemm_plain_is_best(const prn_gemm *gemm);
 
+/* Facts of a kernel that computes `items` such products; `packed`: B is packed before anything runs. */
+void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost *facts);
+
 /* Working space with which a large variable B is packed once instead of by every task; 0: none is of use. */
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
 /* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it

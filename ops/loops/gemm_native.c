@@ -248,6 +248,21 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
     prn_parallel_tasks(threads, tasks, run_task, &job);
 }
 
+void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost *facts)
+{
+    prn_gemm turned = *gemm;
+    if (is_column(gemm)) transpose_column(&turned);
+    if (turned.m < 1 || turned.n < 1 || turned.k < 1 || items < 1) return;
+    const prn_gemm_isa_table *isa = prn_gemm_isa();
+    prn_cost_fact(facts, "product_rows", turned.m);
+    prn_cost_fact(facts, "product_columns", turned.n);
+    prn_cost_fact(facts, "product_depth", turned.k);
+    if (is_dots(&turned)) return;
+    prn_cost_fact(facts, "tile_rows", isa->tile_rows);
+    prn_cost_fact(facts, "tile_columns", isa->panel_columns);
+    if (!packed && !gemm->packed) prn_cost_fact(facts, "packs_in_run", 1);
+}
+
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm)
 {
     if (gemm->packed || gemm->m < PACK_ROWS || gemm->n <= prn_gemm_isa()->panel_columns) return 0;

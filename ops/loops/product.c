@@ -171,6 +171,12 @@ static void item_offsets(const void *argument, int64_t item, int64_t *a, int64_t
     prn_product_offsets(argument, item, a, b, c);
 }
 
+void prn_product_native_facts(const prony_context *context, const prn_product *product, prony_cost *facts)
+{
+    const prn_gemm gemm = gemm_of(context, product);
+    prn_gemm_facts(&gemm, product->items, context->state != NULL, facts);
+}
+
 prony_status prn_product_native_run(const prony_context *context, const prn_product *product)
 {
     prn_gemm gemm = gemm_of(context, product);

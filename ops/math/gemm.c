@@ -176,6 +176,11 @@ static prony_status product_cost(const prony_context *context, prony_cost *cost,
         PRN_TRY(name##_describe(context, &product));                                                                   \
         return prn_product_native_run(context, &product);                                                              \
     }                                                                                                                  \
+    static void name##_native_facts(const prony_context *context, prony_cost *facts)                                   \
+    {                                                                                                                  \
+        prn_product product;                                                                                           \
+        if (name##_describe(context, &product) == PRONY_OK) prn_product_native_facts(context, &product, facts);        \
+    }                                                                                                                  \
     static prony_status name##_reference_run(const prony_context *context)                                             \
     {                                                                                                                  \
         prn_product product;                                                                                           \
@@ -188,7 +193,7 @@ KERNELS(matmul)
 #define NATIVE_ROW(op)                                                                                                 \
     {                                                                                                                  \
         .name = #op "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = op##_native_prepare,         \
-        .run = op##_native_run, .post_ops = true                                                                       \
+        .run = op##_native_run, .facts = op##_native_facts, .post_ops = true                                           \
     }
 #define REFERENCE_ROW(op)                                                                                              \
     {                                                                                                                  \

@@ -259,6 +259,7 @@ static const prn_kernel kernels[] = {
      .types = PRN_TYPE_F32,
      .usable = prn_conv_direct_usable,
      .layouts = prn_conv_direct_layouts,
+     .facts = prn_conv_direct_facts,
      .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run,
      .inplace = ~UINT32_C(7),

@@ -307,6 +307,19 @@ static void cut(job *job)
     job->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <= NEAR_WEIGHTS;
 }
 
+void prn_conv_direct_facts(const prony_context *context, prony_cost *facts)
+{
+    prn_conv conv;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return;
+    int64_t lanes = simd()->lanes, blocks = conv.out_channels / lanes;
+    int64_t wide = blocks < PRN_DIRECT_MOST_BLOCKS ? blocks : PRN_DIRECT_MOST_BLOCKS;
+    prn_cost_fact(facts, "product_rows", conv.out_spatial);
+    prn_cost_fact(facts, "product_columns", conv.out_channels);
+    prn_cost_fact(facts, "product_depth", conv.in_channels * conv.kernel_volume);
+    prn_cost_fact(facts, "tile_rows", simd()->positions[wide]);
+    prn_cost_fact(facts, "tile_columns", lanes * wide);
+}
+
 prony_status prn_conv_direct_run(const prony_context *context)
 {
     prn_conv conv;

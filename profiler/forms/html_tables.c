@@ -6,6 +6,7 @@
 #include "profiler/forms/number_text.h"
 #include "profiler/report/heat.h"
 #include "profiler/report/type_summary.h"
+#include "profiler/report/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,10 +98,11 @@ static void put_layer(prn_out *out, const prony_report *r, const prony_layer_row
     cell(out, true, prn_number_grouped(text, l->index));
     cell(out, false, l->name);
     cell(out, false, l->op);
+    const int digits = l->time_attributed ? prn_estimate_digits(l) : 3;
     if (l->measured)
-        snprintf(time, sizeof time, "%s%s", prn_number_time(text, l->time.mean_ns, 3, " "),
-                 l->time_attributed ? " ~" : "");
-    cell(out, true, l->measured ? time : "");
+        snprintf(time, sizeof time, "%s%s", l->time_attributed ? "~" : "",
+                 prn_number_time(text, l->time.mean_ns, digits, " "));
+    cell(out, true, l->removed ? "removed" : l->measured ? time : "");
     cell(out, true, prn_number_percent(text, prn_layer_heat(r, l)));
     cell(out, true, prn_number_si(text, (double)l->cost.flops, 3, " "));
     cell(out, true, prn_number_si(text, (double)l->cost.parameters, 3, " "));

@@ -5,6 +5,7 @@
  */
 #include "profiler/forms/form_out.h"
 #include "profiler/report/report.h"
+#include "profiler/report/work.h"
 
 #include "base/shape.h"
 
@@ -146,6 +147,7 @@ static void write_layers(csv *c, const prony_report *r)
     put_header(c, "index,name,module,op,folded,dynamic,type,input_shapes,output_shapes," COUNT_COLUMNS ",memory_bytes");
     if (stamped) put_header(c, TIME_COLUMNS ",time_attributed");
     if (r->operator_count) put_header(c, "operator,kernel");
+    if (stamped) put_header(c, "time_kind,operator_share");
     end_line(c);
     for (size_t i = 0; i < r->layer_count; i++) {
         const prony_layer_row *l = &r->layers[i];
@@ -170,6 +172,10 @@ static void write_layers(csv *c, const prony_report *r)
         } else if (r->operator_count) {
             field(c);
             field(c);
+        }
+        if (stamped) {
+            put_text(c, prn_time_kind(l));
+            put_ratio(c, prn_round_digits(l->operator_share, prn_estimate_digits(l)), l->measured ? 1 : 0);
         }
         end_line(c);
     }

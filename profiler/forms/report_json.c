@@ -6,6 +6,8 @@
  */
 #include "profiler/forms/report_json.h"
 
+#include "profiler/report/work.h"
+
 #include <string.h>
 
 static bool known(const char *text)
@@ -391,6 +393,15 @@ static void write_roof(prn_json *j, const prn_report_roof *roof)
         prn_json_close(j, '}');
     }
     prn_json_close(j, ']');
+    if (roof->work_count) prn_json_open(j, "work", '[', false);
+    for (size_t i = 0; i < roof->work_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "work", roof->work[i].work);
+        prn_json_int(j, "threads", roof->work[i].threads);
+        prn_json_double(j, "per_second", roof->work[i].per_second);
+        prn_json_close(j, '}');
+    }
+    if (roof->work_count) prn_json_close(j, ']');
     prn_json_known_string(j, "method", roof->method);
     prn_json_close(j, '}');
 }
@@ -574,6 +585,11 @@ prony_status prn_report_write_json(const prony_report *report, const prony_write
     if (report->measured) write_cpu(j, report);
     write_disturbance(j, report);
     prn_json_rows(j, report);
+    if (prn_report_has_estimates(report)) {
+        prn_json_open(j, "estimates", '{', true);
+        prn_json_string(j, "basis", prn_estimate_basis(report));
+        prn_json_close(j, '}');
+    }
     write_trust(j, report);
     prn_json_close(j, '}');
     prony_status status = prn_json_end(j);

@@ -3,6 +3,7 @@
 #include "profiler/forms/report_json.h"
 
 #include "base/shape.h"
+#include "profiler/report/work.h"
 
 void prn_json_known_string(prn_json *j, const char *key, const char *text)
 {
@@ -49,12 +50,16 @@ void prn_json_counts(prn_json *j, const prony_cost *c)
     prn_json_uint(j, "parameters", c->parameters);
 }
 
+static void write_fact_list(prn_json *j, const char *key, const prony_fact *facts, size_t count)
+{
+    prn_json_open(j, key, '{', true);
+    for (size_t f = 0; f < count; f++) prn_json_int(j, facts[f].key, facts[f].value);
+    prn_json_close(j, '}');
+}
+
 void prn_json_facts(prn_json *j, const prony_cost *cost)
 {
-    prn_json_open(j, "facts", '{', true);
-    for (uint32_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++)
-        prn_json_int(j, cost->facts[f].key, cost->facts[f].value);
-    prn_json_close(j, '}');
+    write_fact_list(j, "facts", cost->facts, cost->fact_count < PRONY_MAX_FACTS ? cost->fact_count : PRONY_MAX_FACTS);
 }
 
 void prn_json_indices(prn_json *j, const char *key, const uint32_t *indices, size_t count)
@@ -123,10 +128,12 @@ static void write_layer(prn_json *j, const prony_report *r, const prony_layer_ro
         prn_json_time(j, &l->time);
         prn_json_double(j, "share", l->share);
         prn_json_bool(j, "time_attributed", l->time_attributed);
+        prn_json_double(j, "operator_share", prn_round_digits(l->operator_share, prn_estimate_digits(l)));
     } else if (prn_report_stamped(r)) {
         prn_json_null(j, "time_ns");
         prn_json_null(j, "share");
     }
+    if (prn_report_stamped(r)) prn_json_known_string(j, "time_kind", prn_time_kind(l));
     if (l->operator_index != PRONY_NO_INDEX)
         prn_json_uint(j, "operator", l->operator_index);
     else
@@ -172,6 +179,23 @@ static void write_parallel(prn_json *j, const prony_operator_row *o)
     prn_json_close(j, '}');
 }
 
+static void write_reasons(prn_json *j, const prony_operator_row *o)
+{
+    if (o->reason_count) prn_json_open(j, "reasons", '[', false);
+    for (size_t i = 0; i < o->reason_count; i++) {
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "reason", o->reasons[i].reason);
+        prn_json_string(j, "text", o->reasons[i].text);
+        prn_json_close(j, '}');
+    }
+    if (o->reason_count) prn_json_close(j, ']');
+    if (!(o->kernel_best > 0)) return;
+    prn_json_open(j, "kernel_best", '{', true);
+    prn_json_double(j, "percent_of_roof", o->kernel_best * 100);
+    prn_json_uint(j, "operator", o->kernel_best_operator);
+    prn_json_close(j, '}');
+}
+
 static void write_operator(prn_json *j, const prony_report *r, const prony_operator_row *o)
 {
     prn_json_open(j, NULL, '{', false);
@@ -196,7 +220,9 @@ static void write_operator(prn_json *j, const prony_report *r, const prony_opera
             prn_json_double(j, "percent_of_roof", share_of_roof * 100);
         }
         prn_json_uint(j, "library_heap_calls", o->library_heap_calls);
+        write_reasons(j, o);
     }
+    if (o->kernel_fact_count) write_fact_list(j, "kernel_facts", o->kernel_facts, o->kernel_fact_count);
     if (o->threads > 0) prn_json_int(j, "threads", o->threads);
     if (o->parallel.threads_used > 0) write_parallel(j, o);
     if (o->offset_bytes != UINT64_MAX)

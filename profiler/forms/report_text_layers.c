@@ -2,8 +2,10 @@
 #include "profiler/forms/report_text_view.h"
 
 #include "profiler/forms/number_text.h"
+#include "profiler/report/work.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
     LAYER_INDEX,
@@ -18,6 +20,7 @@ enum {
     LAYER_COUNT,
     LAYER_TIME,
     LAYER_SHARE,
+    LAYER_PART,
     LAYER_BAR
 };
 
@@ -34,6 +37,7 @@ static const prn_column layer_columns[] = {
     [LAYER_COUNT] = {.title = "count", .right = true},
     [LAYER_TIME] = {.title = "time", .right = true},
     [LAYER_SHARE] = {.title = "share", .right = true},
+    [LAYER_PART] = {.title = "of its operator", .extra = true},
     [LAYER_BAR] = {.title = "", .extra = true},
 };
 
@@ -68,7 +72,22 @@ static void layer_sum_cell(const prn_text_view *v, int column, prn_cell *cell)
 
 static const char *layer_mark(const prony_layer_row *l)
 {
-    return l->folded ? "f" : l->time_attributed ? "~" : l->dynamic ? "d" : "";
+    return l->folded ? "f" : l->removed ? "-" : l->time_attributed ? "~" : l->dynamic ? "d" : "";
+}
+
+static void put_layer_time(prn_cell *cell, const prony_layer_row *l, bool time)
+{
+    const int digits = prn_estimate_digits(l);
+    if (!l->measured || l->removed)
+        cell->string = "-";
+    else if (l->time_attributed && time)
+        prn_cell_about_time(cell, l->time.mean_ns, digits);
+    else if (l->time_attributed)
+        prn_cell_about_percent(cell, l->share, digits);
+    else if (time)
+        prn_cell_time(cell, l->time.mean_ns);
+    else
+        prn_cell_percent(cell, l->share);
 }
 
 static const char *nested_mark(const prony_nested_row *n)
@@ -134,7 +153,9 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
         return;
     }
     const prony_layer_row *l = &v->report->layers[line->row];
-    if (l->folded) cell->style = PRN_STYLE_DIM;
+    char part[PRN_PART_TEXT_BYTES];
+    const char *share;
+    if (l->folded || l->removed) cell->style = PRN_STYLE_DIM;
     switch (column) {
     case LAYER_INDEX:
         prn_cell_index(cell, l->index);
@@ -170,16 +191,13 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
             cell->string = "-";
         break;
     case LAYER_TIME:
-        if (l->measured)
-            prn_cell_time(cell, l->time.mean_ns);
-        else
-            cell->string = "-";
-        break;
     case LAYER_SHARE:
-        if (l->measured)
-            prn_cell_percent(cell, l->share);
-        else
-            cell->string = "-";
+        put_layer_time(cell, l, column == LAYER_TIME);
+        break;
+    case LAYER_PART:
+        share = prn_part_text(part, l);
+        if (share) snprintf(cell->own, sizeof cell->own, "%s of #%u", share, (unsigned)l->operator_index);
+        cell->string = share ? cell->own : "";
         break;
     default:
         if (l->measured) prn_cell_bar(cell, l->share, v->largest_share);
@@ -189,10 +207,11 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
 /* The marks that occur among the shown rows, explained, and what the sum lacks. */
 static void put_layer_legend(prn_text *text, const prn_text_view *v)
 {
-    bool folded = false, attributed = false, dynamic = false;
+    bool folded = false, attributed = false, dynamic = false, removed = false;
     for (size_t i = 0; i < v->shown; i++) {
         const char *mark = layer_mark(&v->report->layers[v->rows[i]]);
         folded |= *mark == 'f';
+        removed |= *mark == '-';
         attributed |= *mark == '~';
         dynamic |= *mark == 'd';
     }
@@ -203,9 +222,17 @@ static void put_layer_legend(prn_text *text, const prn_text_view *v)
         attributed |= *mark == '~';
         dynamic |= *mark == 'd';
     }
-    if (attributed)
+    if (attributed && strcmp(prn_estimate_basis(v->report), "measured") == 0)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ one operator runs several layers: its time is shared by analytic cost");
+                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on this "
+                      "machine");
+    else if (attributed)
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      "~ one operator runs several layers: their times are estimates, by what each kind of work takes on a usual "
+                      "machine ('prony machine' measures this one, once)");
+    if (removed)
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      "- returns its input unchanged or lies folded in weights: removed before anything ran");
     if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
     if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
     if (!v->filtered && !v->part && prn_report_stamped(v->report) && v->share < 0.9995) {
@@ -229,7 +256,7 @@ prony_status prn_text_layers(prn_text *text, const prn_selection *selection, siz
         prn_view_add(&v, &l->cost, l->measured, l->time.mean_ns, l->share);
         if (l->counted) v.counted += l->count;
     }
-    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
+    uint32_t times = 1U << LAYER_TIME | 1U << LAYER_SHARE | 1U << LAYER_PART | 1U << LAYER_BAR, hidden = prn_report_stamped(r) ? 0 : times;
     if (!r->totals.counted) hidden |= 1U << LAYER_COUNT;
     prony_status status = prn_lines_make(&v.lines, selection, true, v.rows, v.shown, top != 0, error);
     if (!prn_view_executed(&v)) hidden |= 1U << LAYER_RUNS;

@@ -4,10 +4,12 @@
 
 #include "profiler/forms/number_text.h"
 #include "profiler/forms/text_cell.h"
+#include "profiler/report/reasons.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { SHOWN = 5, WHY_BYTES = 96 };
+enum { SHOWN = 5, WHY_BYTES = 96, REASONS_SHOWN = 3, REASONS_BYTES = 512, BEST_BYTES = 128 };
 
 enum { ROOF_NAME, ROOF_OP, ROOF_TIME, ROOF_SHARE, ROOF_BOUND, ROOF_OF_ROOF, ROOF_WHY };
 
@@ -104,6 +106,24 @@ static void put_roofs(prn_text *text, const prony_report *r)
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 
+/* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators with
+ * the same words have one line. */
+static void put_reasons(prn_text *text, const prony_report *r, const prony_impact_row *rows, size_t count)
+{
+    char last[REASONS_BYTES] = "";
+    for (size_t i = 0; i < count; i++) {
+        char line[REASONS_BYTES + BEST_BYTES + 64], reasons[REASONS_BYTES], best[BEST_BYTES], name[48];
+        const prony_operator_row *o = &r->operators[rows[i].index];
+        bool found = prn_reasons_text(o, REASONS_SHOWN, reasons, sizeof reasons),
+             has_best = prn_kernel_best_text(r, o, best, sizeof best);
+        if ((!found && !has_best) || strcmp(reasons, last) == 0) continue;
+        if (found) snprintf(last, sizeof last, "%s", reasons);
+        prn_text_shorten(name, sizeof name, o->name, 40);
+        snprintf(line, sizeof line, "%s: %s%s%s", name, reasons, found && has_best ? "; " : "", best);
+        prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+    }
+}
+
 /* What is measured beside other load is no roof. */
 static void put_above(prn_text *text, const prony_report *r)
 {
@@ -142,6 +162,7 @@ prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *e
                        .cell = roof_cell,
                        .user = &view};
     prn_text_table(text, &table);
+    put_reasons(text, r, rows, count);
     put_above(text, r);
     prony_rows_release(rows);
     return PRONY_OK;

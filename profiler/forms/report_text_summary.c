@@ -4,7 +4,9 @@
 
 #include "profiler/forms/nested_lines.h"
 #include "profiler/forms/number_text.h"
+#include "profiler/report/reasons.h"
 #include "profiler/report/type_summary.h"
+#include "profiler/report/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,8 +58,12 @@ static prony_status say_what(const prony_report *r, char *out, prony_error *erro
         else
             used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; the most expensive of %zu layer%s", r->layer_count,
                                      r->layer_count == 1 ? "" : "s");
-        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s %%", many ? "the first, " : "", name,
-                                 layer->op, many ? "" : "takes ", prn_number_percent(share, rows[0].share));
+        /* An estimate has no tenths. */
+        prn_number_percent(share, rows[0].share);
+        if (layer->time_attributed)
+            prn_number_fixed(share, prn_round_digits(rows[0].share * 100, prn_estimate_digits(layer)), 0);
+        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", %s%s (%.40s), %s%s%s %%", many ? "the first, " : "", name,
+                                 layer->op, many ? "" : "takes ", layer->time_attributed ? "about " : "", share);
     }
     snprintf(out + used, SENTENCE_BYTES - used, ".");
     prony_rows_release(rows);
@@ -128,6 +134,23 @@ static void say_why(const prony_report *r, char *out)
              r->config.intra_op_threads, r->config.intra_op_threads == 1 ? "" : "s");
 }
 
+/* Of the operator that takes longest, if something was found: "/a/b (MatMul) is at 31 % of its roof: …". */
+static bool say_reason(const prony_report *r, char *out)
+{
+    const prony_operator_row *longest = NULL;
+    char name[64], reasons[SENTENCE_BYTES / 2];
+    double share;
+    for (size_t o = 0; o < r->operator_count; o++)
+        if (r->operators[o].measured && (!longest || r->operators[o].share > longest->share)) longest = &r->operators[o];
+    if (!longest || !prn_reasons_text(longest, 1, reasons, sizeof reasons)) return false;
+    prn_text_shorten(name, sizeof name, longest->name, 48);
+    if (prony_report_bound(r, longest->index, &share) != PRONY_BOUND_UNKNOWN)
+        snprintf(out, SENTENCE_BYTES, "%s (%.40s) is at %.0f %% of its roof: %s.", name, longest->op, share * 100, reasons);
+    else
+        snprintf(out, SENTENCE_BYTES, "%s (%.40s): %s.", name, longest->op, reasons);
+    return true;
+}
+
 /* "99.9 % of a run is spent inside operators, and of 2 threads 1.3 were busy." */
 static void say_where(const prony_report *r, char *out)
 {
@@ -153,6 +176,7 @@ prony_status prn_text_in_short(prn_text *text, const prony_report *r, prony_erro
     if (!prn_report_stamped(r)) return PRONY_OK;
     say_why(r, sentence);
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, sentence);
+    if (say_reason(r, sentence)) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, sentence);
     say_where(r, sentence);
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, sentence);
     return PRONY_OK;

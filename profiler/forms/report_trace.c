@@ -1,6 +1,6 @@
 /* The last run as Chrome trace events, which Perfetto and chrome://tracing open. Process 1 is the model: one
  * track for the run, one per worker with its operators, one per worker with the layers that each operator stands for
- * (an operator's time is shared among them by analytic cost, and marked as attributed), where threads were traced one per
+ * (an operator's time is shared among them as an estimate, and marked as attributed), where threads were traced one per
  * thread of a worker's team with its part of each operator as measured, and a counter with the arena's live bytes. A flow
  * leads from each layer to its operator. What ran in an operator's subgraphs stands inside of it: where it was measured if it ran
  * once, else with the time of all its executions behind what stands before it (and "accumulated"). Reads the report only.

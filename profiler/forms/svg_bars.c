@@ -48,7 +48,7 @@ prony_status prn_svg_layers(prn_out *out, const prony_report *r, prony_error *er
     size_t shown = count < MOST_BARS ? count : MOST_BARS;
     char note[240];
     snprintf(note, sizeof note,
-             "%.80s: the %zu of %zu layers that take most; in brackets the cumulative share; ~ attributed",
+             "%.80s: the %zu of %zu layers that take most; in brackets the cumulative share; ~ estimated",
              prn_report_title(r), shown, r->layer_count);
     prn_svg_begin(out, 960, BARS_TOP + (double)shown * BAR_HEIGHT + 50,
                   prn_report_stamped(r) ? "Time by layer" : "FLOPs by layer", note);

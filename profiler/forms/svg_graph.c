@@ -152,7 +152,7 @@ static void draw(prn_out *out, const layout *g)
     const prony_report *r = g->report;
     double shift = MARGIN - g->left, width = g->right - g->left + 2 * MARGIN + 40, most = prn_heat_most(r);
     char note[200];
-    snprintf(note, sizeof note, "%.80s: %zu layers, coloured by share of the %s; ~ attributed", prn_report_title(r),
+    snprintf(note, sizeof note, "%.80s: %zu layers, coloured by share of the %s; ~ estimated", prn_report_title(r),
              g->count, prn_report_stamped(r) ? "time" : "FLOPs");
     prn_svg_begin(out, width < 480 ? 480 : width, top_of(g->rows) + 20, "Graph", note);
     prn_out_text(out, "<g fill=\"none\" stroke=\"#9ca3af\">\n");

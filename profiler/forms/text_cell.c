@@ -2,6 +2,7 @@
 #include "profiler/forms/text_cell.h"
 
 #include "profiler/forms/number_text.h"
+#include "profiler/report/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,6 +45,28 @@ void prn_cell_percent(prn_cell *cell, double share)
     use_own(cell, prn_number_percent(text, share));
     strcat(cell->own, "%");
     cell->style = share >= 0.2 ? PRN_STYLE_BAD : share >= 0.05 ? PRN_STYLE_WARN : PRN_STYLE_PLAIN;
+}
+
+void prn_cell_about_time(prn_cell *cell, int64_t ns, int digits)
+{
+    prn_number_text text;
+    double rounded = prn_round_digits((double)ns, digits);
+    prn_number_time(text, (int64_t)(rounded + 0.5), digits, "");
+    snprintf(cell->own, sizeof cell->own, "~%s", text);
+    cell->string = cell->own;
+}
+
+void prn_cell_about_percent(prn_cell *cell, double share, int digits)
+{
+    prn_cell_percent(cell, share);
+    double percent = prn_round_digits(share * 100, digits);
+    prn_number_text text;
+    if (percent >= 0.1)
+        snprintf(cell->own, sizeof cell->own, "~%s%%",
+                 prn_number_fixed(text, percent, percent < 1 || (digits > 1 && percent < 10) ? 1 : 0));
+    else
+        snprintf(cell->own, sizeof cell->own, "<0.1%%");
+    cell->string = cell->own;
 }
 
 void prn_cell_gflops(prn_cell *cell, uint64_t flops, int64_t ns)

@@ -10,6 +10,9 @@ void prn_cell_count(prn_cell *cell, uint64_t value);
 void prn_cell_bytes(prn_cell *cell, uint64_t value);
 void prn_cell_index(prn_cell *cell, uint64_t value);
 void prn_cell_time(prn_cell *cell, int64_t ns);
+/* "~0.2ms": an estimate worth so many digits. */
+void prn_cell_about_time(prn_cell *cell, int64_t ns, int digits);
+void prn_cell_about_percent(prn_cell *cell, double share, int digits);
 /* Coloured from 5 % and from 20 % on. */
 void prn_cell_percent(prn_cell *cell, double share);
 /* "-" where there are no FLOPs or was no time. */

@@ -108,6 +108,23 @@ static void write_bandwidth(prn_json *j, const prony_machine *m)
     prn_json_close(j, ']');
 }
 
+static void write_work(prn_json *j, const prony_machine *m)
+{
+    if (m->work_count == 0) return;
+    prn_json_open(j, "work", '[', false);
+    for (size_t i = 0; i < m->work_count; i++) {
+        const prony_work_rate *w = &m->work[i];
+        prn_json_open(j, NULL, '{', true);
+        prn_json_string(j, "work", w->work);
+        prn_json_int(j, "threads", w->threads);
+        prn_json_double(j, "per_second", w->per_second);
+        prn_json_int(j, "trials", w->trials);
+        prn_json_int(j, "trial_ns", w->trial_ns);
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
 prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write, void *user, prony_error *error)
 {
     if (!machine || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_write: an argument is NULL");
@@ -127,6 +144,7 @@ prony_status prony_machine_write(const prony_machine *machine, prony_write_fn wr
     prn_json_string(j, "method", PRN_MACHINE_METHOD);
     write_compute(j, machine);
     write_bandwidth(j, machine);
+    write_work(j, machine);
     prn_json_close(j, '}');
     prony_status status = prn_json_end(j);
     prn_free(j);
@@ -209,6 +227,24 @@ static void read_bandwidth(prn_json_reader *j, const prn_json_value *root, prony
     }
 }
 
+static void read_work(prn_json_reader *j, const prn_json_value *root, prony_machine *m)
+{
+    size_t count = 0;
+    const prn_json_value *array = prn_json_get_array(j, root, "work", false, &count);
+    m->work = prn_json_room(j, count, sizeof *m->work);
+    for (const prn_json_value *e = prn_json_first(array); m->work && e; e = prn_json_next(e)) {
+        prony_work_rate *w = &m->work[m->work_count];
+        if (!prn_json_element_is_object(j, e, "work")) return;
+        prn_json_get_string(j, e, "work", true, &w->work);
+        prn_json_get_int(j, e, "threads", true, &w->threads);
+        prn_json_get_double(j, e, "per_second", true, &w->per_second);
+        prn_json_get_int(j, e, "trials", true, &w->trials);
+        prn_json_get_i64(j, e, "trial_ns", true, &w->trial_ns);
+        check_row(j, "work", w->threads, w->per_second);
+        m->work_count++;
+    }
+}
+
 /* What the file says it was made for must be what it is looked up by. */
 static void read_same(prn_json_reader *j, const prn_json_value *root, const char *key, const char *wanted)
 {
@@ -233,6 +269,7 @@ static prony_status read_machine(prony_machine *m, const char *path, const prn_m
     prn_json_get_double(j, root, "load_avg_1min", false, &m->info.load_avg_1min);
     read_compute(j, root, m);
     read_bandwidth(j, root, m);
+    read_work(j, root, m);
     if (j->status == PRONY_OK && (m->compute_count == 0 || m->bandwidth_count == 0))
         prn_json_bad(j, m->compute_count ? "bandwidth" : "compute", "no rows");
     prn_json_document_release(root);

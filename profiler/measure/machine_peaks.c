@@ -204,6 +204,8 @@ static prony_status measure(prony_machine *machine, const prony_machine_options 
     machine->info.cores = last;
     for (m.threads = 1; m.threads <= last; m.threads = next_threads(m.threads, last))
         PRN_TRY(measure_threads(&m, error));
+    PRN_TRY(prn_machine_add_work(machine, 1, m.trial_ns, peak, error));
+    if (last > 1) PRN_TRY(prn_machine_add_work(machine, last, m.trial_ns, peak, error));
     machine->info.seconds = (double)(prn_now_ns() - begin) * 1e-9;
     return PRONY_OK;
 }

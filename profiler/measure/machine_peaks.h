@@ -14,6 +14,8 @@ struct prony_machine {
     size_t compute_count;
     prony_peak_bandwidth *bandwidth;
     size_t bandwidth_count;
+    prony_work_rate *work;
+    size_t work_count; /* 0: kept by a version that did not measure them */
 };
 
 /* How the figures came about, in words. */
@@ -33,6 +35,10 @@ typedef prony_status (*prn_peak_fn)(prn_peak *out, const prn_peak_kind *kinds, s
                                     prony_error *error);
 PRN_MUST_USE prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_options *options,
                                                  prn_peak_fn peak, prony_error *error);
+
+/* One more row for every kind of work, at that many threads; machine_work.c. */
+PRN_MUST_USE prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t trial_ns, prn_peak_fn peak,
+                                               prony_error *error);
 
 /* An empty one, of this processor, instruction set and version. */
 PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *error);

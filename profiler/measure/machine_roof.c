@@ -70,14 +70,21 @@ static prony_status fill(prony_report *report, const prony_machine *m, prony_err
 {
     prn_roof_compute *compute = prn_pool_alloc(&report->pool, m->compute_count + 1, sizeof *compute);
     prn_roof_memory *memory = prn_pool_alloc(&report->pool, 2 * m->bandwidth_count + 1, sizeof *memory);
+    prn_roof_work *work = prn_pool_alloc(&report->pool, m->work_count + 1, sizeof *work);
     report->roof.method = copy_text(report, PRN_MACHINE_METHOD);
-    if (!compute || !memory || !report->roof.method) return prn_no_memory(error);
+    if (!compute || !memory || !work || !report->roof.method) return prn_no_memory(error);
     add_compute(&report->roof, compute, m, prn_report_threads(report));
     add_memory(&report->roof, memory, m, prn_report_threads(report));
     for (size_t i = 0; i < report->roof.compute_count; i++)
         if (!(compute[i].precision = copy_text(report, compute[i].precision))) return prn_no_memory(error);
     for (size_t i = 0; i < report->roof.memory_count; i++)
         if (!(memory[i].level = copy_text(report, memory[i].level))) return prn_no_memory(error);
+    for (size_t i = 0; i < m->work_count; i++) {
+        work[i] = (prn_roof_work){copy_text(report, m->work[i].work), m->work[i].threads, m->work[i].per_second};
+        if (!work[i].work) return prn_no_memory(error);
+    }
+    report->roof.work = work;
+    report->roof.work_count = m->work_count;
     report->has_roof = true;
     return PRONY_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/resident.h"
 #include "base/sha256.h"
+#include "profiler/report/reasons.h"
 #include "profiler/judge/statistics/statistics.h"
 
 #include <stdlib.h>
@@ -192,6 +193,7 @@ static void fill_nested_traces(prony_report *report, const prn_recording *r)
 static prony_status fill_times(prony_report *report, prn_recording *r, prony_error *error)
 {
     if (r->durations_ns) {
+        PRN_TRY(prn_report_fill_roof(report, error)); /* what kinds of work cost here decides about parts of operators */
         PRN_TRY(prn_report_fill_times(report, r->durations_ns, r->latency_ns, r->runs, error));
         if (r->nested_ns) PRN_TRY(prn_report_fill_nested_times(report, r->nested_ns, r->runs, error));
         if (r->options->keep_samples) PRN_TRY(keep_samples(report, r, error));
@@ -252,7 +254,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     if (status == PRONY_OK)
         status = prn_report_fill_composites(report, session->model, r->cached->inputs, session->input_count, error);
     if (status == PRONY_OK && session->current) status = hash_outputs(report, session, error); /* cancelled: none */
-    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_roof(report, error);
+    if (status == PRONY_OK && r->durations_ns) status = prn_report_fill_reasons(report, error);
     if (status == PRONY_OK)
         *out = report;
     else

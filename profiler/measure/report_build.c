@@ -194,6 +194,7 @@ static prony_status fill_layers(prony_report *report, const prn_program *program
         if (!row->module) return prn_no_memory(error);
         row->folded = layer->folded;
         row->dynamic = layer->dynamic;
+        row->removed = layer->removed;
         row->cost = layer->cost;
         row->input_count = layer->input_count;
         row->output_count = layer->output_count;
@@ -213,6 +214,21 @@ static uint64_t offset_of(const prn_plan *plan, uint32_t value)
     if (value == PRN_NO_VALUE) return UINT64_MAX;
     const prn_plan_value *root = plan->values[prn_plan_root(plan, value, &offset)];
     return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->buffers[root->buffer].offset + offset;
+}
+
+/* Of a node that a run knows only, nothing is said. */
+static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *row, const prn_step *step,
+                                      const prn_kernel *kernel, prony_error *error)
+{
+    prony_cost facts = {.fact_count = 0};
+    if (!kernel || !kernel->facts || step->dynamic) return PRONY_OK;
+    kernel->facts(&step->context, &facts);
+    prony_fact *copy = prn_pool_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);
+    if (!copy) return prn_no_memory(error);
+    if (facts.fact_count) memcpy(copy, facts.facts, facts.fact_count * sizeof *copy);
+    row->kernel_facts = copy;
+    row->kernel_fact_count = facts.fact_count;
+    return PRONY_OK;
 }
 
 static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
@@ -246,6 +262,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (size_t k = 0; k < step->context.output_count; k++)
             if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;
         row->scratch_bytes = step->context.scratch_bytes;
+        PRN_TRY(fill_kernel_facts(report, row, step, kernel, error));
     }
     return PRONY_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/shape.h"
 #include "profiler/judge/statistics/statistics.h"
+#include "profiler/report/work.h"
 
 #include <string.h>
 
@@ -59,30 +60,18 @@ static prony_time_stats part_of_time(const prony_time_stats *time, uint64_t from
     return s;
 }
 
-static prony_status layer_times(prony_report *report, const prony_operator_row *row, prony_error *error)
+static void layer_times(prony_report *report, const prony_operator_row *row)
 {
-    uint64_t end = 0;
-    for (size_t k = 0; k < row->layer_count; k++) {
-        if (row->layers[k] >= report->layer_count)
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\" stands for layer %u of %zu", row->name,
-                            row->layers[k], report->layer_count);
-        const prony_cost *cost = &report->layers[row->layers[k]].cost;
-        if (!prn_add_u64(&end, end, cost->flops) || !prn_add_u64(&end, end, cost->int_ops))
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\": cost overflows 64 bits", row->name);
-    }
-    bool even = end == 0;
-    if (even) end = row->layer_count;
     uint64_t from = 0;
+    double sum = 0;
     for (size_t k = 0; k < row->layer_count; k++) {
         prony_layer_row *layer = &report->layers[row->layers[k]];
-        uint64_t to = from + (even ? 1 : layer->cost.flops + layer->cost.int_ops);
-        layer->time = part_of_time(&row->time, from, to, end);
-        layer->share = row->share * (double)(to - from) / (double)end;
+        uint64_t to = prn_share_mark(report, row, k, &sum);
+        layer->time = part_of_time(&row->time, from, to, PRN_SHARE_END);
+        layer->share = row->share * layer->operator_share;
         layer->measured = true;
-        layer->time_attributed = row->layer_count > 1;
         from = to;
     }
-    return PRONY_OK;
 }
 
 size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_t *out, size_t capacity)
@@ -90,20 +79,16 @@ size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_
     const prony_layer_row *wanted = layer < report->layer_count ? &report->layers[layer] : NULL;
     if (!wanted || !report->operator_samples_ns || wanted->operator_index >= report->operator_count) return 0;
     const prony_operator_row *row = &report->operators[wanted->operator_index];
-    uint64_t from = 0, to = 0, end = 0;
-    bool even = row->cost.flops + row->cost.int_ops == 0;
+    uint64_t from = 0, to = 0;
+    double sum = 0;
     for (size_t k = 0; k < row->layer_count; k++) {
-        const prony_cost *cost = &report->layers[row->layers[k]].cost;
-        uint64_t work = even ? 1 : cost->flops + cost->int_ops;
-        if (row->layers[k] == layer) {
-            from = end;
-            to = end + work;
-        }
-        end += work;
+        from = to;
+        to = prn_share_mark(report, row, k, &sum);
+        if (row->layers[k] == layer) break;
     }
     size_t runs = (size_t)report->latency.count, stride = report->operator_count;
-    for (size_t r = 0; r < runs && r < capacity && end; r++)
-        out[r] = part(report->operator_samples_ns[r * stride + wanted->operator_index], from, to, end);
+    for (size_t r = 0; r < runs && r < capacity; r++)
+        out[r] = part(report->operator_samples_ns[r * stride + wanted->operator_index], from, to, PRN_SHARE_END);
     return runs;
 }
 
@@ -123,7 +108,8 @@ prony_status prn_report_fill_times(prony_report *report, const int64_t *duration
     PRN_TRY(prn_report_fill_latency(report, latency_ns, runs, error));
     PRN_TRY(operator_times(report, durations, runs, error));
     operator_shares(report);
-    for (size_t o = 0; o < report->operator_count; o++) PRN_TRY(layer_times(report, &report->operators[o], error));
+    PRN_TRY(prn_report_estimate_shares(report, error));
+    for (size_t o = 0; o < report->operator_count; o++) layer_times(report, &report->operators[o]);
     double inside = 0, wall = 0;
     for (size_t i = 0; i < runs * report->operator_count; i++) inside += (double)durations[i];
     for (size_t r = 0; r < runs; r++) wall += (double)latency_ns[r];

@@ -100,12 +100,21 @@ typedef struct prn_roof_memory {
     double bytes_per_second;
 } prn_roof_memory;
 
+/* What one kind of work (profiler/report/work.h) makes of a second. */
+typedef struct prn_roof_work {
+    const char *work;
+    int threads;
+    double per_second;
+} prn_roof_work;
+
 typedef struct prn_report_roof {
     const prn_roof_compute *compute;
     size_t compute_count;
     const prn_roof_memory *memory;
     size_t memory_count;
     const char *method; /* how they were measured; may be NULL */
+    const prn_roof_work *work; /* none: kept by a version that did not measure them */
+    size_t work_count;
 } prn_report_roof;
 
 /* What profiling costs: runs with and without it, in pairs. pairs 0: not measured. */
@@ -201,7 +210,8 @@ static inline bool prn_report_stamped(const prony_report *report)
 
 /* Fills layers' and operators' times and shares, modules and coverage from traces.
  * `durations` holds runs x operators times in ns (run-major), `latency_ns` one latency per run. A fused operator's time is
- * shared among its layers by flops + int_ops (evenly where all are zero) and marked. Needs rows and costs in place. */
+ * shared among its layers by what their work costs here (profiler/report/work.h) and marked. Needs rows, costs and the roof, if
+ * there is one, in place. */
 PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
                                                 size_t runs, prony_error *error);
 /* Fills the times of what runs in subgraphs: `durations` holds runs x nested operators. Needs the operators' times. */

@@ -263,6 +263,17 @@ static void read_roof_rows(prn_json_reader *j, const prn_json_value *object, prn
     }
     roof->memory = memory;
     roof->memory_count = i;
+    i = 0;
+    array = prn_json_get_array(j, object, "work", false, &count);
+    prn_roof_work *work = prn_json_room(j, count, sizeof *work);
+    for (const prn_json_value *e = prn_json_first(array); work && e; e = prn_json_next(e), i++) {
+        if (!prn_json_element_is_object(j, e, "work")) return;
+        prn_json_get_string(j, e, "work", true, &work[i].work);
+        prn_json_get_int(j, e, "threads", true, &work[i].threads);
+        prn_json_get_double(j, e, "per_second", true, &work[i].per_second);
+    }
+    roof->work = work;
+    roof->work_count = i;
 }
 
 static void read_roof(prn_json_reader *j, const prn_json_value *root, prony_report *r)

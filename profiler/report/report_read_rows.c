@@ -42,12 +42,12 @@ static const prn_json_value *next_row(rows *at, size_t *index)
 
 /* ---- what rows share ---- */
 
-void prn_read_facts(prn_json_reader *j, const prn_json_value *object, prony_cost *cost)
+static void read_fact_list(prn_json_reader *j, const prn_json_value *object, const char *name, prony_cost *cost)
 {
-    const prn_json_value *facts = prn_json_get_object(j, object, "facts", false);
+    const prn_json_value *facts = prn_json_get_object(j, object, name, false);
     for (const prn_json_value *e = prn_json_first(facts); e && j->status == PRONY_OK; e = prn_json_next(e)) {
         if (cost->fact_count == PRONY_MAX_FACTS) {
-            prn_json_bad(j, "facts", "more than %d facts", PRONY_MAX_FACTS);
+            prn_json_bad(j, name, "more than %d facts", PRONY_MAX_FACTS);
             return;
         }
         prony_fact *fact = &cost->facts[cost->fact_count];
@@ -60,6 +60,11 @@ void prn_read_facts(prn_json_reader *j, const prn_json_value *object, prony_cost
         }
         cost->fact_count++;
     }
+}
+
+void prn_read_facts(prn_json_reader *j, const prn_json_value *object, prony_cost *cost)
+{
+    read_fact_list(j, object, "facts", cost);
 }
 
 const uint32_t *prn_read_indices(prn_json_reader *j, const prn_json_value *object, const char *key, bool nulls,
@@ -132,6 +137,9 @@ static void read_layer(prn_report_reader *reader, const prn_json_value *object, 
     l->measured = prn_read_time(j, object, &l->time);
     prn_json_get_share(j, object, "share", l->measured, &l->share);
     prn_json_get_bool(j, object, "time_attributed", false, &l->time_attributed);
+    prn_json_get_share(j, object, "operator_share", false, &l->operator_share);
+    const char *kind = NULL;
+    if (prn_json_get_string(j, object, "time_kind", false, &kind)) l->removed = strcmp(kind, "removed") == 0;
     if (prn_json_get_u32(j, object, "operator", false, &l->operator_index) &&
         l->operator_index >= reader->report->operator_count)
         prn_json_bad(j, "operator", "%u leads to no operator", l->operator_index);
@@ -177,6 +185,33 @@ static void read_parallel(prn_json_reader *j, const prn_json_value *object, pron
     o->thread_busy_ns = list;
 }
 
+static void read_reasons(prn_report_reader *reader, const prn_json_value *object, prony_operator_row *o)
+{
+    prn_json_reader *j = &reader->json;
+    prony_cost facts = {.fact_count = 0};
+    const prn_json_value *array = prn_json_get_array(j, object, "reasons", false, &o->reason_count);
+    prony_reason *list = prn_json_room(j, o->reason_count, sizeof *list), *at = list;
+    for (const prn_json_value *e = prn_json_first(array); list && e; e = prn_json_next(e), at++) {
+        if (!prn_json_element_is_object(j, e, "reasons")) return;
+        prn_json_get_string(j, e, "reason", true, &at->reason);
+        prn_json_get_string(j, e, "text", true, &at->text);
+    }
+    o->reasons = list;
+    const prn_json_value *best = prn_json_get_object(j, object, "kernel_best", false);
+    if (best) {
+        prn_json_get_double(j, best, "percent_of_roof", true, &o->kernel_best);
+        o->kernel_best /= 100;
+        if (prn_json_get_u32(j, best, "operator", true, &o->kernel_best_operator) &&
+            o->kernel_best_operator >= reader->report->operator_count)
+            prn_json_bad(j, "kernel_best", "%u leads to no operator", o->kernel_best_operator);
+    }
+    read_fact_list(j, object, "kernel_facts", &facts);
+    prony_fact *copy = prn_json_room(j, facts.fact_count, sizeof *copy);
+    if (copy && facts.fact_count) memcpy(copy, facts.facts, facts.fact_count * sizeof *copy);
+    o->kernel_facts = copy;
+    o->kernel_fact_count = copy ? facts.fact_count : 0;
+}
+
 static void read_operator(prn_report_reader *reader, const prn_json_value *object, prony_operator_row *o)
 {
     prn_json_reader *j = &reader->json;
@@ -195,6 +230,7 @@ static void read_operator(prn_report_reader *reader, const prn_json_value *objec
     prn_json_get_u64(j, object, "library_heap_calls", false, &o->library_heap_calls);
     prn_json_get_int(j, object, "threads", false, &o->threads);
     read_parallel(j, object, o);
+    read_reasons(reader, object, o);
     prn_json_get_u64(j, object, "offset_bytes", false, &o->offset_bytes);
     prn_json_get_u64(j, object, "output_bytes", true, &o->output_bytes);
     prn_json_get_u64(j, object, "scratch_bytes", true, &o->scratch_bytes);

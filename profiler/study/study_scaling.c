@@ -1,9 +1,9 @@
 /* Where the time goes that threads do not save: each operator at each number of threads beside the serial baseline,
  * with the measured reason, and what no number of this machine's processors gets beyond.
  *
- * An operator's times are medians over the processes. Reasons are looked at in the order of what explains most surely:
- * work that is not cut at all cannot be shared, whatever else happens.
+ * An operator's times are medians over the processes. profiler/report/reasons.c judges them.
  */
+#include "profiler/report/reasons.h"
 #include "profiler/study/study.h"
 
 #include <math.h>
@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR_ROOF 0.8 /* of the bandwidth roof */
-#define EXPLAINS 0.5  /* part of the loss that makes a reason */
-#define SLOWER_CLOCK 0.95
-#define OTHERS_LEAST 0.05
 
 /* Median over the processes of one of a part's figures, -1 where none was traced. */
 static double figure_of(const prony_study *s, size_t configuration, size_t operator, size_t offset, double *room,
@@ -81,19 +77,19 @@ static const char *reason_of(const scene *at, size_t o, const prn_study_loss *lo
     double others = mean_others(at->blocks, count), clock = mean_frequency(at->blocks, count);
     count = prn_study_blocks_of(s, at->baseline, at->blocks);
     double clock_before = mean_frequency(at->blocks, count);
-    if (loss->lost_ns <= 0.02 * loss->serial_ns) return "scales";
-    if (threads == 1) return "one thread inside of it";
-    if (tasks <= 1) return "serial kernel";
-    if (tasks < threads) return "too few tasks";
-    if (roof > 0 && !compute && roof >= NEAR_ROOF * loss->time_ns) return "bandwidth roof";
-    if (clock > 0 && clock < SLOWER_CLOCK * clock_before) return "frequency";
-    if (members < threads) return others > OTHERS_LEAST ? "other processes" : "wake-up";
-    if (wake > EXPLAINS * loss->lost_ns) return "wake-up";
-    if (longest - busy / threads > EXPLAINS * loss->lost_ns)
-        return others > OTHERS_LEAST ? "other processes" : "imbalance";
-    if (others > OTHERS_LEAST) return "other processes";
-    if (busy > loss->serial_ns * 1.05) return "shared caches or memory";
-    return "overhead of sharing";
+    const prn_thread_facts facts = {.threads = threads,
+                                    .tasks = tasks,
+                                    .members = members,
+                                    .busy_ns = busy,
+                                    .longest_ns = longest,
+                                    .wake_ns = wake,
+                                    .time_ns = loss->time_ns,
+                                    .serial_ns = loss->serial_ns,
+                                    .lost_ns = loss->lost_ns,
+                                    .bandwidth_ns = compute ? 0 : roof,
+                                    .clock_ratio = clock > 0 && clock_before > 0 ? clock / clock_before : 0,
+                                    .others = others};
+    return prn_thread_reason(&facts);
 }
 
 static int by_loss(const void *left, const void *right)

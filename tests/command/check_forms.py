@@ -112,8 +112,9 @@ class Forms(unittest.TestCase):
         self.assertEqual(int(model["planned_bytes"]), self.report["memory"]["planned_bytes"])
 
     def test_csv_columns_have_one_type(self):
-        text = {"name", "module", "op", "type", "input_shapes", "output_shapes", "kernel", "backend", "path", "parent", "layers"}
-        real = {"share", "arithmetic_intensity", "flops_per_second"}
+        text = {"name", "module", "op", "type", "input_shapes", "output_shapes", "kernel", "backend", "path", "parent", "layers",
+                "time_kind"}
+        real = {"share", "operator_share", "arithmetic_intensity", "flops_per_second"}
         truth = {"folded", "dynamic", "time_attributed"}
         for name in ("layers", "operators", "modules"):
             for row in self.rows(self.digits, name):

@@ -219,10 +219,20 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->has_around = true;
     r->around = (prn_report_around){210000, 34000, r->latency};
     r->has_roof = true;
-    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5"};
+    static const prn_roof_work work = {"erf", 2, 1.5e9};
+    r->roof = (prn_report_roof){&compute, 1, &memory, 1, "best of 5", &work, 1};
     r->counters_missing = "";
     r->counter_runs = 10;
     r->counter_read_ns = 900;
+    static const prony_reason reasons[] = {{"imbalance", "the busiest thread works 31 % longer than the mean"},
+                                           {"edge tiles", "12 x 64 results in tiles of 14 x 32: 14 % of their places are empty"}};
+    static const prony_fact facts[] = {{"product_rows", 12}, {"tile_rows", 14}};
+    r->operators[2].reasons = reasons;
+    r->operators[2].reason_count = 2;
+    r->operators[2].kernel_best = 0.5;
+    r->operators[2].kernel_best_operator = 3;
+    r->operators[2].kernel_facts = facts;
+    r->operators[2].kernel_fact_count = 2;
     r->operators[0].counted = true;
     r->operators[0].cycles = 5400000;
     r->operators[0].instructions = 14000000;

@@ -135,7 +135,7 @@ static void test_bound_by_cache(void **state)
     static const prn_roof_memory memory[] = {{"L1", 1, 1e11}, {"L3", 1, 2e10}, {"DRAM", 1, 1e10}};
     prony_report r;
     sample_report(&r, true);
-    r.roof = (prn_report_roof){&compute, 1, memory, 3, NULL};
+    r.roof = (prn_report_roof){&compute, 1, memory, 3, NULL, NULL, 0};
     prony_operator_row *o = &r.operators[0];
     for (int threads = 1; threads <= 2; threads++) {
         r.config.intra_op_threads = threads;

@@ -200,9 +200,9 @@ static prony_status made_up_peak(prn_peak *out, const prn_peak_kind *kinds, size
                                  uint64_t thread_bytes, int trials, int64_t trial_ns, const prn_peak_tools *tools,
                                  prony_error *error)
 {
-    (void)tools;
     (void)error;
-    bool lame = threads > 1 && kinds[0] == PRN_PEAK_F32 && asked_of_two++ < lame_attempts;
+    bool peaks = !tools; /* else kinds of work, which are no peaks */
+    bool lame = peaks && threads > 1 && kinds[0] == PRN_PEAK_F32 && asked_of_two++ < lame_attempts;
     for (size_t k = 0; k < count; k++)
         out[k] = (prn_peak){1e9 * (lame ? 1.0 : threads), 1, thread_bytes, trial_ns, trials};
     return PRONY_OK;

@@ -69,7 +69,7 @@ static void test_what_is_said(void **state)
     expect(&r, PRONY_FORMAT_CSV, NULL, &s,
            (const char *const[]){
                "\r\n0,/stem/conv1/Conv,stem/conv1,Conv,False,False,float32,1x64x112x112 none,1x64x112x112,118013952",
-               "\r\n7,Shape_17,__root__,Shape,True", ",True,0,conv_f32_dnnl\r\n", NULL});
+               "\r\n7,Shape_17,__root__,Shape,True", ",True,0,conv_f32_dnnl,estimated,0.", NULL});
     expect(&r, PRONY_FORMAT_LATEX, NULL, &s,
            (const char *const[]){"\\toprule", "fc.\\allowbreak{}weight", "349~M", "conv\\_\\allowbreak{}f32", "root",
                                  NULL});
@@ -100,7 +100,7 @@ static void test_roofs(void **state)
     traced_report(&r); /* at two threads */
     assert_true(prn_report_roof_flops(&r) <= 0);
     r.has_roof = true;
-    r.roof = (prn_report_roof){compute, 4, memory, 3, "by hand"};
+    r.roof = (prn_report_roof){compute, 4, memory, 3, "by hand", NULL, 0};
     assert_true(prn_report_roof_flops(&r) > 0.99e11 && prn_report_roof_flops(&r) < 1.01e11);
     assert_true(prn_report_roof_bandwidth(&r, "DRAM") > 1.9e10 && prn_report_roof_bandwidth(&r, "DRAM") < 2.1e10);
     assert_true(prn_report_roof_bandwidth(&r, "L2") > 7e10);

@@ -404,6 +404,131 @@ static void drop_identities(void **state)
     rc_expect(m, "Relu Identity");
 }
 
+/* What else returns its input, and what only looks as if it did. */
+static void drop_more_identities(void **state)
+{
+    (void)state;
+    model_builder *m = begin();
+    static const int64_t nothing[] = {0, 0, 0, 0, 0, 0, 0, 0};
+    static const bool no = false;
+    rc_scalar(m, "one", 1.0f);
+    rc_scalar(m, "zero", 0.0f);
+    rc_scalar(m, "ratio", 0.5f);
+    rc_ints(m, "nothing", "8", nothing);
+    mb_initializer(m, "no", PRONY_BOOL, "", &no);
+    mb_node(m, "Abs", "x", "v0", "");
+    mb_node(m, "Sum", "v0", "v1", "");
+    mb_node(m, "Max", "v1", "v2", "");
+    mb_node(m, "Split", "v2", "v3", "axis=1");
+    mb_node(m, "Clip", "v3", "v4", "");
+    mb_node(m, "Sub", "v4 zero", "v5", "");
+    mb_node(m, "Pow", "v5 one", "v6", "");
+    mb_node(m, "Dropout", "v6 ratio no", "v7", "");
+    mb_node(m, "Dropout", "v7 ratio", "v8", "");
+    mb_node(m, "Mean", "v8", "v9", "");
+    mb_node(m, "Neg", "v9", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Abs Neg");
+
+    m = begin(); /* 0 - x, 1 / x and 1^x change it */
+    rc_scalar(m, "one", 1.0f);
+    rc_scalar(m, "zero", 0.0f);
+    mb_node(m, "Sub", "zero x", "a", "");
+    mb_node(m, "Pow", "one a", "p", "");
+    mb_node(m, "Div", "one p", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Sub Pow Div");
+
+    m = begin(); /* x - -0 turns -0 into 0 */
+    rc_scalar(m, "zero", -0.0f);
+    mb_node(m, "Sub", "x zero", "s", "");
+    mb_node(m, "Relu", "s", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Sub Relu");
+
+    m = begin(); /* an integer has one 0 */
+    static const int64_t zero = 0;
+    rc_ints(m, "zero", "1", &zero);
+    mb_node(m, "Cast", "x", "i", "to=7");
+    mb_node(m, "Add", "zero i", "s", "");
+    mb_node(m, "Abs", "s", "a", "");
+    mb_node(m, "Cast", "a", "y", "to=1");
+    rc_output(m, "y");
+    rc_expect(m, "Cast Abs Cast");
+
+    m = begin(); /* a mask that somebody reads, training */
+    static const bool yes = true;
+    rc_scalar(m, "none", 0.0f);
+    mb_initializer(m, "yes", PRONY_BOOL, "", &yes);
+    mb_node(m, "Dropout", "x", "d mask", "");
+    mb_node(m, "Dropout", "d none yes", "e", "");
+    mb_node(m, "Where", "mask e x", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Dropout Dropout Where");
+}
+
+/* Outputs of the graph that are an input or each other: what is between becomes a view, and they stay what they were. */
+static void identities_that_are_outputs(void **state)
+{
+    (void)state;
+    static const char *const ops[][2] = {{"Dropout", ""}, {"Cast", "to=1"}, {"Concat", "axis=1"}, {"Sum", ""}, {"Clip", ""},
+                                         {"Transpose", "perm=[0,1,2,3]"}, {"Split", "axis=0"}, {"Identity", ""}};
+    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
+        model_builder *m = begin(); /* of an input */
+        mb_node(m, ops[k][0], "x", "y", ops[k][1]);
+        rc_output(m, "y");
+        rc_expect(m, "Identity");
+
+        m = begin(); /* two of an input, one of which is read as well */
+        mb_node(m, ops[k][0], "x", "y", ops[k][1]);
+        mb_node(m, "Identity", "x", "z", "");
+        mb_node(m, "Relu", "y", "r", "");
+        rc_output(m, "z");
+        rc_output(m, "y");
+        rc_output(m, "r");
+        rc_expect(m, "Identity Identity Relu");
+
+        m = begin(); /* of an output, twice */
+        mb_node(m, "Relu", "x", "r", "");
+        mb_node(m, ops[k][0], "r", "y", ops[k][1]);
+        mb_node(m, ops[k][0], "y", "z", ops[k][1]);
+        rc_output(m, "z");
+        rc_output(m, "r");
+        rc_output(m, "y");
+        rc_expect(m, "Relu Identity Identity");
+
+        m = begin(); /* the node before it makes it */
+        mb_node(m, "Relu", "x", "r", "");
+        mb_node(m, ops[k][0], "r", "y", ops[k][1]);
+        rc_output(m, "y");
+        rc_expect(m, "Relu");
+    }
+}
+
+/* The layers stay, marked, whoever took them over. */
+static void identities_are_marked(void **state)
+{
+    (void)state;
+    rc_model l;
+    prn_program *p = NULL;
+    model_builder *m = begin();
+    mb_node(m, "Identity", "x", "v0", "");
+    mb_node(m, "Relu", "v0", "v1", "");
+    mb_node(m, "Dropout", "v1", "v2", "");
+    mb_node(m, "Exp", "v2", "v3", "");
+    mb_node(m, "Sum", "x", "y", "");
+    rc_output(m, "v3");
+    rc_output(m, "y");
+    rc_load(&l, m, NULL);
+    assert_int_equal(rc_bind(&l, &p), PRONY_OK);
+    assert_int_equal(prn_program_rewrite(p, &l.error), PRONY_OK);
+    static const bool removed[] = {true, false, true, false, true};
+    assert_int_equal(p->layer_count, 5);
+    for (size_t k = 0; k < 5; k++) assert_int_equal(p->layers[k].removed, removed[k]);
+    prn_program_release(p);
+    rc_unload(&l);
+}
+
 static void merge_moves(void **state)
 {
     (void)state;
@@ -629,7 +754,8 @@ int main(void)
         cmocka_unit_test(fold_scale_and_shift),   cmocka_unit_test(keep_scale_and_shift),
         cmocka_unit_test(attach_activations),     cmocka_unit_test(keep_activations),
         cmocka_unit_test(attach_residuals),       cmocka_unit_test(keep_residuals),
-        cmocka_unit_test(drop_identities),        cmocka_unit_test(merge_moves),
+        cmocka_unit_test(drop_identities), cmocka_unit_test(drop_more_identities),
+        cmocka_unit_test(identities_that_are_outputs), cmocka_unit_test(identities_are_marked),        cmocka_unit_test(merge_moves),
         cmocka_unit_test(leave_custom_operators), cmocka_unit_test(leave_dynamic_nodes),
         cmocka_unit_test(rewrite_subgraphs),      cmocka_unit_test(survive_no_memory),
         cmocka_unit_test(trim_what_is_folded),

@@ -44,7 +44,10 @@ const grouped = value => (known(value) ? String(value).replace(/\B(?=(\d{3})+(?!
 const shape = value =>
   !value ? '–' : !value.shape ? '?' : value.shape.length ? value.shape.map(d => d ?? '?').join('×') : 'scalar';
 /* A row's time; what was not measured by itself says so. */
-const rowTime = row => time(row.time) + (row.time_attributed ? ' ~' : '');
+/* An estimate shows no digits that it is not worth. */
+const digits = share => (share > 0.98 ? 3 : share > 0.83 ? 2 : 1);
+const about = row => '~' + time(Number(Number(row.time).toPrecision(digits(row.operator_share ?? 0)))).replace(/(\.\d*?)0+(?=\D)/, '$1').replace(/\.(?=\D)/, '');
+const rowTime = row => (row.time_kind === 'removed' ? 'removed' : row.time_attributed ? about(row) : time(row.time));
 const plural = (count, noun, many) => grouped(count) + ' ' + (count === 1 ? noun : many || noun + 's');
 
 /* ---- the report, joined ---- */

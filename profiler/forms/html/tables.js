@@ -12,6 +12,8 @@ const number = (key, title, width, format, extra) => ({
   numeric: true,
   ...extra,
 });
+/* An estimate shows no digits that it is not worth. */
+const part = row => (row.operator_share < 0.01 ? 'below 1 %' : 'about ' + Math.round(row.operator_share * 100) + ' %');
 const name = (width = 300) => text('name', 'name', width, { cls: 'name', first: true });
 const shareColumn = number('share', '%', 84, v => (known(v) ? (v * 100).toFixed(2) : '–'), { cls: 'share' });
 const has = (rows, key) => rows.some(row => known(row[key]));
@@ -26,7 +28,7 @@ const levels = {
       number('index', '#', 56, (v, row) => (row.nested ? '' : String(v))),
       text('op', 'type', 130),
       number('executions', 'runs', 74, v => (known(v) ? si(v) : '')),
-      number('time', 'time', 92, (v, row) => time(v) + (row.time_attributed ? ' ~' : '')),
+      number('time', 'time', 92, (v, row) => rowTime(row)),
       shareColumn,
       number('macs', 'MACs', 84, si),
       number('flops', 'FLOPs', 84, si),
@@ -58,6 +60,7 @@ const levels = {
       number('arithmetic_intensity', 'FLOP/B', 84, si),
       text('bound', 'bound', 90),
       number('percent_of_roof', '% of roof', 90, v => (known(v) ? v.toFixed(0) : '–')),
+      text('why', 'because', 220, { get: row => (row.reasons || []).map(r => r.text).join('; ') }),
       number('bytes', 'bytes', 92, bytes),
       number('layer_count', 'layers', 70, String),
       number('threads', 'threads', 74, si),
@@ -475,7 +478,7 @@ function rowDetails(level, row) {
     );
   else if (row.time > 0) put('time per run', time(row.time));
   if (known(row.share))
-    put('share of the time', percent(row.share) + (row.time_attributed ? ', attributed by analytic cost' : ''));
+    put('share of the time', percent(row.share) + (row.time_attributed ? ', an estimate: ' + part(row) + ' of its operator' : ''));
   for (const [key, title] of [
     ['macs', 'MACs'],
     ['madds', 'MAdds'],
@@ -489,6 +492,12 @@ function rowDetails(level, row) {
   if (row.rate) put('rate', si(row.rate) + 'FLOP/s');
   if (known(row.arithmetic_intensity)) put('arithmetic intensity', si(row.arithmetic_intensity) + ' FLOP/B');
   put('bound by', row.bound);
+  if (row.reasons) put('because', joined(row.reasons.map(r => h('span', {}, r.text))));
+  if (row.kernel_best)
+    put('its kernel at best here', [
+      row.kernel_best.percent_of_roof.toFixed(0) + ' % of the roof, ',
+      link('operators', row.kernel_best.operator),
+    ]);
   if (known(row.bytes_read)) put('bytes', bytes(row.bytes_read) + ' read, ' + bytes(row.bytes_written) + ' written');
   if (Array.isArray(row.inputs))
     put(

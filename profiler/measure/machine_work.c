@@ -1,0 +1,155 @@
+/* What kinds of work make of a second, by the loops that operators use: vector functions over a row that stays in the
+ * first-level cache, and a product of packed matrices of whole tiles. Each thread works on rows of its own. */
+#include "base/clock.h"
+#include "ops/loops/gemm_kernel.h"
+#include "ops/loops/vec.h"
+#include "profiler/measure/machine_peaks.h"
+#include "profiler/report/work.h"
+
+/* ROW floats, in and out, are half of a small first-level cache. */
+enum { ROW = 2048, TILES = 6, MOST_ROWS = 96, DEPTH = 192, MOST_COLUMNS = 128, WORK_TRIALS = 5, ATTEMPTS = 3 };
+/* Less of what cores make likely, which have their arithmetic to themselves, is measured again. */
+#define LIKELY_SHARE 0.6
+/* Passes for a round of prn_peak_measure, whose first trial has thousands: no loop should take longer than a trial. */
+enum { PRODUCT_ROUNDS = 256, MOVE_ROUNDS = 64, SLOW_ROUNDS = 16 };
+
+static int64_t passes(int64_t rounds, int64_t of_one)
+{
+    return rounds < of_one ? 1 : rounds / of_one;
+}
+
+/* Of one pass of PRN_MAP_HARD_SWISH: a multiply, an add, a minimum, a maximum, a multiply. */
+enum { SIMPLE_STEPS = 5 };
+
+/* Around 1: no function has a case of its own there. */
+static void fill(float *row, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) row[i] = 0.5f + (float)(i % 97) / 97.0f;
+}
+
+static double map_row(prn_map_id map, int64_t rounds)
+{
+    _Alignas(64) float x[ROW], y[ROW];
+    fill(x, ROW);
+    for (int64_t r = 0; r < rounds; r++) prn_vec()->map[map](y, x, ROW, 1.0f, 0.0f);
+    return (double)y[ROW - 1];
+}
+
+static double combine_rows(prn_binary_id binary, int64_t rounds)
+{
+    _Alignas(64) float x[ROW], y[ROW];
+    fill(x, ROW);
+    for (int64_t r = 0; r < rounds; r++) prn_vec()->vv[binary](y, x, x, ROW);
+    return (double)y[ROW - 1];
+}
+
+#define MAP_LOOP(name, symbol)                                                                                         \
+    static double name(int64_t rounds, double *done)                                                                   \
+    {                                                                                                                  \
+        rounds = passes(rounds, SLOW_ROUNDS);                                                                          \
+        *done = (double)rounds * ROW;                                                                                  \
+        return map_row(PRN_MAP_##symbol, rounds);                                                                      \
+    }
+MAP_LOOP(run_sqrt, SQRT)
+MAP_LOOP(run_exp, EXP)
+MAP_LOOP(run_log, LOG)
+MAP_LOOP(run_erf, ERF)
+MAP_LOOP(run_tanh, TANH)
+MAP_LOOP(run_sin, SIN)
+
+static double run_simple(int64_t rounds, double *done)
+{
+    rounds = passes(rounds, SLOW_ROUNDS);
+    *done = (double)rounds * ROW * SIMPLE_STEPS;
+    return map_row(PRN_MAP_HARD_SWISH, rounds);
+}
+
+static double run_divide(int64_t rounds, double *done)
+{
+    rounds = passes(rounds, SLOW_ROUNDS);
+    *done = (double)rounds * ROW;
+    return combine_rows(PRN_BINARY_DIV, rounds);
+}
+
+static double run_pow(int64_t rounds, double *done)
+{
+    rounds = passes(rounds, 8 * SLOW_ROUNDS);
+    *done = (double)rounds * ROW;
+    return combine_rows(PRN_BINARY_POW, rounds);
+}
+
+/* Over what the second-level cache holds: parts of an operator hand each other more than a row. */
+static double run_move(int64_t rounds, double *done)
+{
+    enum { ROWS = 16 };
+    _Alignas(64) float x[ROWS * ROW], y[ROWS * ROW];
+    fill(x, ROWS * ROW);
+    rounds = passes(rounds, MOVE_ROUNDS);
+    for (int64_t r = 0; r < rounds; r++) prn_vec()->map[PRN_MAP_COPY](y, x, ROWS * ROW, 0.0f, 0.0f);
+    *done = (double)rounds * 2 * (double)sizeof x;
+    return (double)y[ROWS * ROW - 1];
+}
+
+static double run_product(int64_t rounds, double *done)
+{
+    _Alignas(64) float a[MOST_ROWS * DEPTH], packed[DEPTH * MOST_COLUMNS], c[MOST_ROWS * MOST_COLUMNS];
+    const prn_gemm_isa_table *isa = prn_gemm_isa();
+    const int64_t rows = TILES * isa->tile_rows, columns = 2 * isa->panel_columns;
+    prn_gemm gemm = {.m = rows < MOST_ROWS ? rows : MOST_ROWS,
+                     .n = columns < MOST_COLUMNS ? columns : MOST_COLUMNS,
+                     .k = DEPTH,
+                     .a = a,
+                     .a_row = DEPTH,
+                     .a_col = 1,
+                     .packed = packed,
+                     .c = c,
+                     .alpha = 1.0f,
+                     .beta = 1.0f};
+    gemm.c_row = gemm.n;
+    fill(a, MOST_ROWS * DEPTH);
+    fill(packed, DEPTH * MOST_COLUMNS); /* any order of equal worth */
+    rounds = passes(rounds, PRODUCT_ROUNDS);
+    for (int64_t r = 0; r < rounds; r++) isa->block(&gemm, 0, gemm.m, 0, gemm.n);
+    *done = (double)rounds * 2 * (double)gemm.m * (double)gemm.n * DEPTH;
+    return (double)c[0];
+}
+
+static double (*const loops[PRN_WORK_COUNT])(int64_t rounds, double *done) = {
+    [PRN_WORK_PRODUCT] = run_product, [PRN_WORK_SIMPLE] = run_simple, [PRN_WORK_DIVIDE] = run_divide,
+    [PRN_WORK_SQRT] = run_sqrt,       [PRN_WORK_EXP] = run_exp,       [PRN_WORK_LOG] = run_log,
+    [PRN_WORK_ERF] = run_erf,         [PRN_WORK_TANH] = run_tanh,     [PRN_WORK_SIN] = run_sin,
+    [PRN_WORK_POW] = run_pow,         [PRN_WORK_MOVE] = run_move};
+
+/* 0: not measured yet. Rows are in the order of kinds, those of one thread first. */
+static double rate_of_one(const prony_machine *machine, int kind)
+{
+    return machine->work_count >= PRN_WORK_COUNT ? machine->work[kind].per_second : 0;
+}
+
+prony_status prn_machine_add_work(prony_machine *machine, int threads, int64_t trial_ns, prn_peak_fn peak,
+                                  prony_error *error)
+{
+    static const prn_peak_kind kind = PRN_PEAK_F32; /* any loop without a buffer */
+    if (!machine->work) machine->work = prn_pool_alloc(&machine->pool, 2 * PRN_WORK_COUNT, sizeof *machine->work);
+    if (!machine->work) return prn_no_memory(error);
+    for (int k = 0; k < PRN_WORK_COUNT; k++) {
+        const prn_peak_loops own = {.compute_f32 = loops[k]};
+        const prn_peak_tools tools = {&own, prn_now_ns};
+        const double likely = LIKELY_SHARE * rate_of_one(machine, k) * threads;
+        prn_peak best = {.per_second = -1};
+        for (int attempt = 0; attempt < ATTEMPTS && best.per_second < likely; attempt++) {
+            prn_peak found;
+            PRN_TRY(peak(&found, &kind, 1, threads, 0, WORK_TRIALS, trial_ns, &tools, error));
+            if (found.per_second > best.per_second) best = found;
+        }
+        machine->work[machine->work_count++] =
+            (prony_work_rate){prn_work_name((prn_work)k), threads, best.per_second, best.trials, best.trial_ns};
+    }
+    return PRONY_OK;
+}
+
+const prony_work_rate *prony_machine_work(const prony_machine *machine, size_t *count)
+{
+    if (count) *count = machine ? machine->work_count : 0;
+    return machine ? machine->work : NULL;
+}

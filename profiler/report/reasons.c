@@ -1,0 +1,281 @@
+/* Reasons, in the order of what explains most surely: work that nothing asked for, threads, then the kernel's own. */
+#include "profiler/report/reasons.h"
+
+#include "profiler/forms/number_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEAR_ROOF 0.8 /* of the bandwidth roof */
+#define EXPLAINS 0.5  /* part of the loss that makes a reason */
+#define SLOWER_CLOCK 0.95
+#define OTHERS_LEAST 0.05
+#define SCALES 0.02      /* of the serial time, lost */
+#define WELL_USED 0.85   /* of the threads: nothing to explain */
+#define REACHED 0.8      /* of the roof: likewise */
+#define EMPTY_LEAST 0.08 /* of the tiles */
+#define MOVING_LEAST 0.4 /* of the time, for the bytes alone */
+enum { FEW_ROWS = 4, SHORT_SUM = 64, MOST_REASONS = 8, REASON_BYTES = 160 };
+
+const char *prn_thread_reason(const prn_thread_facts *f)
+{
+    const bool others = f->others > OTHERS_LEAST;
+    if (f->lost_ns <= SCALES * (f->serial_ns > 0 ? f->serial_ns : f->time_ns)) return "scales";
+    if (f->threads == 1) return "one thread inside of it";
+    if (f->tasks <= 1) return "serial kernel";
+    if (f->tasks < f->threads) return "too few tasks";
+    if (f->bandwidth_ns > 0 && f->bandwidth_ns >= NEAR_ROOF * f->time_ns) return "bandwidth roof";
+    if (f->clock_ratio > 0 && f->clock_ratio < SLOWER_CLOCK) return "frequency";
+    if (f->members < f->threads) return others ? "other processes" : "wake-up";
+    if (f->wake_ns > EXPLAINS * f->lost_ns) return "wake-up";
+    if (f->longest_ns - f->busy_ns / f->threads > EXPLAINS * f->lost_ns)
+        return others ? "other processes" : "imbalance";
+    if (others) return "other processes";
+    if (f->serial_ns > 0 && f->busy_ns > f->serial_ns * 1.05) return "shared caches or memory";
+    return "overhead of sharing";
+}
+
+/* ---- one operator ---- */
+
+typedef struct found {
+    prony_report *report;
+    prony_reason reasons[MOST_REASONS];
+    size_t count;
+    bool no_memory;
+} found;
+
+static void add(found *f, const char *reason, const char *text)
+{
+    if (f->count == MOST_REASONS) return;
+    const char *copy = prn_pool_strndup(&f->report->pool, text, strlen(text));
+    if (!copy)
+        f->no_memory = true;
+    else
+        f->reasons[f->count++] = (prony_reason){reason, copy};
+}
+
+static int64_t fact(const prony_operator_row *row, const char *key)
+{
+    for (size_t i = 0; i < row->kernel_fact_count; i++)
+        if (strcmp(row->kernel_facts[i].key, key) == 0) return row->kernel_facts[i].value;
+    return 0;
+}
+
+static bool is_op(const prony_operator_row *row, const char *op)
+{
+    return row->op && strcmp(row->op, op) == 0;
+}
+
+/* Work that computes nothing, and kernels that do not use what the machine has. */
+static void find_detours(found *f, const prony_operator_row *row)
+{
+    char text[REASON_BYTES];
+    prn_number_text bytes;
+    prn_number_bytes(bytes, (double)row->output_bytes, 3, " ");
+    if (is_op(row, "Reorder")) {
+        snprintf(text, sizeof text, "copies %s from one layout to another, for the next kernel", bytes);
+        add(f, "reorder", text);
+    } else if (is_op(row, "Cast") || is_op(row, "QuantizeLinear") || is_op(row, "DequantizeLinear")) {
+        snprintf(text, sizeof text, "converts %s from one type to another", bytes);
+        add(f, "conversion", text);
+    }
+    if (row->kernel && strstr(row->kernel, "_half_"))
+        add(f, "conversion", "half-precision operands are converted to float32 and the result back, in every run");
+    if (row->backend && strcmp(row->backend, "reference") == 0)
+        add(f, "reference kernel", "plain C: no vector kernel takes this node");
+}
+
+static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const prony_operator_row *row)
+{
+    const prony_parallel *p = &row->parallel;
+    double pieces = 0, wake = 0;
+    for (size_t i = 0; i < row->team_count; i++) {
+        pieces += (double)row->team[i].tasks;
+        double late = (double)(row->team[i].start_ns - row->trace_start_ns);
+        if (late > wake) wake = late;
+    }
+    bool compute = true;
+    double roof = prn_operator_roof_ns(r, row, &compute), time = (double)row->time.mean_ns;
+    /* The team's figures are of other runs than the times: take their proportions. */
+    double traced = (double)(p->busy_ns + p->wait_ns) / row->threads, scale = traced > 0 ? time / traced : 1;
+    double busy = (double)p->busy_ns * scale;
+    *t = (prn_thread_facts){.threads = row->threads,
+                            .tasks = pieces,
+                            .members = p->threads_used + 0.05, /* a mean over runs */
+                            .busy_ns = busy,
+                            .longest_ns = busy / p->threads_used * (1 + p->imbalance),
+                            .wake_ns = wake,
+                            .time_ns = time,
+                            .lost_ns = time - busy / row->threads,
+                            .bandwidth_ns = compute ? 0 : roof,
+                            .others = r->has_disturbance ? r->disturbance.others : 0};
+}
+
+static void find_threads(found *f, const prony_operator_row *row)
+{
+    prn_thread_facts t;
+    char text[REASON_BYTES] = "";
+    prn_number_text number;
+    const prony_parallel *p = &row->parallel;
+    const prn_disturbance *load = &f->report->disturbance;
+    if (row->threads < 2 && f->report->has_disturbance && load->verdict == PRN_LOAD_BUSY) {
+        snprintf(text, sizeof text, "other processes took %.0f %% of the processors", load->others * 100);
+        add(f, "other processes", text);
+        return;
+    }
+    if (row->threads < 2 || !(p->threads_used > 0) || p->efficiency >= WELL_USED) return;
+    facts_of_threads(&t, f->report, row);
+    const char *reason = prn_thread_reason(&t);
+    prn_number_percent(number, t.lost_ns / t.time_ns);
+    if (strcmp(reason, "serial kernel") == 0)
+        snprintf(text, sizeof text, "one piece of work: %d of %d threads wait", row->threads - 1, row->threads);
+    else if (strcmp(reason, "too few tasks") == 0)
+        snprintf(text, sizeof text, "%.0f pieces of work for %d threads", t.tasks, row->threads);
+    else if (strcmp(reason, "imbalance") == 0)
+        snprintf(text, sizeof text, "the busiest thread works %.0f %% longer than the mean", p->imbalance * 100);
+    else if (strcmp(reason, "other processes") == 0)
+        snprintf(text, sizeof text,
+                 "other processes took %.0f %% of the processors; its threads wait %s %% of the time", t.others * 100,
+                 number);
+    else if (strcmp(reason, "wake-up") == 0)
+        snprintf(text, sizeof text, "threads begin late: they wait %s %% of the time", number);
+    else if (strcmp(reason, "overhead of sharing") == 0)
+        snprintf(text, sizeof text, "its threads wait %s %% of the time", number);
+    if (*text) add(f, reason, text);
+}
+
+/* Share of the tiles' places that no result fills. */
+static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int64_t tile_columns)
+{
+    double whole_rows = (double)((rows + tile_rows - 1) / tile_rows * tile_rows);
+    double whole_columns = (double)((columns + tile_columns - 1) / tile_columns * tile_columns);
+    return 1 - (double)rows / whole_rows * (double)columns / whole_columns;
+}
+
+static void find_shape(found *f, const prony_operator_row *row)
+{
+    char text[REASON_BYTES];
+    int64_t rows = fact(row, "product_rows"), columns = fact(row, "product_columns"),
+            depth = fact(row, "product_depth");
+    int64_t tile_rows = fact(row, "tile_rows"), tile_columns = fact(row, "tile_columns");
+    if (rows > 0 && rows <= FEW_ROWS) {
+        snprintf(text, sizeof text, "few rows: what is read of the other operand is used %lld time%s", (long long)rows,
+                 rows == 1 ? "" : "s");
+        add(f, "few rows", text);
+    } else if (rows > 0 && tile_rows > 0 && tile_columns > 0 &&
+               empty_share(rows, columns, tile_rows, tile_columns) >= EMPTY_LEAST) {
+        snprintf(text, sizeof text, "%lld x %lld results in tiles of %lld x %lld: %.0f %% of their places are empty",
+                 (long long)rows, (long long)columns, (long long)tile_rows, (long long)tile_columns,
+                 100 * empty_share(rows, columns, tile_rows, tile_columns));
+        add(f, "edge tiles", text);
+    }
+    if (depth > 0 && depth < SHORT_SUM) {
+        snprintf(text, sizeof text, "short sums: %lld products to each result", (long long)depth);
+        add(f, "short rows", text);
+    }
+    if (fact(row, "packs_in_run")) add(f, "packing", "an operand is no constant: it is packed in every run");
+}
+
+/* Bytes alone would take a good part of the time. */
+static void find_traffic(found *f, const prony_operator_row *row)
+{
+    const prony_report *r = f->report;
+    prony_operator_row bytes_only = *row;
+    char text[REASON_BYTES];
+    prn_number_text bytes, share;
+    bool compute;
+    bytes_only.cost.flops = bytes_only.cost.macs = bytes_only.cost.int_ops = 0;
+    double part = prn_operator_roof_ns(r, &bytes_only, &compute) / (double)row->time.mean_ns;
+    if (part < MOVING_LEAST) return;
+    snprintf(text, sizeof text, "moves %s, which take %s %% of its time at the bandwidth of the level that holds them",
+             prn_number_bytes(bytes, prn_operator_bytes(row), 3, " "), prn_number_percent(share, part < 1 ? part : 1));
+    add(f, "bandwidth", text);
+}
+
+static prony_status find(prony_report *r, prony_operator_row *row, prony_error *error)
+{
+    found f = {.report = r};
+    double share = -1;
+    prony_bound bound = prony_report_bound(r, row->index, &share);
+    find_detours(&f, row);
+    if (bound == PRONY_BOUND_UNKNOWN || share < REACHED) {
+        find_threads(&f, row);
+        find_shape(&f, row);
+        if (bound != PRONY_BOUND_UNKNOWN) find_traffic(&f, row);
+    }
+    prony_reason *copy = f.count ? prn_pool_alloc(&r->pool, f.count, sizeof *copy) : NULL;
+    if (f.no_memory || (f.count && !copy)) return prn_no_memory(error);
+    if (copy) memcpy(copy, f.reasons, f.count * sizeof *copy);
+    row->reasons = copy;
+    row->reason_count = f.count;
+    return PRONY_OK;
+}
+
+/* ---- what a kernel reaches at best ---- */
+
+typedef struct reached {
+    const char *kernel;
+    uint32_t operator_index;
+    double share;
+} reached;
+
+static int by_kernel(const void *left, const void *right)
+{
+    const reached *a = left, *b = right;
+    int order = strcmp(a->kernel, b->kernel);
+    if (order == 0) order = (a->share < b->share) - (a->share > b->share);
+    return order ? order : (a->operator_index > b->operator_index) - (a->operator_index < b->operator_index);
+}
+
+static prony_status find_best(prony_report *r, prony_error *error)
+{
+    reached *all = prn_calloc(r->operator_count + 1, sizeof *all);
+    if (!all) return prn_no_memory(error);
+    size_t count = 0, first = 0;
+    for (uint32_t o = 0; o < r->operator_count; o++) {
+        double share;
+        const char *kernel = r->operators[o].kernel;
+        if (kernel && *kernel && prony_report_bound(r, o, &share) != PRONY_BOUND_UNKNOWN)
+            all[count++] = (reached){kernel, o, share};
+    }
+    qsort(all, count, sizeof *all, by_kernel);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(all[i].kernel, all[first].kernel) != 0) first = i;
+        prony_operator_row *row = &r->operators[all[i].operator_index];
+        row->kernel_best = all[first].share;
+        row->kernel_best_operator = all[first].operator_index;
+    }
+    prn_free(all);
+    return PRONY_OK;
+}
+
+prony_status prn_report_fill_reasons(prony_report *report, prony_error *error)
+{
+    for (size_t o = 0; o < report->operator_count; o++)
+        if (report->operators[o].measured && report->operators[o].time.mean_ns > 0)
+            PRN_TRY(find(report, &report->operators[o], error));
+    return find_best(report, error);
+}
+
+/* ---- words ---- */
+
+bool prn_reasons_text(const prony_operator_row *row, size_t most, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < row->reason_count && i < most && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? "; " : "", row->reasons[i].text);
+    return row->reason_count > 0;
+}
+
+bool prn_kernel_best_text(const prony_report *report, const prony_operator_row *row, char *out, size_t size)
+{
+    *out = '\0';
+    if (!(row->kernel_best > 0) || row->kernel_best_operator == row->index ||
+        row->kernel_best_operator >= report->operator_count)
+        return false;
+    snprintf(out, size, "its kernel reaches %.0f %% at best here, in %.60s", row->kernel_best * 100,
+             report->operators[row->kernel_best_operator].name);
+    return true;
+}

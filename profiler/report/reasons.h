@@ -1,0 +1,41 @@
+/* Why an operator takes longer than it could: what was measured of its threads, and what its kernel and the roofs say
+ * of its work. Reports of one configuration and studies of many ask here.
+ *
+ * Facts that kernels state (prn_kernel.facts), of the products that they are made of:
+ *   product_rows, product_columns, product_depth   of one product
+ *   tile_rows, tile_columns                        what is computed at once, in registers
+ *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
+ */
+#ifndef PRN_PROFILER_REPORT_REASONS_H
+#define PRN_PROFILER_REPORT_REASONS_H
+
+#include "profiler/report/report.h"
+
+/* What was measured of an operator's threads; below 0: not known. */
+typedef struct prn_thread_facts {
+    int threads;               /* that it may use */
+    double tasks, members;     /* pieces of work; threads that took part */
+    double busy_ns;            /* of all of them */
+    double longest_ns;         /* of the busiest */
+    double wake_ns;            /* until the others began */
+    double time_ns, serial_ns; /* with these threads; with one */
+    double lost_ns;            /* against an even share */
+    double bandwidth_ns;       /* what the memory roof allows; 0: not known, or not the longer roof */
+    double clock_ratio;        /* clock rate over that with one thread; 0: not known */
+    double others;             /* share of the processors that other processes took */
+} prn_thread_facts;
+
+/* What explains the loss most surely, looked at in this order: "scales", "one thread inside of it", "serial kernel",
+ * "too few tasks", "bandwidth roof", "frequency", "other processes", "wake-up", "imbalance", "shared caches or memory",
+ * "overhead of sharing". */
+const char *prn_thread_reason(const prn_thread_facts *facts);
+
+/* Fills every operator's reasons and what its kernel reaches at best here; needs times, teams and roof. */
+PRN_MUST_USE prony_status prn_report_fill_reasons(prony_report *report, prony_error *error);
+
+/* "tiles of 14 x 32: 23 % empty; …": the first `most` of an operator's reasons; false: there is none. */
+bool prn_reasons_text(const prony_operator_row *row, size_t most, char *out, size_t size);
+/* "the kernel reaches 61 % at best here, in /a/b"; false: not known, or this is that operator. */
+bool prn_kernel_best_text(const prony_report *report, const prony_operator_row *row, char *out, size_t size);
+
+#endif

@@ -1,0 +1,80 @@
+/* What each kind of work costs, and from that how an operator's time is shared among the layers it stands for. Such
+ * parts are estimates: nobody stamps inside of a fused loop. */
+#ifndef PRN_PROFILER_REPORT_WORK_H
+#define PRN_PROFILER_REPORT_WORK_H
+
+#include "profiler/report/report.h"
+
+/* X(SYMBOL, name, per second and thread where nothing was measured): FLOPs of products (2 per MAC), results of what
+ * follows, bytes of MOVE. The defaults are of the vector loops on an AVX2 core at 3 GHz; only their ratios are used. */
+#define PRN_WORK_LIST(X)                                                                                               \
+    X(PRODUCT, "product", 60e9) /* multiply-add inside of a matrix product */                                          \
+    X(SIMPLE, "simple", 12e9)   /* add, multiply, compare, maximum: in vectors */                                      \
+    X(DIVIDE, "divide", 4e9)                                                                                           \
+    X(SQRT, "sqrt", 4e9)                                                                                               \
+    X(EXP, "exp", 1.5e9)                                                                                               \
+    X(LOG, "log", 1.2e9)                                                                                               \
+    X(ERF, "erf", 0.8e9)                                                                                               \
+    X(TANH, "tanh", 0.8e9)                                                                                             \
+    X(SIN, "sin", 0.4e9) /* and the other trigonometric functions */                                                   \
+    X(POW, "pow", 0.2e9)                                                                                               \
+    X(MOVE, "move", 20e9)
+
+typedef enum prn_work {
+#define PRN_WORK_ENUM(symbol, name, rate) PRN_WORK_##symbol,
+    PRN_WORK_LIST(PRN_WORK_ENUM)
+#undef PRN_WORK_ENUM
+        PRN_WORK_COUNT
+} prn_work;
+
+const char *prn_work_name(prn_work work);
+/* PRN_WORK_COUNT: there is no such kind. */
+prn_work prn_work_find(const char *name);
+
+typedef struct prn_work_rates {
+    double per_second[PRN_WORK_COUNT];
+    bool measured; /* all of them, on this machine; else all are defaults, of which only the ratios mean something */
+} prn_work_rates;
+
+/* At that many threads: from the report's roof, on the line between the numbers of threads that were measured; else the
+ * defaults. */
+void prn_work_rates_at(prn_work_rates *rates, const prony_report *report, int threads);
+/* Whether parts of operators are estimated by measured rates, in a word: "measured" or "default". */
+const char *prn_estimate_basis(const prony_report *report);
+bool prn_report_has_estimates(const prony_report *report);
+
+/* A layer's work by kind. `bytes`: what crosses the border of the operator that executes it. */
+typedef struct prn_layer_work {
+    double amount[PRN_WORK_COUNT];
+} prn_layer_work;
+void prn_layer_work_of(prn_layer_work *work, const prony_layer_row *layer, double bytes);
+
+/* Each layer's share of `time_ns`, which the operator took, in shares[count]; they sum to 1. Everything but products
+ * takes what it takes here; products, whose speed depends on their shape, take the rest, from one to
+ * PRN_SLOWEST_PRODUCTS times what they take in a good shape. What is left after that, and everything where there are no
+ * products or no measured rates, is shared in proportion. */
+#define PRN_SLOWEST_PRODUCTS 4.0
+void prn_work_shares(const prn_work_rates *rates, const prn_layer_work *layers, size_t count, double time_ns,
+                     double *shares);
+
+/* Sets operator_share, time_attributed of every layer that an operator executes; needs the operators' mean times and
+ * the roof. A removed layer has no share. */
+PRN_MUST_USE prony_status prn_report_estimate_shares(prony_report *report, prony_error *error);
+
+/* Where on [0, PRN_SHARE_END] the part of layer `k` of the operator ends, which is where the next one's begins. Asked
+ * for the layers in order; *sum arrives as 0 for the first. */
+#define PRN_SHARE_END (UINT64_C(1) << 32)
+uint64_t prn_share_mark(const prony_report *report, const prony_operator_row *row, size_t k, double *sum);
+
+/* "measured": the layer has its operator's time to itself; "estimated"; "removed"; NULL: it has no time. */
+const char *prn_time_kind(const prony_layer_row *layer);
+/* Digits that a figure of a layer is worth: an estimate may be wrong by half of the smaller of its part and the rest.
+ */
+int prn_estimate_digits(const prony_layer_row *layer);
+/* To so many significant digits. */
+double prn_round_digits(double value, int digits);
+/* "about 40 %": of its operator's time; NULL: it is no estimate. */
+#define PRN_PART_TEXT_BYTES 24
+const char *prn_part_text(char text[PRN_PART_TEXT_BYTES], const prony_layer_row *layer);
+
+#endif
