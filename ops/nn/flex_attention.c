@@ -299,21 +299,10 @@ static prony_status flex_run(const prony_context *context)
 static const prn_kernel flex_kernels[] = {
     {.name = "flex_attention_reference", .backend = "reference", .prepare = flex_prepare, .run = flex_run}, {0}};
 
-const prn_op prn_op_flex_attention = {
-    .name = "FlexAttention",
-    .domain = "ai.onnx.preview",
-    .since_opset = 1,
-    .inputs.least = 3,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .flags = PRN_OP_OPEN,
-    .params = flex_attributes,
-    .params_bytes = sizeof(flex_params),
-    .check = flex_check,
-    .infer = flex_infer,
-    .cost = flex_cost,
-    .cost_text =
-        "r rows of d scores: MACs M = r d (E + D); FLOPs 2M + r(6d-2); special 2 r d; and what the subgraphs do",
-    .kernels = flex_kernels,
-};
+const prn_op prn_ops_flex_attention[] = {
+    {.name = "FlexAttention", .domain = "ai.onnx.preview", .since_opset = 1, .inputs = {3, 3}, .flags = PRN_OP_OPEN,
+     .params = flex_attributes, .params_bytes = sizeof(flex_params), .check = flex_check,
+     .infer = flex_infer, .cost = flex_cost, .kernels = flex_kernels,
+     .cost_text = "r rows of d scores: MACs M = r d (E + D); FLOPs 2M + r(6d-2); special 2 r d; and what the "
+                  "subgraphs do"},
+    {0}};

@@ -218,36 +218,12 @@ static const prn_kernel entropy_kernels[] = {
     "weighted, + 1 "                                                                                                   \
     "for a mean; special 1 for a mean"
 
-const prn_op prn_op_negative_log_likelihood_loss = {
-    .name = "NegativeLogLikelihoodLoss",
-    .domain = "",
-    .since_opset = 12,
-    .inputs.least = 2,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = attributes,
-    .params_bytes = sizeof(loss_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost_likelihood,
-    .cost_text = LIKELIHOOD_TEXT,
-    .kernels = likelihood_kernels,
-};
-
-const prn_op prn_op_softmax_cross_entropy_loss = {
-    .name = "SoftmaxCrossEntropyLoss",
-    .domain = "",
-    .since_opset = 12,
-    .inputs.least = 2,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 2,
-    .params = attributes,
-    .params_bytes = sizeof(loss_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost_entropy,
-    .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT,
-    .kernels = entropy_kernels,
-};
+const prn_op prn_ops_loss[] = {
+    {.name = "NegativeLogLikelihoodLoss", .since_opset = 12, .inputs = {2, 3},
+     .params = attributes, .params_bytes = sizeof(loss_params), .check = check,
+     .infer = infer, .cost = cost_likelihood, .cost_text = LIKELIHOOD_TEXT, .kernels = likelihood_kernels},
+    {.name = "SoftmaxCrossEntropyLoss", .since_opset = 12, .inputs = {2, 3}, .outputs = {1, 2},
+     .params = attributes, .params_bytes = sizeof(loss_params), .check = check,
+     .infer = infer, .cost = cost_entropy, .kernels = entropy_kernels,
+     .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT},
+    {0}};

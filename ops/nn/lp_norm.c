@@ -192,44 +192,19 @@ static const prn_kernel lp_kernels[] = {
     {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = native_lp},
     {.name = "lp_norm_reference", .backend = "reference", .run = run_lp},
     {0}};
-static const prn_kernel rms_kernels[] = {{.name = "rms_norm_f32_native",
-                                          .backend = "native",
-                                          .types = PRN_TYPE_F32,
-                                          .usable = all_f32,
-                                          .run = native_rms,
-                                          .inplace = 1},
-                                         {.name = "rms_norm_reference", .backend = "reference", .run = run_rms},
-                                         {0}};
+static const prn_kernel rms_kernels[] = {
+    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32, .run = native_rms,
+     .inplace = 1},
+    {.name = "rms_norm_reference", .backend = "reference", .run = run_rms},
+    {0}};
 
-const prn_op prn_op_lp_norm = {
-    .name = "LpNormalization",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = lp_attributes,
-    .params_bytes = sizeof(lp_params),
-    .check = check_lp,
-    .infer = infer_axis,
-    .cost = cost_lp,
-    .cost_text = "3 n - r (p = 1) or 3 n (p = 2); special n, + r (p = 2)",
-    .kernels = lp_kernels,
-};
-
-const prn_op prn_op_rms_norm = {
-    .name = "RMSNormalization",
-    .domain = "",
-    .since_opset = 23,
-    .inputs.least = 2,
-    .inputs.most = 2,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = rms_attributes,
-    .params_bytes = sizeof(lp_params),
-    .infer = infer_rms,
-    .cost = cost_rms,
-    .cost_text = "3 n + 2 r, + n with scale; special n + 2 r",
-    .kernels = rms_kernels,
-};
+const prn_op prn_ops_lp_norm[] = {
+    {.name = "LpNormalization", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_attributes, .params_bytes = sizeof(lp_params), .check = check_lp,
+     .infer = infer_axis, .cost = cost_lp, .kernels = lp_kernels,
+     .cost_text = "3 n - r (p = 1) or 3 n (p = 2); special n, + r (p = 2)"},
+    {.name = "RMSNormalization", .since_opset = 23, .inputs = {2, 2},
+     .params = rms_attributes, .params_bytes = sizeof(lp_params),
+     .infer = infer_rms, .cost = cost_rms, .kernels = rms_kernels,
+     .cost_text = "3 n + 2 r, + n with scale; special n + 2 r"},
+    {0}};

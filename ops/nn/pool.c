@@ -419,69 +419,28 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       {0}};
 
 static const prn_kernel max_kernels[] = {
-    {.name = "maxpool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_max_native},
+    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = any_layout, .run = run_max_native},
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_max_reference},
     {0}};
 
 static const prn_kernel average_kernels[] = {
-    {.name = "averagepool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_average_native},
+    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = any_layout, .run = run_average_native},
     {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
     {0}};
 
 static const prn_kernel lp_kernels[] = {
     {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
 
-const prn_op prn_op_max_pool = {.name = "MaxPool",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 1,
-                                .inputs.most = 1,
-                                .outputs.least = 1,
-                                .outputs.most = 2,
-                                .params = params,
-                                .params_bytes = sizeof(pool_params),
-                                .check = check,
-                                .infer = infer_max,
-                                .cost = cost_max,
-                                .cost_text = "n (K - 1)",
-                                .kernels = max_kernels};
-
-const prn_op prn_op_average_pool = {.name = "AveragePool",
-                                    .domain = "",
-                                    .since_opset = 1,
-                                    .inputs.least = 1,
-                                    .inputs.most = 1,
-                                    .outputs.least = 1,
-                                    .outputs.most = 1,
-                                    .params = params,
-                                    .params_bytes = sizeof(pool_params),
-                                    .check = check,
-                                    .infer = infer_average,
-                                    .cost = cost_average,
-                                    .cost_text = "n K, n of them divisions",
-                                    .kernels = average_kernels};
-
-const prn_op prn_op_lp_pool = {.name = "LpPool",
-                               .domain = "",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 1,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .params = lp_params,
-                               .params_bytes = sizeof(pool_params),
-                               .check = check_lp,
-                               .infer = infer_average,
-                               .cost = cost_lp,
-                               .cost_text = PRN_POOL_LP_COST_TEXT,
-                               .kernels = lp_kernels};
+const prn_op prn_ops_pool[] = {
+    {.name = "MaxPool", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2},
+     .params = params, .params_bytes = sizeof(pool_params), .check = check,
+     .infer = infer_max, .cost = cost_max, .cost_text = "n (K - 1)", .kernels = max_kernels},
+    {.name = "AveragePool", .since_opset = 1, .inputs = {1, 1},
+     .params = params, .params_bytes = sizeof(pool_params), .check = check,
+     .infer = infer_average, .cost = cost_average, .cost_text = "n K, n of them divisions", .kernels = average_kernels},
+    {.name = "LpPool", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_params, .params_bytes = sizeof(pool_params), .check = check_lp,
+     .infer = infer_average, .cost = cost_lp, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+    {0}};

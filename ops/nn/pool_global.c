@@ -225,22 +225,14 @@ static prony_status run_lp_reference(const prony_context *context)
 /* ---- descriptors */
 
 static const prn_kernel average_kernels[] = {
-    {.name = "globalaveragepool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_average_native},
+    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = any_layout, .run = run_average_native},
     {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
     {0}};
 
 static const prn_kernel max_kernels[] = {
-    {.name = "globalmaxpool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_max_native},
+    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = any_layout, .run = run_max_native},
     {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_max_reference},
     {0}};
 
@@ -248,41 +240,13 @@ static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
 static const prn_kernel lp_kernels[] = {
     {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
 
-const prn_op prn_op_global_average_pool = {.name = "GlobalAveragePool",
-                                           .domain = "",
-                                           .since_opset = 1,
-                                           .inputs.least = 1,
-                                           .inputs.most = 1,
-                                           .outputs.least = 1,
-                                           .outputs.most = 1,
-                                           .infer = infer,
-                                           .cost = cost_average,
-                                           .cost_text = "input elements, n of them divisions",
-                                           .kernels = average_kernels};
-
-const prn_op prn_op_global_max_pool = {.name = "GlobalMaxPool",
-                                       .domain = "",
-                                       .since_opset = 1,
-                                       .inputs.least = 1,
-                                       .inputs.most = 1,
-                                       .outputs.least = 1,
-                                       .outputs.most = 1,
-                                       .infer = infer,
-                                       .cost = cost_max,
-                                       .cost_text = "input elements - n",
-                                       .kernels = max_kernels};
-
-const prn_op prn_op_global_lp_pool = {.name = "GlobalLpPool",
-                                      .domain = "",
-                                      .since_opset = 1,
-                                      .inputs.least = 1,
-                                      .inputs.most = 1,
-                                      .outputs.least = 1,
-                                      .outputs.most = 1,
-                                      .params = lp_attributes,
-                                      .params_bytes = sizeof(lp_params),
-                                      .check = check_lp,
-                                      .infer = infer,
-                                      .cost = cost_lp,
-                                      .cost_text = PRN_POOL_LP_COST_TEXT,
-                                      .kernels = lp_kernels};
+const prn_op prn_ops_pool_global[] = {
+    {.name = "GlobalAveragePool", .since_opset = 1, .inputs = {1, 1},
+     .infer = infer, .cost = cost_average, .kernels = average_kernels,
+     .cost_text = "input elements, n of them divisions"},
+    {.name = "GlobalMaxPool", .since_opset = 1, .inputs = {1, 1},
+     .infer = infer, .cost = cost_max, .cost_text = "input elements - n", .kernels = max_kernels},
+    {.name = "GlobalLpPool", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_attributes, .params_bytes = sizeof(lp_params), .check = check_lp,
+     .infer = infer, .cost = cost_lp, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+    {0}};

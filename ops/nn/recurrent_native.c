@@ -148,12 +148,11 @@ static bool keep_plain(const prn_gemm *gemm, const prony_value *weights)
     return prn_gemm_plain_is_best(gemm);
 }
 
-prony_status prn_recurrent_native_prepare(const prony_context *context, const prn_recurrent_cell *cell,
-                                          prn_prepared *out)
+prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out)
 {
     native_job job = {0};
     uint64_t total = 0;
-    PRN_TRY(prn_recurrent_describe(context, cell, &job.node));
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
     cut(&job);
     for (int d = 0; d < job.node.directions; d++) {
         const prn_gemm projection = projection_product(&job, d);
@@ -182,12 +181,13 @@ void prn_recurrent_native_release(void *state)
     prn_free(state);
 }
 
-bool prn_recurrent_native_usable(const prony_context *context, const prn_recurrent_cell *cell)
+bool prn_recurrent_native_usable(const prony_context *context)
 {
     prn_recurrent node;
-    if (prn_recurrent_describe(context, cell, &node) != PRONY_OK) return false;
-    for (int i = 0; i < node.directions * cell->functions; i++) {
-        if (node.gate[i / cell->functions][i % cell->functions].id == PRN_GATE_THRESHOLDED_RELU) return false;
+    if (prn_recurrent_describe(context, &node) != PRONY_OK) return false;
+    const int functions = node.cell->functions;
+    for (int i = 0; i < node.directions * functions; i++) {
+        if (node.gate[i / functions][i % functions].id == PRN_GATE_THRESHOLDED_RELU) return false;
     }
     return true;
 }
@@ -339,11 +339,11 @@ static void walk(void *argument, int64_t task)
     }
 }
 
-prony_status prn_recurrent_native_run(const prony_context *context, const prn_recurrent_cell *cell)
+prony_status prn_recurrent_native_run(const prony_context *context)
 {
     native_job job = {.weights = *(const native_state *)context->state, .vec = prn_vec(), .threads = context->threads};
     uint64_t total = 0;
-    PRN_TRY(prn_recurrent_describe(context, cell, &job.node));
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
@@ -354,7 +354,7 @@ prony_status prn_recurrent_native_run(const prony_context *context, const prn_re
     if (node->yh) job.h = node->yh->data;
     if (node->yc) job.c = node->yc->data;
     start_state(&job, node->h0, job.h);
-    if (cell->has_c) start_state(&job, node->c0, job.c);
+    if (node->cell->has_c) start_state(&job, node->c0, job.c);
     pack_weights(&job, context->threads);
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;

@@ -132,20 +132,11 @@ static const prn_param params[] = {PRN_INT(rotary_params, interleaved, 0),
                                    PRN_INT(rotary_params, rotary_embedding_dim, 0),
                                    {0}};
 
-static const prn_kernel kernels[] = {{.name = "rotary_reference", .backend = "reference", .run = run, .inplace = 1},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "rotary_reference", .backend = "reference", .run = run, .inplace = 1}, {0}};
 
-const prn_op prn_op_rotary = {.name = "RotaryEmbedding",
-                              .domain = "",
-                              .since_opset = 23,
-                              .inputs.least = 3,
-                              .inputs.most = 4,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 0xe,
-                              .params = params,
-                              .params_bytes = sizeof(rotary_params),
-                              .infer = infer,
-                              .cost = cost,
-                              .cost_text = "3 per element turned",
-                              .kernels = kernels};
+const prn_op prn_ops_rotary[] = {
+    {.name = "RotaryEmbedding", .since_opset = 23, .inputs = {3, 4}, .non_weight_inputs = 0xe,
+     .params = params, .params_bytes = sizeof(rotary_params),
+     .infer = infer, .cost = cost, .cost_text = "3 per element turned", .kernels = kernels},
+    {0}};

@@ -482,59 +482,23 @@ static prony_status resize_reference(const prony_context *context)
 }
 
 static const prn_kernel resize_kernels[] = {
-    {.name = "resize_nearest_native",
-     .backend = "native",
-     .usable = prn_resize_nearest_usable,
-     .layouts = prn_resize_layouts,
-     .run = prn_resize_nearest_native},
-    {.name = "resize_linear_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_resize_linear_usable,
-     .layouts = prn_resize_layouts,
-     .run = prn_resize_linear_native},
-    {.name = "resize_passes_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_resize_passes_usable,
-     .layouts = prn_resize_layouts,
-     .prepare = prn_resize_passes_prepare,
-     .run = prn_resize_passes_native},
+    {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
+     .layouts = prn_resize_layouts, .run = prn_resize_nearest_native},
+    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_usable,
+     .layouts = prn_resize_layouts, .run = prn_resize_linear_native},
+    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_usable,
+     .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},
-    {0},
-};
+    {0}};
 
 #define RESIZE_COST                                                                                                    \
     "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without"
 
-const prn_op prn_op_resize = {.name = "Resize",
-                              .domain = "",
-                              .since_opset = 10,
-                              .inputs.least = 1,
-                              .inputs.most = 4,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 0xe,
-                              .params = resize_attributes,
-                              .params_bytes = sizeof(resize_params),
-                              .check = resize_check,
-                              .infer = resize_infer,
-                              .cost = resize_cost,
-                              .cost_text = RESIZE_COST,
-                              .kernels = resize_kernels};
-
-const prn_op prn_op_upsample = {.name = "Upsample",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 1,
-                                .inputs.most = 2,
-                                .outputs.least = 1,
-                                .outputs.most = 1,
-                                .non_weight_inputs = 2,
-                                .params = upsample_attributes,
-                                .params_bytes = sizeof(resize_params),
-                                .check = resize_check,
-                                .infer = resize_infer,
-                                .cost = resize_cost,
-                                .cost_text = RESIZE_COST,
-                                .kernels = resize_kernels};
+const prn_op prn_ops_resize[] = {
+    {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .non_weight_inputs = 0xe,
+     .params = resize_attributes, .params_bytes = sizeof(resize_params), .check = resize_check,
+     .infer = resize_infer, .cost = resize_cost, .cost_text = RESIZE_COST, .kernels = resize_kernels},
+    {.name = "Upsample", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = upsample_attributes, .params_bytes = sizeof(resize_params), .check = resize_check,
+     .infer = resize_infer, .cost = resize_cost, .cost_text = RESIZE_COST, .kernels = resize_kernels},
+    {0}};

@@ -362,39 +362,18 @@ static const prn_param align_params[] = {PRN_STRING(roi_params, mode, "avg"),
 static const prn_param pool_params[] = {
     PRN_INTS_REQUIRED(roi_params, pooled_shape), PRN_FLOAT(roi_params, spatial_scale, 1.0f), {0}};
 
-static const prn_kernel align_kernels[] = {{.name = "roi_align_reference", .backend = "reference", .run = run_align},
-                                           {0}};
-static const prn_kernel pool_kernels[] = {{.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool},
-                                          {0}};
+static const prn_kernel align_kernels[] = {
+    {.name = "roi_align_reference", .backend = "reference", .run = run_align}, {0}};
+static const prn_kernel pool_kernels[] = {
+    {.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool}, {0}};
 
-const prn_op prn_op_roi_align = {.name = "RoiAlign",
-                                 .domain = "",
-                                 .since_opset = 10,
-                                 .inputs.least = 3,
-                                 .inputs.most = 3,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .non_weight_inputs = 6,
-                                 .params = align_params,
-                                 .params_bytes = sizeof(roi_params),
-                                 .check = check_align,
-                                 .infer = infer_align,
-                                 .cost = cost_align,
-                                 .cost_text =
-                                     "8 n s, n of them divisions, s samples per cell (1 where the data decides)",
-                                 .kernels = align_kernels};
-
-const prn_op prn_op_max_roi_pool = {.name = "MaxRoiPool",
-                                    .domain = "",
-                                    .since_opset = 1,
-                                    .inputs.least = 2,
-                                    .inputs.most = 2,
-                                    .outputs.least = 1,
-                                    .outputs.most = 1,
-                                    .non_weight_inputs = 2,
-                                    .params = pool_params,
-                                    .params_bytes = sizeof(roi_params),
-                                    .infer = infer_pool,
-                                    .cost = cost_pool,
-                                    .cost_text = "n (the pixels of a cell are the data's)",
-                                    .kernels = pool_kernels};
+const prn_op prn_ops_roi[] = {
+    {.name = "RoiAlign", .since_opset = 10, .inputs = {3, 3}, .non_weight_inputs = 6,
+     .params = align_params, .params_bytes = sizeof(roi_params), .check = check_align,
+     .infer = infer_align, .cost = cost_align, .kernels = align_kernels,
+     .cost_text = "8 n s, n of them divisions, s samples per cell (1 where the data decides)"},
+    {.name = "MaxRoiPool", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = pool_params, .params_bytes = sizeof(roi_params),
+     .infer = infer_pool, .cost = cost_pool, .kernels = pool_kernels,
+     .cost_text = "n (the pixels of a cell are the data's)"},
+    {0}};
