@@ -97,7 +97,8 @@ static void measure(const prony_context *context, int64_t channel, int64_t runs,
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++) sum += prn_get_f64(x->data, x->dtype, i);
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++)
+            sum += prn_get_f64(x->data, x->dtype, i);
     }
     *mean = sum / elements;
     for (int64_t run = channel; run < runs; run += count) {

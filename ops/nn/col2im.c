@@ -1,7 +1,7 @@
 /* Operators that put pieces back where a window took them from: Col2Im, which adds up the columns of an unfolded image,
  * and MaxUnpool, which writes maxima to the places they were found at.
  *
- * Owns nothing. Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
+ * Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"

@@ -1,7 +1,7 @@
 /* Dropout. Up to opset 11 it only runs as at inference (whatever is_test says, which opset 7 took out), where the
  * result is the input: a view. From opset 12 on an input can ask for training: elements are dropped with probability
  * `ratio`, the others scaled up. A seeded node draws in order what the reference implementation draws (mersenne.h), any
- * other by index (random.h). The rewrites take the operator out where it drops nothing. Owns nothing. */
+ * other by index (random.h). The rewrites take the operator out where it drops nothing. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"

@@ -1,4 +1,4 @@
-/* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta. Owns nothing.
+/* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
  * Invariant: the sum of each element runs over its own window, in channel order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"

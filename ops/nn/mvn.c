@@ -1,5 +1,5 @@
 /* MeanVarianceNormalization: y = (x - mean) / (standard deviation + 1e-9), both taken over a set of axes, [0, 2, 3]
- * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not. Owns nothing.
+ * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not.
  * Invariant: the elements that share a mean are one task's. */
 #include "base/stop.h"
 #include "ops/loops/chain.h"

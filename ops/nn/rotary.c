@@ -1,8 +1,8 @@
 /* RotaryEmbedding: turns pairs of elements of each head by angles that depend on the position in the sequence; the
  * cosines and sines come as inputs.
  *
- * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without. Owns
- * nothing. Invariant: a position is checked before it is used. */
+ * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without.
+ * Invariant: a position is checked before it is used. */
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -118,7 +118,8 @@ static void native_strip(const softmax_job *job, const float *x, float *y, int64
     const prn_vec_table *vec = job->vec;
     float top[STRIP], sum[STRIP], part[STRIP];
     vec->map[PRN_MAP_COPY](top, x, n, 0.0f, 0.0f);
-    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++) vec->vv[PRN_BINARY_MAX](top, x + i * job->inner, top, n);
+    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++)
+        vec->vv[PRN_BINARY_MAX](top, x + i * job->inner, top, n);
     for (int64_t i = 0; i < n; i++) sum[i] = 0.0f;
     for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
         float *to = job->kind == SOFTMAX ? y + i * job->inner : part;

@@ -2,7 +2,7 @@
  * makes such grids. Both know any number of spatial axes (AffineGrid two or three); a grid entry names the last axis
  * first, in coordinates that run from -1 to 1 over the axis.
  *
- * Owns nothing. Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
+ * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -1,8 +1,8 @@
 /* Pooling of regions of interest: RoiAlign, which samples each cell of a region at points between the pixels, and
  * MaxRoiPool, which takes the largest pixel of each cell.
  *
- * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input. Owns
- * nothing. Invariant: a region is checked before anything of it is read; one task makes whole regions. */
+ * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input.
+ * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
@@ -145,7 +145,8 @@ static between place_sample(const roi_job *job, const region_axis *axis, int whi
     if (!(at >= -1.0 && at <= (double)(last + 1))) return (between){0};
     if (at < 0.0) at = 0.0;
     const int64_t low = (int64_t)at;
-    return low >= last ? (between){last, last, 0.0, true} : (between){low, low + 1, rounded(job, at - (double)low), true};
+    if (low >= last) return (between){last, last, 0.0, true};
+    return (between){low, low + 1, rounded(job, at - (double)low), true};
 }
 
 typedef struct region {
