@@ -8,8 +8,8 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
+#include "ops/loops/vec.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/mersenne.h"
 #include "ops/loops/number.h"
 #include "ops/loops/random.h"

@@ -107,8 +107,7 @@ static prony_status flex_infer(const prony_context *context)
 
 /* ---- cost */
 
-/* Without the subgraphs. Scaling, and per row of S scores: S - 1 maxima, S differences, S exp, S - 1 sums, S divisions.
- */
+/* Without the subgraphs. Scaling; per row of S scores S - 1 maxima, S differences, S exp, S - 1 sums, S divisions. */
 static prony_status own_cost(const prony_context *context, prony_cost *cost)
 {
     const prony_shape *q = &context->inputs[Q]->shape, *v = &context->inputs[V]->shape;
@@ -202,8 +201,7 @@ static prony_status flex_prepare(const prony_context *context, prn_prepared *out
     return PRONY_OK;
 }
 
-/* The heads of one batch as [Hk, Hq / Hk] items; `b_step` elements of the second factor belong to one head of K and V.
- */
+/* The heads of one batch as [Hk, Hq / Hk] items; `b_step` elements of the second factor belong to a head of K and V. */
 static void each_head(const flex *at, prn_product *product, int64_t b_step)
 {
     const int64_t *q = at->context->inputs[Q]->shape.dim, heads = at->context->inputs[K]->shape.dim[1];

@@ -8,7 +8,6 @@
  *
  * Invariant: positions are worked out independently and reduced in order by one thread. */
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
@@ -210,11 +211,6 @@ static bool native_usable(const prony_context *context)
     return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
 }
 
-static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
-}
-
 /* ---- reference */
 
 /* One output element after another: [begin, end) of them. */
@@ -366,13 +362,13 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
 
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = any_layout, .run = run_native},
+     .layouts = prn_same_layout, .run = run_native},
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_reference},
     {0}};
 
 static const prn_kernel average_kernels[] = {
     {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = any_layout, .run = run_native},
+     .layouts = prn_same_layout, .run = run_native},
     {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 

@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 
@@ -144,11 +145,6 @@ static bool native_usable(const prony_context *context)
     return prony_shape_numel(&context->inputs[0]->shape) > 0;
 }
 
-static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
-}
-
 /* ---- reference */
 
 typedef struct plain_job {
@@ -191,13 +187,13 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_kernel average_kernels[] = {
     {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = any_layout, .run = run_native},
+     .layouts = prn_same_layout, .run = run_native},
     {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
 static const prn_kernel max_kernels[] = {
     {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = any_layout, .run = run_native},
+     .layouts = prn_same_layout, .run = run_native},
     {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 

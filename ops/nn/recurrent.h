@@ -4,8 +4,7 @@
  *
  * recurrent.c describes and counts a node, recurrent_native.c runs float32, recurrent_reference.c every float type in
  * double. A step past a sequence's length leaves the state as it is and puts zeros out. Nothing here owns memory but
- * the native kernel's state.
- */
+ * the native kernel's state. */
 #ifndef PRN_OPS_NN_RECURRENT_H
 #define PRN_OPS_NN_RECURRENT_H
 

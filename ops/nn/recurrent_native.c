@@ -4,8 +4,7 @@
  *
  *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, where they are no constants
  *
- * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone.
- */
+ * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -140,8 +139,7 @@ static prn_gemm step_product(const native_job *job, int d, int part)
 
 /* ---- preparing */
 
-/* A constant R is packed even for one row: every step reads it, and what does not fit the cache is read in longer runs.
- */
+/* A constant R is packed even for one row: every step reads it, and what the cache cannot hold is read in long runs. */
 static bool keep_plain(const prn_gemm *gemm, const prony_value *weights)
 {
     if (gemm->m == 1) return !weights->data;

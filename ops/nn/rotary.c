@@ -4,7 +4,6 @@
  * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without.
  * Invariant: a position is checked before it is used. */
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 enum { X, COSINES, SINES, POSITIONS };

@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax, Hardmax.
  * The tensor is seen as [outer, length, inner], normalised along `length`: below opset 13 everything from `axis` on is
- * one row (inner 1), from 13 on it is the one axis. Owns nothing. Invariant: a row, or a fixed strip of columns, is one
- * task, so sums have one order. */
+ * one row (inner 1), from 13 on it is the one axis. Invariant: a row, or a fixed strip of columns, is one task, so
+ * sums have one order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
