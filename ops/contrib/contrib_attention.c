@@ -13,7 +13,8 @@
 
 #include <float.h>
 
-extern const prn_op prn_op_attention;
+extern const prn_op prn_ops_attention[];
+#define prn_op_attention prn_ops_attention[0]
 
 typedef prony_status (*read_fn)(const prony_context *context, prn_mha_node *out);
 

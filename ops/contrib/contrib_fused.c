@@ -8,7 +8,8 @@
 #include "ops/loops/product.h"
 #include "ops/loops/vec.h"
 
-extern const prn_op prn_op_conv, prn_op_gemm;
+extern const prn_op prn_op_gemm, prn_ops_conv[];
+#define prn_op_conv prn_ops_conv[0]
 
 /* ---- activations */
 

@@ -167,8 +167,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return PRONY_OK;
 }
 
-/* ---- native -------------------------------------------------------------------------------------------------------
- */
+/* ---- native */
 
 typedef struct native_job {
     attention at;
@@ -297,8 +296,7 @@ static prony_status native_run(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- reference ------------------------------------------------------------------------------------------------------
- */
+/* ---- reference */
 
 /* Row `row` of a head; a tensor without elements has no address. */
 static float *row_of(const view *of, int64_t b, int64_t h, int64_t row)
@@ -346,35 +344,22 @@ static prony_status run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptor -----------------------------------------------------------------------------------------------------
- */
+/* ---- descriptor */
 
 static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_INTS(attention_params, q_perm),
                                    PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
                                    PRN_INTS(attention_params, y_perm),       {0}};
 
 static const prn_kernel kernels[] = {
-    {.name = "attention_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .prepare = native_prepare,
-     .run = native_run},
+    {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .prepare = native_prepare, .run = native_run},
     {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference},
     {0}};
 
-const prn_op prn_op_attention = {.name = "Attention",
-                                 .domain = "prony",
-                                 .since_opset = 1,
-                                 .inputs.least = 3,
-                                 .inputs.most = 4,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .params = params,
-                                 .params_bytes = sizeof(attention_params),
-                                 .infer = infer,
-                                 .cost = cost,
-                                 .cost_text =
-                                     "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with "
-                                     "mask, + r d with scale; special 2 r d",
-                                 .kernels = kernels};
+const prn_op prn_ops_attention[] = {
+    {.name = "Attention", .domain = "prony", .since_opset = 1, .inputs = {3, 4},
+     .params = params, .params_bytes = sizeof(attention_params),
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with mask, + r d with "
+                  "scale; special 2 r d"},
+    {0}};

@@ -8,8 +8,8 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
+#include "ops/loops/vec.h"
 
 #include <string.h>
 
@@ -419,32 +419,18 @@ static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
                                    PRN_FLOAT(attention_params, softcap, 0.0f),
                                    {0}};
 
-static const prn_kernel kernels[] = {{.name = "attention_standard_f32_native",
-                                      .backend = "native",
-                                      .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16),
-                                      .prepare = prepare_native,
-                                      .run = run_native},
-                                     {.name = "attention_standard_reference",
-                                      .backend = "reference",
-                                      .prepare = prepare_reference,
-                                      .run = run_reference},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "attention_standard_f32_native", .backend = "native",
+     .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = prepare_native,
+     .run = run_native},
+    {.name = "attention_standard_reference", .backend = "reference", .prepare = prepare_reference,
+     .run = run_reference},
+    {0}};
 
-const prn_op prn_op_attention_standard = {
-    .name = "Attention",
-    .domain = "",
-    .since_opset = 23,
-    .inputs.least = 3,
-    .inputs.most = 7,
-    .outputs.least = 1,
-    .outputs.most = 4,
-    .non_weight_inputs = 0x78,
-    .params = params,
-    .params_bytes = sizeof(attention_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(6d-2), + r d with mask, + 3 r d with softcap; "
-                 "special 2 r d, + 2 r d with softcap",
-    .kernels = kernels,
-};
+const prn_op prn_ops_attention_standard[] = {
+    {.name = "Attention", .since_opset = 23, .inputs = {3, 7}, .outputs = {1, 4}, .non_weight_inputs = 0x78,
+     .params = params, .params_bytes = sizeof(attention_params), .check = check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(6d-2), + r d with mask, + 3 r d with "
+                  "softcap; special 2 r d, + 2 r d with softcap"},
+    {0}};

@@ -97,7 +97,8 @@ static void measure(const prony_context *context, int64_t channel, int64_t runs,
     const double elements = (double)(runs / count * length);
     double sum = 0.0, squares = 0.0;
     for (int64_t run = channel; run < runs; run += count) {
-        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++) sum += prn_get_f64(x->data, x->dtype, i);
+        for (int64_t i = run * length; i < (run + 1) * length && !prn_stopped_at(i); i++)
+            sum += prn_get_f64(x->data, x->dtype, i);
     }
     *mean = sum / elements;
     for (int64_t run = channel; run < runs; run += count) {
@@ -258,30 +259,13 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "batch_norm_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = usable_native,
-     .layouts = prn_same_layout,
-     .prepare = prepare_native,
-     .run = run_native,
-     .inplace = 1},
+    {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = prn_same_layout, .prepare = prepare_native, .run = run_native, .inplace = 1},
     {.name = "batch_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
 
-const prn_op prn_op_batch_norm = {
-    .name = "BatchNormalization",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 5,
-    .inputs.most = 5,
-    .outputs.least = 1,
-    .outputs.most = 5,
-    .non_weight_inputs = 8 | 16,
-    .params = attributes,
-    .params_bytes = sizeof(batch_norm_params),
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C",
-    .kernels = kernels,
-};
+const prn_op prn_ops_batch_norm[] = {
+    {.name = "BatchNormalization", .since_opset = 1, .inputs = {5, 5}, .outputs = {1, 5}, .non_weight_inputs = 8 | 16,
+     .params = attributes, .params_bytes = sizeof(batch_norm_params),
+     .infer = infer, .cost = cost, .cost_text = "2 n; madds n; training + 4 n + 8 C, special 2 C", .kernels = kernels},
+    {0}};

@@ -1,10 +1,9 @@
 /* Operators that put pieces back where a window took them from: Col2Im, which adds up the columns of an unfolded image,
  * and MaxUnpool, which writes maxima to the places they were found at.
  *
- * Owns nothing. Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
+ * Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 #include "ops/loops/window.h"
 
@@ -271,38 +270,16 @@ static const prn_param col2im_attributes[] = {
     PRN_INTS(col2im_params, dilations), PRN_INTS(col2im_params, pads), PRN_INTS(col2im_params, strides), {0}};
 static const prn_param unpool_attributes[] = {PRN_WINDOW_PARAMS(unpool_params), {0}};
 
-static const prn_kernel col2im_kernels[] = {{.name = "col2im_reference", .backend = "reference", .run = run_col2im},
-                                            {0}};
-static const prn_kernel unpool_kernels[] = {{.name = "max_unpool_reference", .backend = "reference", .run = run_unpool},
-                                            {0}};
+static const prn_kernel col2im_kernels[] = {
+    {.name = "col2im_reference", .backend = "reference", .run = run_col2im}, {0}};
+static const prn_kernel unpool_kernels[] = {
+    {.name = "max_unpool_reference", .backend = "reference", .run = run_unpool}, {0}};
 
-const prn_op prn_op_col2im = {.name = "Col2Im",
-                              .domain = "",
-                              .since_opset = 18,
-                              .inputs.least = 3,
-                              .inputs.most = 3,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 6,
-                              .params = col2im_attributes,
-                              .params_bytes = sizeof(col2im_params),
-                              .infer = infer_col2im,
-                              .cost = cost_col2im,
-                              .cost_text = "input elements",
-                              .kernels = col2im_kernels};
-
-const prn_op prn_op_max_unpool = {.name = "MaxUnpool",
-                                  .domain = "",
-                                  .since_opset = 9,
-                                  .inputs.least = 2,
-                                  .inputs.most = 3,
-                                  .outputs.least = 1,
-                                  .outputs.most = 1,
-                                  .non_weight_inputs = 6,
-                                  .params = unpool_attributes,
-                                  .params_bytes = sizeof(unpool_params),
-                                  .check = check_unpool,
-                                  .infer = infer_unpool,
-                                  .cost = prn_cost_none,
-                                  .cost_text = "0",
-                                  .kernels = unpool_kernels};
+const prn_op prn_ops_col2im[] = {
+    {.name = "Col2Im", .since_opset = 18, .inputs = {3, 3}, .non_weight_inputs = 6,
+     .params = col2im_attributes, .params_bytes = sizeof(col2im_params),
+     .infer = infer_col2im, .cost = cost_col2im, .cost_text = "input elements", .kernels = col2im_kernels},
+    {.name = "MaxUnpool", .since_opset = 9, .inputs = {2, 3}, .non_weight_inputs = 6,
+     .params = unpool_attributes, .params_bytes = sizeof(unpool_params), .check = check_unpool,
+     .infer = infer_unpool, .cost = prn_cost_none, .cost_text = "0", .kernels = unpool_kernels},
+    {0}};

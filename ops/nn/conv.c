@@ -244,57 +244,29 @@ static prony_status run_reference(const prony_context *context)
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-#define NATIVE                                                                                                         \
-    {                                                                                                                  \
-        .name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,       \
-        .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true                               \
-    }
-static const prn_kernel native = NATIVE;
-PRN_WIDENED(half, &native)
+static const prn_kernel widened = {
+    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run};
+PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
 #ifdef PRN_HAVE_DNNL
-    {.name = "conv_f32_direct",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_conv_direct_usable,
-     .layouts = prn_conv_direct_layouts,
-     .facts = prn_conv_direct_facts,
-     .prepare = prn_conv_direct_prepare,
-     .run = prn_conv_direct_run,
-     .inplace = ~UINT32_C(7),
-     .post_ops = true,
-     .own_layout = true},
-    {.name = "conv_f32_dnnl",
-     .backend = "dnnl",
-     .types = PRN_TYPE_F32,
-     .usable = prn_dnnl_conv_usable,
-     .layouts = prn_dnnl_conv_layouts,
-     .prepare = prn_dnnl_conv_prepare,
-     .run = prn_dnnl_conv_run,
+    {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
+     .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
+     .run = prn_conv_direct_run, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
+    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = prn_dnnl_conv_usable,
+     .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
-     /* The residual may be overwritten; operands of the sum itself may not. */
-     .inplace = ~UINT32_C(7),
-     .post_ops = true,
-     .own_layout = true},
+     .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
+     .post_ops = true, .own_layout = true},
 #endif
-    NATIVE,
+    {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
+     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true},
     PRN_WIDENED_ROW(half, "conv_half_native"),
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
     {0}};
 
-const prn_op prn_op_conv = {.name = "Conv",
-                            .domain = "",
-                            .since_opset = 1,
-                            .inputs.least = 2,
-                            .inputs.most = 3,
-                            .outputs.least = 1,
-                            .outputs.most = 1,
-                            .flags = PRN_OP_POST_OPS,
-                            .params = params,
-                            .params_bytes = sizeof(prn_conv_params),
-                            .check = prn_conv_check,
-                            .infer = infer,
-                            .cost = cost,
-                            .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias",
-                            .kernels = kernels};
+const prn_op prn_ops_conv[] = {
+    {.name = "Conv", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS,
+     .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
+     .infer = infer, .cost = cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias", .kernels = kernels},
+    {0}};

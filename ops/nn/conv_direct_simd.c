@@ -1,7 +1,7 @@
 /* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
  * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
- * vector of weights. Owns nothing. Invariant: each output is summed in one order: input block, tap, input lane;
- * then what it is added to. */
+ * vector of weights. Invariant: each output is summed in one order: input block, tap, input lane; then what it is
+ * added to. */
 #include "ops/nn/conv_direct_simd.h"
 
 #define JOIN_(a, b) a##b

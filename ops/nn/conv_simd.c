@@ -1,5 +1,5 @@
 /* Inner loops of the native convolution, written with vector extensions and compiled once per instruction set (PRN_SIMD
- * names the variant). Owns nothing. Invariant: each element of a result is summed in order of depth. */
+ * names the variant). Invariant: each element of a result is summed in order of depth. */
 #include "ops/nn/conv_simd.h"
 
 #define JOIN_(a, b) a##b

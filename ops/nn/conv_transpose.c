@@ -198,31 +198,19 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INTS(prn_conv_params, output_shape),
                                    {0}};
 
-#define NATIVE                                                                                                         \
-    {                                                                                                                  \
-        .name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,       \
-        .prepare = prepare_native, .run = run_native                                                                   \
-    }
-static const prn_kernel native = NATIVE;
-PRN_WIDENED(half, &native)
+static const prn_kernel widened = {.usable = native_usable, .prepare = prepare_native, .run = run_native};
+PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
-    NATIVE,
+    {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .prepare = prepare_native, .run = run_native},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),
     {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
-const prn_op prn_op_conv_transpose = {.name = "ConvTranspose",
-                                      .domain = "",
-                                      .since_opset = 1,
-                                      .inputs.least = 2,
-                                      .inputs.most = 3,
-                                      .outputs.least = 1,
-                                      .outputs.most = 1,
-                                      .params = params,
-                                      .params_bytes = sizeof(prn_conv_params),
-                                      .check = prn_conv_check,
-                                      .infer = infer,
-                                      .cost = cost,
-                                      .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias",
-                                      .kernels = kernels};
+const prn_op prn_ops_conv_transpose[] = {
+    {.name = "ConvTranspose", .since_opset = 1, .inputs = {2, 3},
+     .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias"},
+    {0}};

@@ -258,19 +258,10 @@ static const prn_param params[] = {
 static const prn_kernel kernels[] = {
     {.name = "deform_conv_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
-const prn_op prn_op_deform_conv = {.name = "DeformConv",
-                                   .domain = "",
-                                   .since_opset = 19,
-                                   .inputs.least = 3,
-                                   .inputs.most = 5,
-                                   .outputs.least = 1,
-                                   .outputs.most = 1,
-                                   .params = params,
-                                   .params_bytes = sizeof(deform_params),
-                                   .check = check,
-                                   .infer = infer,
-                                   .cost = cost,
-                                   .cost_text =
-                                       "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias, + 2^(axes+1) - 1 per sample, "
-                                       "+ 1 per sample with mask; Cin K samples per output point",
-                                   .kernels = kernels};
+const prn_op prn_ops_deform_conv[] = {
+    {.name = "DeformConv", .since_opset = 19, .inputs = {3, 5},
+     .params = params, .params_bytes = sizeof(deform_params), .check = check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "MACs M = n (Cin/g) K; FLOPs 2M, + n with bias, + 2^(axes+1) - 1 per sample, + 1 per sample with "
+                  "mask; Cin K samples per output point"},
+    {0}};

@@ -1,12 +1,11 @@
 /* Dropout. Up to opset 11 it only runs as at inference (whatever is_test says, which opset 7 took out), where the
  * result is the input: a view. From opset 12 on an input can ask for training: elements are dropped with probability
  * `ratio`, the others scaled up. A seeded node draws in order what the reference implementation draws (mersenne.h), any
- * other by index (random.h). The rewrites take the operator out where it drops nothing. Owns nothing. */
+ * other by index (random.h). The rewrites take the operator out where it drops nothing. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/mersenne.h"
 #include "ops/loops/number.h"
 #include "ops/loops/random.h"
@@ -131,48 +130,19 @@ static const prn_param attributes_1[] = {PRN_FLOAT(dropout_params, ratio, 0.5f),
 static const prn_param attributes_12[] = {PRN_INT(dropout_params, seed, PRN_ABSENT), {0}};
 
 static const prn_kernel kernels_1[] = {
-    {.name = "dropout_view",
-     .backend = "native",
-     .usable = no_mask,
-     .layouts = prn_same_layout,
-     .run = keep_all,
+    {.name = "dropout_view", .backend = "native", .usable = no_mask, .layouts = prn_same_layout, .run = keep_all,
      .inplace = 1},
     {.name = "dropout_reference", .backend = "reference", .run = keep_all, .inplace = 1},
     {0}};
 static const prn_kernel kernels_12[] = {
     {.name = "dropout_12_reference", .backend = "reference", .run = run_12, .inplace = 1}, {0}};
 
-const prn_op prn_op_dropout = {
-    .name = "Dropout",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 2,
-    .flags = PRN_OP_VIEW,
-    .params = attributes_1,
-    .params_bytes = sizeof(dropout_params),
-    .infer = infer_1,
-    .cost = prn_cost_none,
-    .cost_text = "0 (inference)",
-    .kernels = kernels_1,
-};
-
-const prn_op prn_op_dropout_12 = {
-    .name = "Dropout",
-    .domain = "",
-    .since_opset = 12,
-    .inputs.least = 1,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 2,
-    .flags = PRN_OP_RANDOM,
-    .non_weight_inputs = 6,
-    .params = attributes_12,
-    .params_bytes = sizeof(dropout_params),
-    .infer = infer_12,
-    .cost = cost_12,
-    .cost_text = "0 (inference); 2 n (mul, div) when training; special n",
-    .kernels = kernels_12,
-};
+const prn_op prn_ops_dropout[] = {
+    {.name = "Dropout", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2}, .flags = PRN_OP_VIEW,
+     .params = attributes_1, .params_bytes = sizeof(dropout_params),
+     .infer = infer_1, .cost = prn_cost_none, .cost_text = "0 (inference)", .kernels = kernels_1},
+    {.name = "Dropout", .since_opset = 12, .inputs = {1, 3}, .outputs = {1, 2}, .flags = PRN_OP_RANDOM,
+     .non_weight_inputs = 6, .params = attributes_12, .params_bytes = sizeof(dropout_params),
+     .infer = infer_12, .cost = cost_12, .kernels = kernels_12,
+     .cost_text = "0 (inference); 2 n (mul, div) when training; special n"},
+    {0}};

@@ -107,8 +107,7 @@ static prony_status flex_infer(const prony_context *context)
 
 /* ---- cost */
 
-/* Without the subgraphs. Scaling, and per row of S scores: S - 1 maxima, S differences, S exp, S - 1 sums, S divisions.
- */
+/* Without the subgraphs. Scaling; per row of S scores S - 1 maxima, S differences, S exp, S - 1 sums, S divisions. */
 static prony_status own_cost(const prony_context *context, prony_cost *cost)
 {
     const prony_shape *q = &context->inputs[Q]->shape, *v = &context->inputs[V]->shape;
@@ -202,8 +201,7 @@ static prony_status flex_prepare(const prony_context *context, prn_prepared *out
     return PRONY_OK;
 }
 
-/* The heads of one batch as [Hk, Hq / Hk] items; `b_step` elements of the second factor belong to one head of K and V.
- */
+/* The heads of one batch as [Hk, Hq / Hk] items; `b_step` elements of the second factor belong to a head of K and V. */
 static void each_head(const flex *at, prn_product *product, int64_t b_step)
 {
     const int64_t *q = at->context->inputs[Q]->shape.dim, heads = at->context->inputs[K]->shape.dim[1];
@@ -299,21 +297,10 @@ static prony_status flex_run(const prony_context *context)
 static const prn_kernel flex_kernels[] = {
     {.name = "flex_attention_reference", .backend = "reference", .prepare = flex_prepare, .run = flex_run}, {0}};
 
-const prn_op prn_op_flex_attention = {
-    .name = "FlexAttention",
-    .domain = "ai.onnx.preview",
-    .since_opset = 1,
-    .inputs.least = 3,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .flags = PRN_OP_OPEN,
-    .params = flex_attributes,
-    .params_bytes = sizeof(flex_params),
-    .check = flex_check,
-    .infer = flex_infer,
-    .cost = flex_cost,
-    .cost_text =
-        "r rows of d scores: MACs M = r d (E + D); FLOPs 2M + r(6d-2); special 2 r d; and what the subgraphs do",
-    .kernels = flex_kernels,
-};
+const prn_op prn_ops_flex_attention[] = {
+    {.name = "FlexAttention", .domain = "ai.onnx.preview", .since_opset = 1, .inputs = {3, 3}, .flags = PRN_OP_OPEN,
+     .params = flex_attributes, .params_bytes = sizeof(flex_params), .check = flex_check,
+     .infer = flex_infer, .cost = flex_cost, .kernels = flex_kernels,
+     .cost_text = "r rows of d scores: MACs M = r d (E + D); FLOPs 2M + r(6d-2); special 2 r d; and what the "
+                  "subgraphs do"},
+    {0}};

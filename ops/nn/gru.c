@@ -83,33 +83,23 @@ static void second_row_f32(const prn_recurrent_row_f32 *row)
     mix(row, candidate);
 }
 
-static const prn_recurrent_cell cell = {.gates = 3,
-                                        .functions = 2,
-                                        .defaults = {"Sigmoid", "Tanh"},
-                                        .unit_cost = unit_cost,
-                                        .row_f64 = row_f64,
-                                        .first_gates = first_gates,
-                                        .row_f32 = {first_row_f32, second_row_f32}};
-
-PRN_RECURRENT_FUNCTIONS(cell, "gru");
+static const prn_recurrent_cell cell = {
+    .gates = 3, .functions = 2, .defaults = {"Sigmoid", "Tanh"},
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {first_row_f32, second_row_f32}};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, linear_before_reset, 0), {0}};
 
-const prn_op prn_op_gru = {
-    .name = "GRU",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 3,
-    .inputs.most = 6,
-    .outputs.least = 0,
-    .outputs.most = 2,
-    .non_weight_inputs = 1 << 4 | 1 << 5,
-    .params = attributes,
-    .params_bytes = sizeof(prn_recurrent_params),
-    .check = prn_recurrent_check,
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "M = T B 3H (I + H) per direction; 2 M, + 6 T B H with bias, + T B H (2 f + g + 5), + T B H with "
-                 "linear_before_reset, + 6 T B H with clip; f, g: the activations' own",
-    .kernels = kernels,
-};
+static const prn_kernel kernels[] = {
+    {.name = "gru_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+    {.name = "gru_reference", .backend = "reference",
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+    {0}};
+
+const prn_op prn_ops_gru[] = {
+    {.name = "GRU", .since_opset = 1, .inputs = {3, 6}, .outputs = {0, 2}, .non_weight_inputs = 1 << 4 | 1 << 5,
+     .params = attributes, .params_bytes = sizeof(prn_recurrent_params), .check = prn_recurrent_check,
+     .variant = &cell, .infer = prn_recurrent_infer, .cost = prn_recurrent_cost, .kernels = kernels,
+     .cost_text = "M = T B 3H (I + H) per direction; 2 M, + 6 T B H with bias, + T B H (2 f + g + 5), + T B H with "
+                  "linear_before_reset, + 6 T B H with clip; f, g: the activations' own"},
+    {0}};

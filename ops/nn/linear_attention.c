@@ -362,39 +362,14 @@ static const prn_kernel linear_kernels[] = {
 static const prn_kernel causal_kernels[] = {
     {.name = "causal_conv_reference", .backend = "reference", .run = run_causal}, {0}};
 
-const prn_op prn_op_linear_attention = {
-    .name = "LinearAttention",
-    .domain = "",
-    .since_opset = 27,
-    .inputs.least = 3,
-    .inputs.most = 7,
-    .outputs.least = 1,
-    .outputs.most = 2,
-    .non_weight_inputs = 0x8,
-    .params = linear_attributes,
-    .params_bytes = sizeof(linear_params),
-    .check = check_linear,
-    .infer = infer_linear,
-    .cost = cost_linear,
-    .cost_text =
-        "s steps, state of c cells: MACs M = s c (Hq + Hk), + s c Hk by the delta rule; FLOPs 2M + n, with decay "
-        "s c Hk + its elements, by the delta rule 2 per value; special the elements of decay",
-    .kernels = linear_kernels,
-};
-
-const prn_op prn_op_causal_conv = {.name = "CausalConvWithState",
-                                   .domain = "",
-                                   .since_opset = 27,
-                                   .inputs.least = 2,
-                                   .inputs.most = 4,
-                                   .outputs.least = 1,
-                                   .outputs.most = 2,
-                                   .non_weight_inputs = 0x8,
-                                   .params = causal_attributes,
-                                   .params_bytes = sizeof(causal_params),
-                                   .check = check_causal,
-                                   .infer = infer_causal,
-                                   .cost = cost_causal,
-                                   .cost_text =
-                                       "MACs M = n K; FLOPs 2M, + n with bias, + 5 n with SiLU; special 2 n with SiLU",
-                                   .kernels = causal_kernels};
+const prn_op prn_ops_linear_attention[] = {
+    {.name = "LinearAttention", .since_opset = 27, .inputs = {3, 7}, .outputs = {1, 2}, .non_weight_inputs = 0x8,
+     .params = linear_attributes, .params_bytes = sizeof(linear_params), .check = check_linear,
+     .infer = infer_linear, .cost = cost_linear, .kernels = linear_kernels,
+     .cost_text = "s steps, state of c cells: MACs M = s c (Hq + Hk), + s c Hk by the delta rule; FLOPs 2M + n, "
+                  "with decay s c Hk + its elements, by the delta rule 2 per value; special the elements of decay"},
+    {.name = "CausalConvWithState", .since_opset = 27, .inputs = {2, 4}, .outputs = {1, 2}, .non_weight_inputs = 0x8,
+     .params = causal_attributes, .params_bytes = sizeof(causal_params), .check = check_causal,
+     .infer = infer_causal, .cost = cost_causal, .kernels = causal_kernels,
+     .cost_text = "MACs M = n K; FLOPs 2M, + n with bias, + 5 n with SiLU; special 2 n with SiLU"},
+    {0}};

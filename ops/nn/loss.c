@@ -1,14 +1,13 @@
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
  *
  *   scores [N, C, d1, …], target [N, d1, …], weight [C]; a position is one target
- *   loss = -weight[target] p[target], p the scores themselves or their log-softmax over C; 0 where the target is
- * ignored
+ *   loss = -weight[target] p[target], p the scores themselves or their log-softmax over C;
+ *          0 where the target is ignored
  *
  *   scratch: loss of every position | weight of every position
  *
- * Owns nothing. Invariant: positions are worked out independently and reduced in order by one thread. */
+ * Invariant: positions are worked out independently and reduced in order by one thread. */
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 #include <string.h>
@@ -17,6 +16,8 @@ typedef struct loss_params {
     const char *reduction;
     int64_t ignore_index;
 } loss_params;
+
+typedef enum loss_kind { LOSS_LIKELIHOOD, LOSS_ENTROPY } loss_kind;
 
 typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN, REDUCTIONS } reduction;
 static const char *const reduction_names[REDUCTIONS] = {"none", "sum", "mean"};
@@ -39,18 +40,19 @@ typedef struct loss_job {
     double *loss, *share;
 } loss_job;
 
-static void describe(const prony_context *context, bool softmax, loss_job *out)
+static loss_job describe(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
-    out->x = context->inputs[0];
-    out->target = context->inputs[1];
-    out->weight = prn_input(context, 2);
-    out->log_prob = softmax ? prn_output(context, 1) : NULL;
-    out->softmax = softmax;
-    out->classes = shape->dim[1];
-    out->inner = prn_shape_count(shape, 2, shape->rank);
-    out->positions = prony_shape_numel(&out->target->shape);
-    out->ignored = ((const loss_params *)context->params)->ignore_index;
+    const bool softmax = *(const loss_kind *)prn_variant(context) == LOSS_ENTROPY;
+    return (loss_job){.x = context->inputs[0],
+                      .target = context->inputs[1],
+                      .weight = prn_input(context, 2),
+                      .log_prob = softmax ? prn_output(context, 1) : NULL,
+                      .softmax = softmax,
+                      .classes = shape->dim[1],
+                      .inner = prn_shape_count(shape, 2, shape->rank),
+                      .positions = prony_shape_numel(&context->inputs[1]->shape),
+                      .ignored = ((const loss_params *)context->params)->ignore_index};
 }
 
 static bool is_ignored(const loss_job *job, int64_t target)
@@ -106,11 +108,10 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context, bool softmax)
+static prony_status run(const prony_context *context)
 {
-    loss_job job;
+    loss_job job = describe(context);
     double loss = 0.0, share = 0.0;
-    describe(context, softmax, &job);
     PRN_TRY(check_targets(context, &job));
     job.loss = context->scratch;
     job.share = job.loss ? job.loss + job.positions : NULL; /* nothing at all in an empty batch */
@@ -133,16 +134,6 @@ static prony_status run(const prony_context *context, bool softmax)
         break;
     }
     return PRONY_OK;
-}
-
-static prony_status run_likelihood(const prony_context *context)
-{
-    return run(context, false);
-}
-
-static prony_status run_entropy(const prony_context *context)
-{
-    return run(context, true);
 }
 
 /* ---- inference and cost */
@@ -179,11 +170,10 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Per target: neg, the weight, the sum, the sum of weights. */
-static prony_status cost_likelihood(const prony_context *context, prony_cost *cost)
+/* Per target: neg, the weight, the sum, the sum of weights; before it the log-softmax. */
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    loss_job job;
-    describe(context, false, &job);
+    const loss_job job = describe(context);
     const bool weighted = job.weight || job.ignored != PRN_ABSENT;
     const reduction reduction = reduction_of(context);
     const uint64_t each =
@@ -191,14 +181,9 @@ static prony_status cost_likelihood(const prony_context *context, prony_cost *co
     prn_cost_fact(cost, "rows", job.positions);
     prn_cost_fact(cost, "axis_length", job.classes);
     PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)job.positions, each, 0));
-    return prn_cost_elementwise(context, cost, reduction == REDUCE_MEAN ? 1 : 0, 1, 1);
-}
-
-static prony_status cost_entropy(const prony_context *context, prony_cost *cost)
-{
-    const prony_value *x = context->inputs[0];
-    const uint64_t n = (uint64_t)prony_shape_numel(&x->shape), rows = n ? n / (uint64_t)x->shape.dim[1] : 0;
-    PRN_TRY(cost_likelihood(context, cost));
+    PRN_TRY(prn_cost_elementwise(context, cost, reduction == REDUCE_MEAN ? 1 : 0, 1, 1));
+    if (!job.softmax) return PRONY_OK;
+    const uint64_t n = (uint64_t)prony_shape_numel(&job.x->shape), rows = n ? n / (uint64_t)job.classes : 0;
     PRN_TRY(prn_cost_elementwise(context, cost, n - rows, 2, 0));
     PRN_TRY(prn_cost_elementwise(context, cost, n, 3, 1));
     return prn_cost_elementwise(context, cost, rows, 1, 1);
@@ -208,46 +193,22 @@ static const prn_param attributes[] = {
     PRN_STRING(loss_params, reduction, "mean"), PRN_INT(loss_params, ignore_index, PRN_ABSENT), {0}};
 
 static const prn_kernel likelihood_kernels[] = {
-    {.name = "negative_log_likelihood_reference", .backend = "reference", .prepare = prepare, .run = run_likelihood},
-    {0}};
+    {.name = "negative_log_likelihood_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 static const prn_kernel entropy_kernels[] = {
-    {.name = "softmax_cross_entropy_reference", .backend = "reference", .prepare = prepare, .run = run_entropy}, {0}};
+    {.name = "softmax_cross_entropy_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
-#define LIKELIHOOD_TEXT                                                                                                \
-    "r targets: r (neg), + r with weight or ignore_index, + r unless reduction is none, + r for the mean of "          \
-    "weighted, + 1 "                                                                                                   \
-    "for a mean; special 1 for a mean"
+/* clang-format off */
+#define LIKELIHOOD_TEXT \
+    "r targets: r (neg), + r with weight or ignore_index, + r unless reduction is none, + r for the mean of " \
+    "weighted, + 1 for a mean; special 1 for a mean"
+/* clang-format on */
 
-const prn_op prn_op_negative_log_likelihood_loss = {
-    .name = "NegativeLogLikelihoodLoss",
-    .domain = "",
-    .since_opset = 12,
-    .inputs.least = 2,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = attributes,
-    .params_bytes = sizeof(loss_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost_likelihood,
-    .cost_text = LIKELIHOOD_TEXT,
-    .kernels = likelihood_kernels,
-};
-
-const prn_op prn_op_softmax_cross_entropy_loss = {
-    .name = "SoftmaxCrossEntropyLoss",
-    .domain = "",
-    .since_opset = 12,
-    .inputs.least = 2,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 2,
-    .params = attributes,
-    .params_bytes = sizeof(loss_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost_entropy,
-    .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT,
-    .kernels = entropy_kernels,
-};
+const prn_op prn_ops_loss[] = {
+    {.name = "NegativeLogLikelihoodLoss", .since_opset = 12, .inputs = {2, 3},
+     .params = attributes, .params_bytes = sizeof(loss_params), .variant = &(const loss_kind){LOSS_LIKELIHOOD},
+     .check = check, .infer = infer, .cost = cost, .cost_text = LIKELIHOOD_TEXT, .kernels = likelihood_kernels},
+    {.name = "SoftmaxCrossEntropyLoss", .since_opset = 12, .inputs = {2, 3}, .outputs = {1, 2},
+     .params = attributes, .params_bytes = sizeof(loss_params), .variant = &(const loss_kind){LOSS_ENTROPY},
+     .check = check, .infer = infer, .cost = cost, .kernels = entropy_kernels,
+     .cost_text = "r (5 d - 1) for the log-softmax; special r (d + 1); + " LIKELIHOOD_TEXT},
+    {0}};

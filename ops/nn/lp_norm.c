@@ -1,6 +1,5 @@
 /* Normalisation along one axis without a mean: LpNormalization, and RMSNormalization over trailing axes.
- * The reference sees [outer, length, inner] and works in double. Owns nothing.
- * Invariant: a row is one task. */
+ * The reference sees [outer, length, inner] and works in double. Invariant: a row is one task. */
 #include "base/stop.h"
 #include "ops/loops/affine.h"
 #include "ops/loops/copy_nd.h"
@@ -11,6 +10,8 @@ typedef struct lp_params {
     int64_t axis, p, stash_type;
     float epsilon;
 } lp_params;
+
+typedef enum lp_kind { LP_NORM, RMS_NORM } lp_kind;
 
 typedef struct lp_job {
     const prony_value *x, *y, *scale;
@@ -26,8 +27,9 @@ static int64_t axis_of(const prony_context *context)
     return prn_axis_normalize(&axis, context->inputs[0]->shape.rank) ? axis : -1;
 }
 
-static lp_job job_of(const prony_context *context, bool rms)
+static lp_job job_of(const prony_context *context)
 {
+    const bool rms = *(const lp_kind *)prn_variant(context) == RMS_NORM;
     const lp_params *params = context->params;
     const prony_shape *shape = &context->inputs[0]->shape;
     const int first = (int)axis_of(context), last = rms ? shape->rank : first + 1;
@@ -69,7 +71,7 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static void native_rows(void *argument, int64_t begin, int64_t end)
+static void native_rms_rows(void *argument, int64_t begin, int64_t end)
 {
     const lp_job *job = argument;
     for (int64_t row = begin; row < end; row++) {
@@ -103,35 +105,26 @@ static prony_status run_job(const prony_context *context, lp_job job,
     return PRONY_OK;
 }
 
-static prony_status run_lp(const prony_context *context)
+static prony_status run_reference(const prony_context *context)
 {
-    return run_job(context, job_of(context, false), reference_rows);
+    return run_job(context, job_of(context), reference_rows);
 }
 
-static prony_status native_lp(const prony_context *context)
+static prony_status run_native(const prony_context *context)
 {
-    return run_job(context, job_of(context, false), native_lp_rows);
+    const lp_job job = job_of(context);
+    return run_job(context, job, job.p == 0 ? native_rms_rows : native_lp_rows);
 }
 
 static bool has_rows(const prony_context *context)
 {
-    return job_of(context, false).inner == 1;
-}
-
-static prony_status run_rms(const prony_context *context)
-{
-    return run_job(context, job_of(context, true), reference_rows);
-}
-
-static prony_status native_rms(const prony_context *context)
-{
-    return run_job(context, job_of(context, true), native_rows);
+    return job_of(context).inner == 1;
 }
 
 static bool all_f32(const prony_context *context)
 {
     const prony_value *scale = prn_input(context, 1);
-    return !scale || (scale->dtype == PRONY_FLOAT32 && job_of(context, true).wide_scale.vector);
+    return !scale || (scale->dtype == PRONY_FLOAT32 && job_of(context).wide_scale.vector);
 }
 
 static prony_status infer_axis(const prony_context *context)
@@ -168,7 +161,7 @@ static uint64_t row_facts(const prony_context *context, prony_cost *cost, const 
 
 static prony_status cost_lp(const prony_context *context, prony_cost *cost)
 {
-    const lp_job job = job_of(context, false);
+    const lp_job job = job_of(context);
     const uint64_t n = prn_output_elements(context), rows = row_facts(context, cost, &job);
     PRN_TRY(prn_cost_elementwise(context, cost, n - rows, 1, 0)); /* the sum */
     PRN_TRY(prn_cost_elementwise(context, cost, n, 2, 1));        /* abs or square, div */
@@ -177,7 +170,7 @@ static prony_status cost_lp(const prony_context *context, prony_cost *cost)
 
 static prony_status cost_rms(const prony_context *context, prony_cost *cost)
 {
-    const lp_job job = job_of(context, true);
+    const lp_job job = job_of(context);
     const uint64_t n = prn_output_elements(context), rows = row_facts(context, cost, &job);
     prn_cost_fact(cost, "affine", job.scale != NULL);
     PRN_TRY(prn_cost_elementwise(context, cost, n, job.scale ? 4 : 3, 1));
@@ -189,47 +182,22 @@ static const prn_param rms_attributes[] = {
     PRN_INT(lp_params, axis, -1), PRN_INT(lp_params, stash_type, 1), PRN_FLOAT(lp_params, epsilon, 1e-5f), {0}};
 
 static const prn_kernel lp_kernels[] = {
-    {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = native_lp},
-    {.name = "lp_norm_reference", .backend = "reference", .run = run_lp},
+    {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = has_rows, .run = run_native},
+    {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
-static const prn_kernel rms_kernels[] = {{.name = "rms_norm_f32_native",
-                                          .backend = "native",
-                                          .types = PRN_TYPE_F32,
-                                          .usable = all_f32,
-                                          .run = native_rms,
-                                          .inplace = 1},
-                                         {.name = "rms_norm_reference", .backend = "reference", .run = run_rms},
-                                         {0}};
+static const prn_kernel rms_kernels[] = {
+    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32, .run = run_native,
+     .inplace = 1},
+    {.name = "rms_norm_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-const prn_op prn_op_lp_norm = {
-    .name = "LpNormalization",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = lp_attributes,
-    .params_bytes = sizeof(lp_params),
-    .check = check_lp,
-    .infer = infer_axis,
-    .cost = cost_lp,
-    .cost_text = "3 n - r (p = 1) or 3 n (p = 2); special n, + r (p = 2)",
-    .kernels = lp_kernels,
-};
-
-const prn_op prn_op_rms_norm = {
-    .name = "RMSNormalization",
-    .domain = "",
-    .since_opset = 23,
-    .inputs.least = 2,
-    .inputs.most = 2,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = rms_attributes,
-    .params_bytes = sizeof(lp_params),
-    .infer = infer_rms,
-    .cost = cost_rms,
-    .cost_text = "3 n + 2 r, + n with scale; special n + 2 r",
-    .kernels = rms_kernels,
-};
+const prn_op prn_ops_lp_norm[] = {
+    {.name = "LpNormalization", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_attributes, .params_bytes = sizeof(lp_params), .variant = &(const lp_kind){LP_NORM},
+     .check = check_lp, .infer = infer_axis, .cost = cost_lp, .kernels = lp_kernels,
+     .cost_text = "3 n - r (p = 1) or 3 n (p = 2); special n, + r (p = 2)"},
+    {.name = "RMSNormalization", .since_opset = 23, .inputs = {2, 2},
+     .params = rms_attributes, .params_bytes = sizeof(lp_params), .variant = &(const lp_kind){RMS_NORM},
+     .infer = infer_rms, .cost = cost_rms, .kernels = rms_kernels,
+     .cost_text = "3 n + 2 r, + n with scale; special n + 2 r"},
+    {0}};

@@ -1,4 +1,4 @@
-/* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta. Owns nothing.
+/* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
  * Invariant: the sum of each element runs over its own window, in channel order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
@@ -129,19 +129,9 @@ static const prn_kernel kernels[] = {
     {.name = "lrn_reference", .backend = "reference", .run = run_reference},
     {0}};
 
-const prn_op prn_op_lrn = {
-    .name = "LRN",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = attributes,
-    .params_bytes = sizeof(lrn_params),
-    .check = check,
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "n (2 size + 3): size squares, size - 1 sums, scale and shift, pow, div; special 2 n",
-    .kernels = kernels,
-};
+const prn_op prn_ops_lrn[] = {
+    {.name = "LRN", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(lrn_params), .check = check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "n (2 size + 3): size squares, size - 1 sums, scale and shift, pow, div; special 2 n"},
+    {0}};

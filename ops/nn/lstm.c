@@ -90,35 +90,24 @@ static void row_f32(const prn_recurrent_row_f32 *row)
     vec->vv[PRN_BINARY_MUL](row->h, row->h, o, n);
 }
 
-static const prn_recurrent_cell cell = {.gates = 4,
-                                        .functions = 3,
-                                        .defaults = {"Sigmoid", "Tanh", "Tanh"},
-                                        .has_c = true,
-                                        .unit_cost = unit_cost,
-                                        .row_f64 = row_f64,
-                                        .first_gates = first_gates,
-                                        .row_f32 = {row_f32}};
-
-PRN_RECURRENT_FUNCTIONS(cell, "lstm");
+static const prn_recurrent_cell cell = {
+    .gates = 4, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}, .has_c = true,
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32}};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, input_forget, 0), {0}};
 
-const prn_op prn_op_lstm = {
-    .name = "LSTM",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 3,
-    .inputs.most = 8,
-    .outputs.least = 0,
-    .outputs.most = 3,
-    .non_weight_inputs = 1 << 4 | 1 << 5 | 1 << 6,
-    .params = attributes,
-    .params_bytes = sizeof(prn_recurrent_params),
-    .check = prn_recurrent_check,
-    .infer = infer,
-    .cost = cost,
-    .cost_text =
-        "M = T B 4H (I + H) per direction; 2 M, + 8 T B H with bias, + T B H (3 f + g + h + 4), + 6 T B H with "
-        "peepholes, + 8 T B H with clip; f, g, h: the activations' own (input_forget: 1 for one f)",
-    .kernels = kernels,
-};
+static const prn_kernel kernels[] = {
+    {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+    {.name = "lstm_reference", .backend = "reference",
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+    {0}};
+
+const prn_op prn_ops_lstm[] = {
+    {.name = "LSTM", .since_opset = 1, .inputs = {3, 8}, .outputs = {0, 3},
+     .non_weight_inputs = 1 << 4 | 1 << 5 | 1 << 6,
+     .params = attributes, .params_bytes = sizeof(prn_recurrent_params), .check = prn_recurrent_check,
+     .variant = &cell, .infer = prn_recurrent_infer, .cost = prn_recurrent_cost, .kernels = kernels,
+     .cost_text = "M = T B 4H (I + H) per direction; 2 M, + 8 T B H with bias, + T B H (3 f + g + h + 4), + 6 T B "
+                  "H with peepholes, + 8 T B H with clip; f, g, h: the activations' own (input_forget: 1 for one f)"},
+    {0}};

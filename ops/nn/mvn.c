@@ -1,5 +1,5 @@
 /* MeanVarianceNormalization: y = (x - mean) / (standard deviation + 1e-9), both taken over a set of axes, [0, 2, 3]
- * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not. Owns nothing.
+ * unless the node says otherwise; before opset 9, the channels with them or not, and the division or not.
  * Invariant: the elements that share a mean are one task's. */
 #include "base/stop.h"
 #include "ops/loops/chain.h"
@@ -149,27 +149,14 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n ? (uint64_t)job.groups : 0, 2, 3);
 }
 
-static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
-                                      .backend = "native",
-                                      .types = PRN_TYPE_F32,
-                                      .usable = ends_reduced,
-                                      .run = run_in_rows,
-                                      .inplace = 1},
-                                     {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "mvn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = ends_reduced, .run = run_in_rows,
+     .inplace = 1},
+    {.name = "mvn_reference", .backend = "reference", .run = run, .inplace = 1},
+    {0}};
 
-const prn_op prn_op_mvn = {
-    .name = "MeanVarianceNormalization",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = attributes,
-    .params_bytes = sizeof(mvn_params),
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "5 n + 2 r; special n + 3 r",
-    .kernels = kernels,
-};
+const prn_op prn_ops_mvn[] = {
+    {.name = "MeanVarianceNormalization", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(mvn_params),
+     .infer = infer, .cost = cost, .cost_text = "5 n + 2 r; special n + 3 r", .kernels = kernels},
+    {0}};

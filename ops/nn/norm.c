@@ -1,7 +1,7 @@
 /* Normalisation of rows: LayerNormalization, InstanceNormalization, GroupNormalization.
  * All three take the mean and variance of `length` consecutive elements, `rows` times, and differ in which scale and
- * bias an element meets: number (element / run) mod period of the vectors. Owns nothing. Invariant: a row is normalised
- * by one task, so sums have one order. */
+ * bias an element meets: number (element / run) mod period of the vectors. Invariant: a row is normalised by one task,
+ * so sums have one order. */
 #include "base/stop.h"
 #include "ops/loops/affine.h"
 #include "ops/loops/copy_nd.h"
@@ -25,6 +25,16 @@ typedef struct norm_params {
     float epsilon;
 } norm_params;
 
+/* How an operator sees its inputs as rows. */
+typedef struct norm_kind {
+    row_norm (*rows_of)(const prony_context *context);
+} norm_kind;
+
+static row_norm rows_of(const prony_context *context)
+{
+    return ((const norm_kind *)prn_variant(context))->rows_of(context);
+}
+
 /* ---- kernels */
 
 static void reference_row(const row_norm *norm, int64_t row)
@@ -32,7 +42,8 @@ static void reference_row(const row_norm *norm, int64_t row)
     const int64_t first = row * norm->length;
     const prony_dtype dtype = norm->x->dtype;
     double sum = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) sum += prn_get_f64(norm->x->data, dtype, first + i);
+    for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++)
+        sum += prn_get_f64(norm->x->data, dtype, first + i);
     const double mean = sum / (double)norm->length;
     for (int64_t i = 0; i < norm->length && !prn_stopped_at(i); i++) {
         const double deviation = prn_get_f64(norm->x->data, dtype, first + i) - mean;
@@ -94,12 +105,22 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_rows(const prony_context *context, row_norm *norm,
-                             void (*rows)(void *argument, int64_t begin, int64_t end))
+static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end))
 {
-    if (norm->length == 0) return PRONY_OK;
-    prn_parallel_items(context->threads, norm->rows, 2 * (int64_t)prn_value_bytes(norm->x), rows, norm);
+    row_norm norm = rows_of(context);
+    if (norm.length == 0) return PRONY_OK;
+    prn_parallel_items(context->threads, norm.rows, 2 * (int64_t)prn_value_bytes(norm.x), rows, &norm);
     return PRONY_OK;
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_rows(context, reference_rows);
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_rows(context, native_rows);
 }
 
 static bool all_f32(const prony_context *context)
@@ -180,41 +201,9 @@ static prony_status infer_layer_norm(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost_rows(const prony_context *context, prony_cost *cost, const row_norm *norm)
-{
-    const uint64_t n = prn_output_elements(context), rows = n ? (uint64_t)norm->rows : 0;
-    const uint64_t affine = (uint64_t)(norm->scale != NULL) + (uint64_t)(norm->bias != NULL);
-    prn_cost_fact(cost, "output_elements", (int64_t)n);
-    prn_cost_fact(cost, "rows", norm->rows);
-    prn_cost_fact(cost, "axis_length", norm->length);
-    prn_cost_fact(cost, "affine", norm->scale != NULL);
-    prn_cost_fact(cost, "bias", norm->bias != NULL);
-    if (affine == 2) cost->madds += n;
-    PRN_TRY(prn_cost_elementwise(context, cost, n, 5 + affine, 1));
-    return prn_cost_elementwise(context, cost, rows, 2, 3);
-}
-
-static prony_status cost_layer_norm(const prony_context *context, prony_cost *cost)
-{
-    const row_norm norm = layer_norm_of(context);
-    return cost_rows(context, cost, &norm);
-}
-
-static prony_status run_layer_norm(const prony_context *context)
-{
-    row_norm norm = layer_norm_of(context);
-    return run_rows(context, &norm, reference_rows);
-}
-
 static bool usable_layer_norm(const prony_context *context)
 {
     return all_f32(context) && stash_type(context) == PRONY_FLOAT32 && !layer_norm_of(context).spread;
-}
-
-static prony_status native_layer_norm(const prony_context *context)
-{
-    row_norm norm = layer_norm_of(context);
-    return run_rows(context, &norm, native_rows);
 }
 
 /* ---- InstanceNormalization, GroupNormalization: rows within [N, C, spatial …] */
@@ -271,24 +260,22 @@ static prony_status infer_group_norm(const prony_context *context)
     return prn_infer_same(context);
 }
 
-#define CHANNEL_NORM(symbol)                                                                                           \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        const row_norm norm = symbol##_of(context);                                                                    \
-        return cost_rows(context, cost, &norm);                                                                        \
-    }                                                                                                                  \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        row_norm norm = symbol##_of(context);                                                                          \
-        return run_rows(context, &norm, reference_rows);                                                               \
-    }                                                                                                                  \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        row_norm norm = symbol##_of(context);                                                                          \
-        return run_rows(context, &norm, native_rows);                                                                  \
-    }
-CHANNEL_NORM(instance_norm)
-CHANNEL_NORM(group_norm)
+/* ---- cost */
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    const row_norm norm = rows_of(context);
+    const uint64_t n = prn_output_elements(context), rows = n ? (uint64_t)norm.rows : 0;
+    const uint64_t affine = (uint64_t)(norm.scale != NULL) + (uint64_t)(norm.bias != NULL);
+    prn_cost_fact(cost, "output_elements", (int64_t)n);
+    prn_cost_fact(cost, "rows", norm.rows);
+    prn_cost_fact(cost, "axis_length", norm.length);
+    prn_cost_fact(cost, "affine", norm.scale != NULL);
+    prn_cost_fact(cost, "bias", norm.bias != NULL);
+    if (affine == 2) cost->madds += n;
+    PRN_TRY(prn_cost_elementwise(context, cost, n, 5 + affine, 1));
+    return prn_cost_elementwise(context, cost, rows, 2, 3);
+}
 
 /* ---- descriptors */
 
@@ -298,37 +285,37 @@ static const prn_param instance_norm_attributes[] = {PRN_FLOAT(norm_params, epsi
 static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
-#define DESCRIPTOR(symbol, op_name, op_domain, opset, row, least_inputs, results)                                      \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = op_domain,                                                                                           \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = least_inputs,                                                                                    \
-        .inputs.most = 3,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = results,                                                                                        \
-        .params = row##_attributes,                                                                                    \
-        .params_bytes = sizeof(norm_params),                                                                           \
-        .infer = infer_##row,                                                                                          \
-        .cost = cost_##row,                                                                                            \
-        .cost_text = "5 n + 2 r, + n with scale, + n with bias; madds n if both; special n + 3 r",                     \
-        .kernels = row##_kernels,                                                                                      \
-    };
-#define KERNELS(row, usable_row)                                                                                       \
-    static const prn_kernel row##_kernels[] = {                                                                        \
-        {.name = #row "_f32_native",                                                                                   \
-         .backend = "native",                                                                                          \
-         .types = PRN_TYPE_F32,                                                                                        \
-         .usable = usable_row,                                                                                         \
-         .run = native_##row,                                                                                          \
-         .inplace = 1},                                                                                                \
-        {.name = #row "_reference", .backend = "reference", .run = run_##row, .inplace = 1},                           \
-        {0}};
+static const prn_kernel layer_norm_kernels[] = {
+    {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_layer_norm,
+     .run = run_native, .inplace = 1},
+    {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+    {0}};
+static const prn_kernel instance_norm_kernels[] = {
+    {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
+     .run = run_native, .inplace = 1},
+    {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+    {0}};
+static const prn_kernel group_norm_kernels[] = {
+    {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
+     .run = run_native, .inplace = 1},
+    {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+    {0}};
 
-KERNELS(layer_norm, usable_layer_norm)
-KERNELS(instance_norm, all_f32)
-KERNELS(group_norm, all_f32)
-DESCRIPTOR(layer_norm, "LayerNormalization", "", 1, layer_norm, 2, 3) /* ONNX Runtime writes it below opset 17 too */
-DESCRIPTOR(prony_layer_norm, "LayerNormalization", "prony", 1, layer_norm, 2, 3)
-DESCRIPTOR(instance_norm, "InstanceNormalization", "", 1, instance_norm, 3, 1)
-DESCRIPTOR(group_norm, "GroupNormalization", "", 18, group_norm, 3, 1)
+static const char cost_text[] = "5 n + 2 r, + n with scale, + n with bias; madds n if both; special n + 3 r";
+
+const prn_op prn_ops_norm[] = {
+    /* ONNX Runtime writes it below opset 17 too */
+    {.name = "LayerNormalization", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
+     .params = layer_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){layer_norm_of},
+     .infer = infer_layer_norm, .cost = cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
+    {.name = "LayerNormalization", .domain = "prony", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
+     .params = layer_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){layer_norm_of},
+     .infer = infer_layer_norm, .cost = cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
+    {.name = "InstanceNormalization", .since_opset = 1, .inputs = {3, 3},
+     .params = instance_norm_attributes, .params_bytes = sizeof(norm_params),
+     .variant = &(const norm_kind){instance_norm_of},
+     .infer = infer_instance_norm, .cost = cost, .cost_text = cost_text, .kernels = instance_norm_kernels},
+    {.name = "GroupNormalization", .since_opset = 18, .inputs = {3, 3},
+     .params = group_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){group_norm_of},
+     .infer = infer_group_norm, .cost = cost, .cost_text = cost_text, .kernels = group_norm_kernels},
+    {0}};

@@ -1,13 +1,14 @@
 /* MaxPool, AveragePool and LpPool; their global forms are in pool_global.c.
  *
  * The native kernel runs in whatever layout its input has: a tensor is [outer][D, H, W][lanes] with lanes 1 (plain), 8
- * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Nothing is kept between runs. Invariant: the
- * order in which an output combines its window's elements depends on the window and the layout alone. */
+ * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Invariant: the order in which
+ * an output combines its window's elements depends on the window and the layout alone. */
 #include "ops/nn/pool.h"
 
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
@@ -30,13 +31,8 @@ static prony_status check(const prony_context *context)
     if (params->storage_order != 0 && params->storage_order != 1)
         return prony_fail(context, PRONY_INVALID_MODEL, "storage_order is %lld; it must be 0 or 1",
                           (long long)params->storage_order);
-    return prn_window_check(context, &params->window);
-}
-
-static prony_status check_lp(const prony_context *context)
-{
-    PRN_TRY(check(context));
-    return prn_pool_check_p(context, ((const pool_params *)context->params)->p);
+    PRN_TRY(prn_window_check(context, &params->window));
+    return prn_pool_kind_of(context) == PRN_POOL_LP ? prn_pool_check_p(context, params->p) : PRONY_OK;
 }
 
 static prony_status read_window(const prony_context *context, prn_window *window)
@@ -51,10 +47,12 @@ static prony_status read_window(const prony_context *context, prn_window *window
     return prn_window_forward(context, &params->window, window);
 }
 
-static prony_status infer_types(const prony_context *context, uint32_t types)
+#define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
+
+static prony_status infer(const prony_context *context)
 {
     prn_window window;
-    PRN_TRY(prn_check_type(context, 0, types));
+    PRN_TRY(prn_check_type(context, 0, prn_pool_kind_of(context) == PRN_POOL_MAX ? MAX_TYPES : PRN_TYPES_FLOAT));
     PRN_TRY(read_window(context, &window));
     const prony_shape *in = &context->inputs[0]->shape;
     prony_shape shape = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
@@ -64,48 +62,22 @@ static prony_status infer_types(const prony_context *context, uint32_t types)
     return PRONY_OK;
 }
 
-#define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
-
-static prony_status infer_max(const prony_context *context)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    return infer_types(context, MAX_TYPES);
-}
-
-static prony_status infer_average(const prony_context *context)
-{
-    return infer_types(context, PRN_TYPES_FLOAT);
-}
-
-static prony_status cost_window(const prony_context *context, prony_cost *cost, bool average)
-{
+    const prn_pool_kind kind = prn_pool_kind_of(context);
     prn_window window;
     PRN_TRY(read_window(context, &window));
-    const prony_shape *in = &context->inputs[0]->shape;
-    prony_shape out = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
-    int64_t volume = prn_window_volume(window.kernel), outputs = prony_shape_numel(&out);
+    const int64_t volume = prn_window_volume(window.kernel);
     prn_cost_fact(cost, "kernel_volume", volume);
+    if (kind == PRN_POOL_LP)
+        return prn_pool_cost_lp(context, cost, (uint64_t)volume, ((const pool_params *)context->params)->p);
+    const prony_shape *in = &context->inputs[0]->shape;
+    const prony_shape out = prn_window_output_shape(&window, in->dim[0], in->dim[1]);
+    const int64_t outputs = prony_shape_numel(&out);
+    const bool average = kind == PRN_POOL_AVERAGE;
     prn_cost_fact(cost, "input_elements", prony_shape_numel(in));
     prn_cost_fact(cost, "output_elements", outputs);
     return prn_cost_elementwise(context, cost, (uint64_t)outputs, (uint64_t)(average ? volume : volume - 1), average);
-}
-
-static prony_status cost_max(const prony_context *context, prony_cost *cost)
-{
-    return cost_window(context, cost, false);
-}
-
-static prony_status cost_average(const prony_context *context, prony_cost *cost)
-{
-    return cost_window(context, cost, true);
-}
-
-static prony_status cost_lp(const prony_context *context, prony_cost *cost)
-{
-    prn_window window;
-    PRN_TRY(read_window(context, &window));
-    prn_cost_fact(cost, "kernel_volume", prn_window_volume(window.kernel));
-    return prn_pool_cost_lp(context, cost, (uint64_t)prn_window_volume(window.kernel),
-                            ((const pool_params *)context->params)->p);
 }
 
 /* ---- windows */
@@ -208,10 +180,11 @@ static void pool_task(void *argument, int64_t task)
 {
     const job *job = argument;
     int64_t end = (task + 1) * job->rows_per_task;
-    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows && !prn_stopped(); row++) pool_row(job, row);
+    if (end > job->rows) end = job->rows;
+    for (int64_t row = task * job->rows_per_task; row < end && !prn_stopped(); row++) pool_row(job, row);
 }
 
-static prony_status run_native(const prony_context *context, bool average)
+static prony_status run_native(const prony_context *context)
 {
     enum { TASK_ELEMENTS = 16384 };
     const prony_value *x = context->inputs[0];
@@ -219,10 +192,8 @@ static prony_status run_native(const prony_context *context, bool average)
     int64_t block = prn_layout_block(layout), channels = x->shape.dim[1];
     job job = {.x = x->data,
                .y = context->outputs[0]->data,
-               .lanes = layout == PRN_NHWC ? channels
-                        : block            ? block
-                                           : 1,
-               .average = average,
+               .lanes = layout == PRN_NHWC ? channels : block ? block : 1,
+               .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
     PRN_TRY(read_window(context, &job.window));
     int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
@@ -233,26 +204,11 @@ static prony_status run_native(const prony_context *context, bool average)
     return PRONY_OK;
 }
 
-static prony_status run_max_native(const prony_context *context)
-{
-    return run_native(context, false);
-}
-
-static prony_status run_average_native(const prony_context *context)
-{
-    return run_native(context, true);
-}
-
 static bool native_usable(const prony_context *context)
 {
     prn_window window;
     if (prn_output(context, 1) || prony_shape_numel(&context->inputs[0]->shape) <= 0) return false;
     return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
-}
-
-static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
 }
 
 /* ---- reference */
@@ -372,38 +328,24 @@ static void sum_windows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_plain(const prony_context *context, int64_t p,
-                              void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status run_reference(const prony_context *context)
 {
+    const prn_pool_kind kind = prn_pool_kind_of(context);
     const pool_params *params = context->params;
     const prony_value *indices = prn_output(context, 1);
     plain_job job = {.x = context->inputs[0],
                      .y = context->outputs[0],
                      .indices = indices ? indices->data : NULL,
-                     .p = p,
+                     .p = kind == PRN_POOL_LP ? params->p : 0,
                      .column_major = params->storage_order == 1,
                      .padding = params->count_include_pad != 0};
     PRN_TRY(read_window(context, &job.window));
     job.in_plane = prn_window_volume(job.window.in);
     job.out_plane = prn_window_volume(job.window.out);
     const int64_t count = job.x->shape.dim[0] * job.x->shape.dim[1] * job.out_plane;
-    prn_parallel_items(context->threads, count, 8 * count * prn_window_volume(job.window.kernel), fn, &job);
+    prn_parallel_items(context->threads, count, 8 * count * prn_window_volume(job.window.kernel),
+                       kind == PRN_POOL_MAX ? find_maxima : sum_windows, &job);
     return PRONY_OK;
-}
-
-static prony_status run_max_reference(const prony_context *context)
-{
-    return run_plain(context, 0, find_maxima);
-}
-
-static prony_status run_average_reference(const prony_context *context)
-{
-    return run_plain(context, 0, sum_windows);
-}
-
-static prony_status run_lp_reference(const prony_context *context)
-{
-    return run_plain(context, ((const pool_params *)context->params)->p, sum_windows);
 }
 
 /* ---- descriptors */
@@ -419,69 +361,28 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       {0}};
 
 static const prn_kernel max_kernels[] = {
-    {.name = "maxpool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_max_native},
-    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_max_reference},
+    {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = prn_same_layout, .run = run_native},
+    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_reference},
     {0}};
 
 static const prn_kernel average_kernels[] = {
-    {.name = "averagepool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_average_native},
-    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
+    {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = prn_same_layout, .run = run_native},
+    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
 static const prn_kernel lp_kernels[] = {
-    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
+    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference}, {0}};
 
-const prn_op prn_op_max_pool = {.name = "MaxPool",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 1,
-                                .inputs.most = 1,
-                                .outputs.least = 1,
-                                .outputs.most = 2,
-                                .params = params,
-                                .params_bytes = sizeof(pool_params),
-                                .check = check,
-                                .infer = infer_max,
-                                .cost = cost_max,
-                                .cost_text = "n (K - 1)",
-                                .kernels = max_kernels};
-
-const prn_op prn_op_average_pool = {.name = "AveragePool",
-                                    .domain = "",
-                                    .since_opset = 1,
-                                    .inputs.least = 1,
-                                    .inputs.most = 1,
-                                    .outputs.least = 1,
-                                    .outputs.most = 1,
-                                    .params = params,
-                                    .params_bytes = sizeof(pool_params),
-                                    .check = check,
-                                    .infer = infer_average,
-                                    .cost = cost_average,
-                                    .cost_text = "n K, n of them divisions",
-                                    .kernels = average_kernels};
-
-const prn_op prn_op_lp_pool = {.name = "LpPool",
-                               .domain = "",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 1,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .params = lp_params,
-                               .params_bytes = sizeof(pool_params),
-                               .check = check_lp,
-                               .infer = infer_average,
-                               .cost = cost_lp,
-                               .cost_text = PRN_POOL_LP_COST_TEXT,
-                               .kernels = lp_kernels};
+const prn_op prn_ops_pool[] = {
+    {.name = "MaxPool", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2},
+     .params = params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_MAX},
+     .check = check, .infer = infer, .cost = cost, .cost_text = "n (K - 1)", .kernels = max_kernels},
+    {.name = "AveragePool", .since_opset = 1, .inputs = {1, 1},
+     .params = params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE},
+     .check = check, .infer = infer, .cost = cost, .cost_text = "n K, n of them divisions", .kernels = average_kernels},
+    {.name = "LpPool", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_params, .params_bytes = sizeof(pool_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
+     .check = check, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+    {0}};

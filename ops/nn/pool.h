@@ -1,10 +1,18 @@
-/* The p-norm that LpPool and GlobalLpPool share. Pure functions. */
+/* What the pooling operators and their global forms share: their kinds, and the p-norm. */
 #ifndef PRN_OPS_NN_POOL_H
 #define PRN_OPS_NN_POOL_H
 
 #include "ops/loops/elementwise.h"
 
 #include <math.h>
+
+/* The variant of every row of pool.c and pool_global.c. */
+typedef enum prn_pool_kind { PRN_POOL_MAX, PRN_POOL_AVERAGE, PRN_POOL_LP } prn_pool_kind;
+
+static inline prn_pool_kind prn_pool_kind_of(const prony_context *context)
+{
+    return *(const prn_pool_kind *)prn_variant(context);
+}
 
 /* |x|^p */
 static inline double prn_pool_power(double x, int64_t p)
@@ -29,7 +37,8 @@ static inline prony_status prn_pool_check_p(const prony_context *context, int64_
 static inline prony_status prn_pool_cost_lp(const prony_context *context, prony_cost *cost, uint64_t volume, int64_t p)
 {
     const uint64_t special = p == 1 ? 0 : (p == 2 ? 1 : volume + 1);
-    return prn_cost_elementwise(context, cost, volume ? prn_output_elements(context) : 0, 2 * volume - (p == 1), special);
+    const uint64_t outputs = volume ? prn_output_elements(context) : 0;
+    return prn_cost_elementwise(context, cost, outputs, 2 * volume - (p == 1), special);
 }
 
 #endif

@@ -2,12 +2,13 @@
  *
  * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 8 or 16, so that element i of the run
  * belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order at
- * the end. NHWC keeps one result per channel. Nothing is kept between runs. Invariant: the order in which a result is
- * combined depends on shape and layout alone. */
+ * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
+ * layout alone. */
 #include "ops/nn/pool.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 
@@ -31,27 +32,6 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status add_facts(const prony_context *context, prony_cost *cost)
-{
-    prn_cost_fact(cost, "input_elements", prony_shape_numel(&context->inputs[0]->shape));
-    prn_cost_fact(cost, "output_elements", prony_shape_numel(&context->outputs[0]->shape));
-    return PRONY_OK;
-}
-
-static prony_status cost_max(const prony_context *context, prony_cost *cost)
-{
-    int64_t in = prony_shape_numel(&context->inputs[0]->shape), out = prony_shape_numel(&context->outputs[0]->shape);
-    PRN_TRY(add_facts(context, cost));
-    return prn_cost_elementwise(context, cost, (uint64_t)(in - out), 1, 0);
-}
-
-static prony_status cost_average(const prony_context *context, prony_cost *cost)
-{
-    PRN_TRY(add_facts(context, cost));
-    PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->inputs[0]->shape), 1, 0));
-    return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 0, 1);
-}
-
 typedef struct lp_params {
     int64_t p;
 } lp_params;
@@ -61,11 +41,21 @@ static prony_status check_lp(const prony_context *context)
     return prn_pool_check_p(context, ((const lp_params *)context->params)->p);
 }
 
-static prony_status cost_lp(const prony_context *context, prony_cost *cost)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    const int64_t in = prony_shape_numel(&context->inputs[0]->shape),
-                  out = prony_shape_numel(&context->outputs[0]->shape);
-    PRN_TRY(add_facts(context, cost));
+    const int64_t in = prony_shape_numel(&context->inputs[0]->shape);
+    const int64_t out = prony_shape_numel(&context->outputs[0]->shape);
+    prn_cost_fact(cost, "input_elements", in);
+    prn_cost_fact(cost, "output_elements", out);
+    switch (prn_pool_kind_of(context)) {
+    case PRN_POOL_MAX:
+        return prn_cost_elementwise(context, cost, (uint64_t)(in - out), 1, 0);
+    case PRN_POOL_AVERAGE:
+        PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)in, 1, 0));
+        return prn_cost_elementwise(context, cost, (uint64_t)out, 0, 1);
+    case PRN_POOL_LP:
+        break;
+    }
     return prn_pool_cost_lp(context, cost, out > 0 ? (uint64_t)(in / out) : 0, ((const lp_params *)context->params)->p);
 }
 
@@ -133,13 +123,15 @@ static void pool_task(void *argument, int64_t task)
     }
 }
 
-static prony_status run_native(const prony_context *context, bool average)
+static prony_status run_native(const prony_context *context)
 {
     enum { TASK_ELEMENTS = 32768 };
     const prony_value *x = context->inputs[0];
     prn_layout layout = (prn_layout)x->layout;
     int64_t block = prn_layout_block(layout);
-    job job = {.x = x->data, .y = context->outputs[0]->data, .average = average};
+    job job = {.x = x->data,
+               .y = context->outputs[0]->data,
+               .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE};
     job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
     job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
@@ -148,141 +140,75 @@ static prony_status run_native(const prony_context *context, bool average)
     return PRONY_OK;
 }
 
-static prony_status run_average_native(const prony_context *context)
-{
-    return run_native(context, true);
-}
-
-static prony_status run_max_native(const prony_context *context)
-{
-    return run_native(context, false);
-}
-
 static bool native_usable(const prony_context *context)
 {
     return prony_shape_numel(&context->inputs[0]->shape) > 0;
 }
 
-static void any_layout(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
-}
-
 /* ---- reference */
-
-typedef enum plain_kind { PLAIN_MAX, PLAIN_AVERAGE, PLAIN_LP } plain_kind;
 
 typedef struct plain_job {
     const prony_value *x;
     prony_value *y;
     int64_t spatial, p;
-    plain_kind kind;
+    prn_pool_kind kind;
 } plain_job;
 
 static void pool_planes(void *argument, int64_t begin, int64_t end)
 {
     const plain_job *job = argument;
     for (int64_t plane = begin; plane < end; plane++) {
-        double result = job->kind == PLAIN_MAX ? -(double)INFINITY : 0.0;
+        double result = job->kind == PRN_POOL_MAX ? -(double)INFINITY : 0.0;
         for (int64_t i = plane * job->spatial; i < (plane + 1) * job->spatial && !prn_stopped_at(i); i++) {
             const double x = prn_get_f64(job->x->data, job->x->dtype, i);
-            if (job->kind == PLAIN_MAX)
+            if (job->kind == PRN_POOL_MAX)
                 result = x > result || x != x ? x : result;
             else
-                result += job->kind == PLAIN_AVERAGE ? x : prn_pool_power(x, job->p);
+                result += job->kind == PRN_POOL_AVERAGE ? x : prn_pool_power(x, job->p);
         }
-        if (job->kind == PLAIN_AVERAGE) result /= (double)job->spatial;
-        if (job->kind == PLAIN_LP) result = prn_pool_root(result, job->p);
+        if (job->kind == PRN_POOL_AVERAGE) result /= (double)job->spatial;
+        if (job->kind == PRN_POOL_LP) result = prn_pool_root(result, job->p);
         prn_put_f64(job->y->data, job->y->dtype, plane, result);
     }
 }
 
-static prony_status run_plain(const prony_context *context, plain_kind kind, int64_t p)
+static prony_status run_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[0];
-    plain_job job = {.x = x, .y = context->outputs[0], .p = p, .kind = kind};
+    plain_job job = {.x = x, .y = context->outputs[0], .kind = prn_pool_kind_of(context)};
+    if (job.kind == PRN_POOL_LP) job.p = ((const lp_params *)context->params)->p;
     job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
     prn_parallel_items(context->threads, x->shape.dim[0] * x->shape.dim[1], (int64_t)prn_value_bytes(x), pool_planes,
                        &job);
     return PRONY_OK;
 }
 
-static prony_status run_average_reference(const prony_context *context)
-{
-    return run_plain(context, PLAIN_AVERAGE, 0);
-}
-
-static prony_status run_max_reference(const prony_context *context)
-{
-    return run_plain(context, PLAIN_MAX, 0);
-}
-
-static prony_status run_lp_reference(const prony_context *context)
-{
-    return run_plain(context, PLAIN_LP, ((const lp_params *)context->params)->p);
-}
-
 /* ---- descriptors */
 
 static const prn_kernel average_kernels[] = {
-    {.name = "globalaveragepool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_average_native},
-    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_average_reference},
+    {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = prn_same_layout, .run = run_native},
+    {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
 static const prn_kernel max_kernels[] = {
-    {.name = "globalmaxpool_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = native_usable,
-     .layouts = any_layout,
-     .run = run_max_native},
-    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_max_reference},
+    {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .layouts = prn_same_layout, .run = run_native},
+    {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 
 static const prn_param lp_attributes[] = {PRN_INT(lp_params, p, 2), {0}};
 static const prn_kernel lp_kernels[] = {
-    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_lp_reference}, {0}};
+    {.name = "globallppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference}, {0}};
 
-const prn_op prn_op_global_average_pool = {.name = "GlobalAveragePool",
-                                           .domain = "",
-                                           .since_opset = 1,
-                                           .inputs.least = 1,
-                                           .inputs.most = 1,
-                                           .outputs.least = 1,
-                                           .outputs.most = 1,
-                                           .infer = infer,
-                                           .cost = cost_average,
-                                           .cost_text = "input elements, n of them divisions",
-                                           .kernels = average_kernels};
-
-const prn_op prn_op_global_max_pool = {.name = "GlobalMaxPool",
-                                       .domain = "",
-                                       .since_opset = 1,
-                                       .inputs.least = 1,
-                                       .inputs.most = 1,
-                                       .outputs.least = 1,
-                                       .outputs.most = 1,
-                                       .infer = infer,
-                                       .cost = cost_max,
-                                       .cost_text = "input elements - n",
-                                       .kernels = max_kernels};
-
-const prn_op prn_op_global_lp_pool = {.name = "GlobalLpPool",
-                                      .domain = "",
-                                      .since_opset = 1,
-                                      .inputs.least = 1,
-                                      .inputs.most = 1,
-                                      .outputs.least = 1,
-                                      .outputs.most = 1,
-                                      .params = lp_attributes,
-                                      .params_bytes = sizeof(lp_params),
-                                      .check = check_lp,
-                                      .infer = infer,
-                                      .cost = cost_lp,
-                                      .cost_text = PRN_POOL_LP_COST_TEXT,
-                                      .kernels = lp_kernels};
+const prn_op prn_ops_pool_global[] = {
+    {.name = "GlobalAveragePool", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const prn_pool_kind){PRN_POOL_AVERAGE}, .infer = infer, .cost = cost, .kernels = average_kernels,
+     .cost_text = "input elements, n of them divisions"},
+    {.name = "GlobalMaxPool", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const prn_pool_kind){PRN_POOL_MAX}, .infer = infer, .cost = cost, .kernels = max_kernels,
+     .cost_text = "input elements - n"},
+    {.name = "GlobalLpPool", .since_opset = 1, .inputs = {1, 1},
+     .params = lp_attributes, .params_bytes = sizeof(lp_params), .variant = &(const prn_pool_kind){PRN_POOL_LP},
+     .check = check_lp, .infer = infer, .cost = cost, .cost_text = PRN_POOL_LP_COST_TEXT, .kernels = lp_kernels},
+    {0}};

@@ -1,5 +1,4 @@
-/* The inner loops of MaxPool and AveragePool, compiled once per instruction set. No state, thread-safe.
- */
+/* The inner loops of MaxPool and AveragePool, compiled once per instruction set. No state, thread-safe. */
 #ifndef PRN_OPS_NN_POOL_SIMD_H
 #define PRN_OPS_NN_POOL_SIMD_H
 

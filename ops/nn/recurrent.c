@@ -1,5 +1,5 @@
 /* What RNN, GRU and LSTM share besides the loops: activation functions, sizes and strides of a node, inference and
- * cost. Pure functions. Invariant: once a node is described, every shape agrees with every other. */
+ * cost. Invariant: once a node is described, every shape agrees with every other. */
 #include "ops/nn/recurrent.h"
 #include "ops/loops/product.h"
 #include "ops/loops/vec.h"
@@ -215,8 +215,9 @@ static prony_status read_sizes(const prony_context *context, prn_recurrent *node
     return PRONY_OK;
 }
 
-prony_status prn_recurrent_describe(const prony_context *context, const prn_recurrent_cell *cell, prn_recurrent *out)
+prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent *out)
 {
+    const prn_recurrent_cell *cell = prn_variant(context);
     const prn_recurrent_params *params = context->params;
     *out = (prn_recurrent){.cell = cell,
                            .params = params,
@@ -255,10 +256,10 @@ prony_status prn_recurrent_describe(const prony_context *context, const prn_recu
     return PRONY_OK;
 }
 
-prony_status prn_recurrent_infer(const prony_context *context, const prn_recurrent_cell *cell)
+prony_status prn_recurrent_infer(const prony_context *context)
 {
     prn_recurrent node;
-    PRN_TRY(prn_recurrent_describe(context, cell, &node));
+    PRN_TRY(prn_recurrent_describe(context, &node));
     const int64_t d = node.directions, b = node.batch, h = node.hidden;
     const prony_shape y = y_shape(&node);
     const prony_shape state = node.params->layout ? prn_shape_make(3, (const int64_t[]){b, d, h})
@@ -282,10 +283,10 @@ prony_status prn_recurrent_check_lengths(const prony_context *context, const prn
 
 /* ---- cost */
 
-prony_status prn_recurrent_cost(const prony_context *context, const prn_recurrent_cell *cell, prony_cost *cost)
+prony_status prn_recurrent_cost(const prony_context *context, prony_cost *cost)
 {
     prn_recurrent node;
-    PRN_TRY(prn_recurrent_describe(context, cell, &node));
+    PRN_TRY(prn_recurrent_describe(context, &node));
     uint64_t rows, gates, units, macs, madds;
     bool fits = prn_mul_u64(&rows, (uint64_t)node.steps, (uint64_t)node.batch);
     fits =
@@ -297,10 +298,10 @@ prony_status prn_recurrent_cost(const prony_context *context, const prn_recurren
     prn_cost_fact(cost, "input_size", node.input);
     prn_cost_fact(cost, "hidden_size", node.hidden);
     prn_cost_fact(cost, "directions", node.directions);
-    prn_cost_fact(cost, "gates", cell->gates);
+    prn_cost_fact(cost, "gates", node.cell->gates);
     prn_cost_fact(cost, "bias", node.b != NULL);
     for (int d = 0; d < node.directions; d++) {
-        const prn_unit_cost unit = cell->unit_cost(&node, d);
+        const prn_unit_cost unit = node.cell->unit_cost(&node, d);
         PRN_TRY(prn_cost_macs(context, cost, macs, false));
         PRN_TRY(prn_cost_elementwise(context, cost, gates, node.b ? 2 : 0, 0));
         PRN_TRY(prn_cost_elementwise(context, cost, units, unit.flops, unit.special));

@@ -4,8 +4,7 @@
  *
  * recurrent.c describes and counts a node, recurrent_native.c runs float32, recurrent_reference.c every float type in
  * double. A step past a sequence's length leaves the state as it is and puts zeros out. Nothing here owns memory but
- * the native kernel's state.
- */
+ * the native kernel's state. */
 #ifndef PRN_OPS_NN_RECURRENT_H
 #define PRN_OPS_NN_RECURRENT_H
 
@@ -83,6 +82,7 @@ typedef struct prn_recurrent_row_f32 {
     float *temp; /* H elements; what the first part leaves is what the second product multiplies with R */
 } prn_recurrent_row_f32;
 
+/* What tells the three operators apart; the variant of their rows. */
 typedef struct prn_recurrent_cell {
     int gates;
     int functions; /* of one direction */
@@ -111,10 +111,11 @@ typedef struct prn_recurrent {
     int64_t state_row, state_direction; /* of initial and final states */
 } prn_recurrent;
 
-prony_status prn_recurrent_describe(const prony_context *context, const prn_recurrent_cell *cell, prn_recurrent *out);
+/* The node of a context whose operator has a cell for its variant. */
+prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent *out);
 prony_status prn_recurrent_check(const prony_context *context);
-prony_status prn_recurrent_infer(const prony_context *context, const prn_recurrent_cell *cell);
-prony_status prn_recurrent_cost(const prony_context *context, const prn_recurrent_cell *cell, prony_cost *cost);
+prony_status prn_recurrent_infer(const prony_context *context);
+prony_status prn_recurrent_cost(const prony_context *context, prony_cost *cost);
 /* At run: every length lies in [0, steps]. */
 prony_status prn_recurrent_check_lengths(const prony_context *context, const prn_recurrent *node);
 
@@ -131,54 +132,11 @@ double prn_gate_unclipped_f64(prn_gate gate, double x);
 void prn_recurrent_product_f64(double *out, const double *r, const double *h, const double *rb, int64_t rows,
                                int64_t hidden);
 
-bool prn_recurrent_native_usable(const prony_context *context, const prn_recurrent_cell *cell);
-prony_status prn_recurrent_native_prepare(const prony_context *context, const prn_recurrent_cell *cell,
-                                          prn_prepared *out);
-prony_status prn_recurrent_native_run(const prony_context *context, const prn_recurrent_cell *cell);
+bool prn_recurrent_native_usable(const prony_context *context);
+prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_recurrent_native_run(const prony_context *context);
 void prn_recurrent_native_release(void *state);
-prony_status prn_recurrent_reference_prepare(const prony_context *context, const prn_recurrent_cell *cell,
-                                             prn_prepared *out);
-prony_status prn_recurrent_reference_run(const prony_context *context, const prn_recurrent_cell *cell);
-
-/* Defines infer, cost and kernels for `cell`, as a descriptor takes them. */
-#define PRN_RECURRENT_FUNCTIONS(cell, name_text)                                                                       \
-    static prony_status infer(const prony_context *context)                                                            \
-    {                                                                                                                  \
-        return prn_recurrent_infer(context, &cell);                                                                    \
-    }                                                                                                                  \
-    static prony_status cost(const prony_context *context, prony_cost *cost)                                           \
-    {                                                                                                                  \
-        return prn_recurrent_cost(context, &cell, cost);                                                               \
-    }                                                                                                                  \
-    static bool usable_native(const prony_context *context)                                                            \
-    {                                                                                                                  \
-        return prn_recurrent_native_usable(context, &cell);                                                            \
-    }                                                                                                                  \
-    static prony_status prepare_native(const prony_context *context, prn_prepared *out)                                \
-    {                                                                                                                  \
-        return prn_recurrent_native_prepare(context, &cell, out);                                                      \
-    }                                                                                                                  \
-    static prony_status run_native(const prony_context *context)                                                       \
-    {                                                                                                                  \
-        return prn_recurrent_native_run(context, &cell);                                                               \
-    }                                                                                                                  \
-    static prony_status prepare_reference(const prony_context *context, prn_prepared *out)                             \
-    {                                                                                                                  \
-        return prn_recurrent_reference_prepare(context, &cell, out);                                                   \
-    }                                                                                                                  \
-    static prony_status run_reference(const prony_context *context)                                                    \
-    {                                                                                                                  \
-        return prn_recurrent_reference_run(context, &cell);                                                            \
-    }                                                                                                                  \
-    static const prn_kernel kernels[] = {                                                                              \
-        {.name = name_text "_f32_native",                                                                              \
-         .backend = "native",                                                                                          \
-         .types = PRN_TYPE_F32,                                                                                        \
-         .usable = usable_native,                                                                                      \
-         .prepare = prepare_native,                                                                                    \
-         .run = run_native,                                                                                            \
-         .release = prn_recurrent_native_release},                                                                     \
-        {.name = name_text "_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},  \
-        {0}}
+prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_recurrent_reference_run(const prony_context *context);
 
 #endif

@@ -4,8 +4,7 @@
  *
  *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, where they are no constants
  *
- * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone.
- */
+ * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -140,20 +139,18 @@ static prn_gemm step_product(const native_job *job, int d, int part)
 
 /* ---- preparing */
 
-/* A constant R is packed even for one row: every step reads it, and what does not fit the cache is read in longer runs.
- */
+/* A constant R is packed even for one row: every step reads it, and what the cache cannot hold is read in long runs. */
 static bool keep_plain(const prn_gemm *gemm, const prony_value *weights)
 {
     if (gemm->m == 1) return !weights->data;
     return prn_gemm_plain_is_best(gemm);
 }
 
-prony_status prn_recurrent_native_prepare(const prony_context *context, const prn_recurrent_cell *cell,
-                                          prn_prepared *out)
+prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out)
 {
     native_job job = {0};
     uint64_t total = 0;
-    PRN_TRY(prn_recurrent_describe(context, cell, &job.node));
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
     cut(&job);
     for (int d = 0; d < job.node.directions; d++) {
         const prn_gemm projection = projection_product(&job, d);
@@ -182,12 +179,13 @@ void prn_recurrent_native_release(void *state)
     prn_free(state);
 }
 
-bool prn_recurrent_native_usable(const prony_context *context, const prn_recurrent_cell *cell)
+bool prn_recurrent_native_usable(const prony_context *context)
 {
     prn_recurrent node;
-    if (prn_recurrent_describe(context, cell, &node) != PRONY_OK) return false;
-    for (int i = 0; i < node.directions * cell->functions; i++) {
-        if (node.gate[i / cell->functions][i % cell->functions].id == PRN_GATE_THRESHOLDED_RELU) return false;
+    if (prn_recurrent_describe(context, &node) != PRONY_OK) return false;
+    const int functions = node.cell->functions;
+    for (int i = 0; i < node.directions * functions; i++) {
+        if (node.gate[i / functions][i % functions].id == PRN_GATE_THRESHOLDED_RELU) return false;
     }
     return true;
 }
@@ -339,11 +337,11 @@ static void walk(void *argument, int64_t task)
     }
 }
 
-prony_status prn_recurrent_native_run(const prony_context *context, const prn_recurrent_cell *cell)
+prony_status prn_recurrent_native_run(const prony_context *context)
 {
     native_job job = {.weights = *(const native_state *)context->state, .vec = prn_vec(), .threads = context->threads};
     uint64_t total = 0;
-    PRN_TRY(prn_recurrent_describe(context, cell, &job.node));
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
@@ -354,7 +352,7 @@ prony_status prn_recurrent_native_run(const prony_context *context, const prn_re
     if (node->yh) job.h = node->yh->data;
     if (node->yc) job.c = node->yc->data;
     start_state(&job, node->h0, job.h);
-    if (cell->has_c) start_state(&job, node->c0, job.c);
+    if (node->cell->has_c) start_state(&job, node->c0, job.c);
     pack_weights(&job, context->threads);
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;

@@ -29,12 +29,11 @@ static bool find_places(const prn_recurrent *node, places *out)
            place(&out->total, &out->rows, d * (uint64_t)node->batch, out->row);
 }
 
-prony_status prn_recurrent_reference_prepare(const prony_context *context, const prn_recurrent_cell *cell,
-                                             prn_prepared *out)
+prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_recurrent node;
     places at;
-    PRN_TRY(prn_recurrent_describe(context, cell, &node));
+    PRN_TRY(prn_recurrent_describe(context, &node));
     if (!find_places(&node, &at) || at.total > INT64_MAX / sizeof(double))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
     out->scratch_bytes = (size_t)at.total * sizeof(double);
@@ -116,10 +115,10 @@ static void run_item(void *argument, int64_t task)
     if (node->yc) store_row(node->yc, state, c, hidden);
 }
 
-prony_status prn_recurrent_reference_run(const prony_context *context, const prn_recurrent_cell *cell)
+prony_status prn_recurrent_reference_run(const prony_context *context)
 {
     reference_job job = {.scratch = context->scratch};
-    PRN_TRY(prn_recurrent_describe(context, cell, &job.node));
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0 || !find_places(node, &job.at)) return PRONY_OK;

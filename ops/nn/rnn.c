@@ -30,32 +30,22 @@ static void row_f32(const prn_recurrent_row_f32 *row)
     prn_gate_f32(row->node, row->node->gate[row->direction][0], row->h, n);
 }
 
-static const prn_recurrent_cell cell = {.gates = 1,
-                                        .functions = 1,
-                                        .defaults = {"Tanh"},
-                                        .unit_cost = unit_cost,
-                                        .row_f64 = row_f64,
-                                        .first_gates = first_gates,
-                                        .row_f32 = {row_f32}};
-
-PRN_RECURRENT_FUNCTIONS(cell, "rnn");
+static const prn_recurrent_cell cell = {
+    .gates = 1, .functions = 1, .defaults = {"Tanh"},
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32}};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
 
-const prn_op prn_op_rnn = {
-    .name = "RNN",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 3,
-    .inputs.most = 6,
-    .outputs.least = 0,
-    .outputs.most = 2,
-    .non_weight_inputs = 1 << 4 | 1 << 5,
-    .params = attributes,
-    .params_bytes = sizeof(prn_recurrent_params),
-    .check = prn_recurrent_check,
-    .infer = infer,
-    .cost = cost,
-    .cost_text = "M = T B H (I + H) per direction; 2 M, + 2 T B H with bias, + the activation, + 2 T B H with clip",
-    .kernels = kernels,
-};
+static const prn_kernel kernels[] = {
+    {.name = "rnn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+    {.name = "rnn_reference", .backend = "reference",
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+    {0}};
+
+const prn_op prn_ops_rnn[] = {
+    {.name = "RNN", .since_opset = 1, .inputs = {3, 6}, .outputs = {0, 2}, .non_weight_inputs = 1 << 4 | 1 << 5,
+     .params = attributes, .params_bytes = sizeof(prn_recurrent_params), .check = prn_recurrent_check,
+     .variant = &cell, .infer = prn_recurrent_infer, .cost = prn_recurrent_cost, .kernels = kernels,
+     .cost_text = "M = T B H (I + H) per direction; 2 M, + 2 T B H with bias, + the activation, + 2 T B H with clip"},
+    {0}};

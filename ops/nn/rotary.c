@@ -1,10 +1,9 @@
 /* RotaryEmbedding: turns pairs of elements of each head by angles that depend on the position in the sequence; the
  * cosines and sines come as inputs.
  *
- * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without. Owns
- * nothing. Invariant: a position is checked before it is used. */
+ * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without.
+ * Invariant: a position is checked before it is used. */
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 enum { X, COSINES, SINES, POSITIONS };
@@ -132,20 +131,11 @@ static const prn_param params[] = {PRN_INT(rotary_params, interleaved, 0),
                                    PRN_INT(rotary_params, rotary_embedding_dim, 0),
                                    {0}};
 
-static const prn_kernel kernels[] = {{.name = "rotary_reference", .backend = "reference", .run = run, .inplace = 1},
-                                     {0}};
+static const prn_kernel kernels[] = {
+    {.name = "rotary_reference", .backend = "reference", .run = run, .inplace = 1}, {0}};
 
-const prn_op prn_op_rotary = {.name = "RotaryEmbedding",
-                              .domain = "",
-                              .since_opset = 23,
-                              .inputs.least = 3,
-                              .inputs.most = 4,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 0xe,
-                              .params = params,
-                              .params_bytes = sizeof(rotary_params),
-                              .infer = infer,
-                              .cost = cost,
-                              .cost_text = "3 per element turned",
-                              .kernels = kernels};
+const prn_op prn_ops_rotary[] = {
+    {.name = "RotaryEmbedding", .since_opset = 23, .inputs = {3, 4}, .non_weight_inputs = 0xe,
+     .params = params, .params_bytes = sizeof(rotary_params),
+     .infer = infer, .cost = cost, .cost_text = "3 per element turned", .kernels = kernels},
+    {0}};

@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax, Hardmax.
  * The tensor is seen as [outer, length, inner], normalised along `length`: below opset 13 everything from `axis` on is
- * one row (inner 1), from 13 on it is the one axis. Owns nothing. Invariant: a row, or a fixed strip of columns, is one
- * task, so sums have one order. */
+ * one row (inner 1), from 13 on it is the one axis. Invariant: a row, or a fixed strip of columns, is one task, so
+ * sums have one order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
@@ -118,7 +118,8 @@ static void native_strip(const softmax_job *job, const float *x, float *y, int64
     const prn_vec_table *vec = job->vec;
     float top[STRIP], sum[STRIP], part[STRIP];
     vec->map[PRN_MAP_COPY](top, x, n, 0.0f, 0.0f);
-    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++) vec->vv[PRN_BINARY_MAX](top, x + i * job->inner, top, n);
+    for (int64_t i = 1; i < job->length && !prn_stopped_at(i); i++)
+        vec->vv[PRN_BINARY_MAX](top, x + i * job->inner, top, n);
     for (int64_t i = 0; i < n; i++) sum[i] = 0.0f;
     for (int64_t i = 0; i < job->length && !prn_stopped_at(i); i++) {
         float *to = job->kind == SOFTMAX ? y + i * job->inner : part;

@@ -2,7 +2,7 @@
  * makes such grids. Both know any number of spatial axes (AffineGrid two or three); a grid entry names the last axis
  * first, in coordinates that run from -1 to 1 over the axis.
  *
- * Owns nothing. Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
+ * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -377,44 +377,20 @@ static const prn_param sample_attributes[] = {PRN_STRING(sample_params, mode, "l
 static const prn_param affine_attributes[] = {PRN_INT(affine_params, align_corners, 0), {0}};
 
 static const prn_kernel sample_kernels[] = {
-    {.name = "grid_sample_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = is_flat,
+    {.name = "grid_sample_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = is_flat,
      .run = run_sample_native},
     {.name = "grid_sample_reference", .backend = "reference", .run = run_sample_reference},
     {0}};
 static const prn_kernel affine_kernels[] = {
     {.name = "affine_grid_reference", .backend = "reference", .run = run_affine}, {0}};
 
-const prn_op prn_op_grid_sample = {.name = "GridSample",
-                                   .domain = "",
-                                   .since_opset = 16,
-                                   .inputs.least = 2,
-                                   .inputs.most = 2,
-                                   .outputs.least = 1,
-                                   .outputs.most = 1,
-                                   .non_weight_inputs = 2,
-                                   .params = sample_attributes,
-                                   .params_bytes = sizeof(sample_params),
-                                   .check = check_sample,
-                                   .infer = infer_sample,
-                                   .cost = cost_sample,
-                                   .cost_text =
-                                       "nearest 0; else n (2t - 1), t = 2 or 4 taps per spatial axis, multiplied",
-                                   .kernels = sample_kernels};
-
-const prn_op prn_op_affine_grid = {.name = "AffineGrid",
-                                   .domain = "",
-                                   .since_opset = 20,
-                                   .inputs.least = 2,
-                                   .inputs.most = 2,
-                                   .outputs.least = 1,
-                                   .outputs.most = 1,
-                                   .non_weight_inputs = 2,
-                                   .params = affine_attributes,
-                                   .params_bytes = sizeof(affine_params),
-                                   .infer = infer_affine,
-                                   .cost = cost_affine,
-                                   .cost_text = "MACs M = n (axes + 1); FLOPs 2M",
-                                   .kernels = affine_kernels};
+const prn_op prn_ops_grid_sample[] = {
+    {.name = "GridSample", .since_opset = 16, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = sample_attributes, .params_bytes = sizeof(sample_params), .check = check_sample,
+     .infer = infer_sample, .cost = cost_sample, .kernels = sample_kernels,
+     .cost_text = "nearest 0; else n (2t - 1), t = 2 or 4 taps per spatial axis, multiplied"},
+    {.name = "AffineGrid", .since_opset = 20, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = affine_attributes, .params_bytes = sizeof(affine_params),
+     .infer = infer_affine, .cost = cost_affine, .kernels = affine_kernels,
+     .cost_text = "MACs M = n (axes + 1); FLOPs 2M"},
+    {0}};

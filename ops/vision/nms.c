@@ -216,20 +216,9 @@ static const prn_param params[] = {PRN_INT(nms_params, center_point_box, 0), {0}
 static const prn_kernel kernels[] = {
     {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare, .run = run}, {0}};
 
-const prn_op prn_op_nms = {.name = "NonMaxSuppression",
-                           .domain = "",
-                           .since_opset = 10,
-                           .inputs.least = 2,
-                           .inputs.most = 5,
-                           .outputs.least = 1,
-                           .outputs.most = 1,
-                           .flags = PRN_OP_DATA_SHAPE,
-                           .non_weight_inputs = 0x1c,
-                           .params = params,
-                           .params_bytes = sizeof(nms_params),
-                           .check = check,
-                           .infer = infer,
-                           .cost = cost,
-                           .cost_text =
-                               "one comparison per score with a threshold; overlaps depend on data, not counted",
-                           .kernels = kernels};
+const prn_op prn_ops_nms[] = {
+    {.name = "NonMaxSuppression", .since_opset = 10, .inputs = {2, 5}, .flags = PRN_OP_DATA_SHAPE,
+     .non_weight_inputs = 0x1c, .params = params, .params_bytes = sizeof(nms_params), .check = check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "one comparison per score with a threshold; overlaps depend on data, not counted"},
+    {0}};

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+typedef enum resize_kind { RESIZE, UPSAMPLE } resize_kind;
+
 typedef struct resize_params {
     const char *mode, *coordinate_transformation_mode, *nearest_mode, *keep_aspect_ratio_policy;
     float cubic_coeff_a, extrapolation_value;
@@ -54,15 +56,15 @@ static const char *const coordinate_names[] = {
 static const char *const rounding_names[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const policy_names[] = {"stretch", "not_larger", "not_smaller", NULL};
 
+static bool is_upsample(const prony_context *context)
+{
+    return *(const resize_kind *)prn_variant(context) == UPSAMPLE;
+}
+
 /* Before opset 11 (Upsample always) there is one way to find coordinates and to round. */
 static bool old_form(const prony_context *context)
 {
-    return context->node->opset < 11 || strcmp(context->node->op_type, "Upsample") == 0;
-}
-
-static bool is_upsample(const prony_context *context)
-{
-    return strcmp(context->node->op_type, "Upsample") == 0;
+    return context->node->opset < 11 || is_upsample(context);
 }
 
 /* Upsample before opset 7: scales of the last two of four axes, and a name of its own for linear. */
@@ -482,59 +484,25 @@ static prony_status resize_reference(const prony_context *context)
 }
 
 static const prn_kernel resize_kernels[] = {
-    {.name = "resize_nearest_native",
-     .backend = "native",
-     .usable = prn_resize_nearest_usable,
-     .layouts = prn_resize_layouts,
-     .run = prn_resize_nearest_native},
-    {.name = "resize_linear_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_resize_linear_usable,
-     .layouts = prn_resize_layouts,
-     .run = prn_resize_linear_native},
-    {.name = "resize_passes_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .usable = prn_resize_passes_usable,
-     .layouts = prn_resize_layouts,
-     .prepare = prn_resize_passes_prepare,
-     .run = prn_resize_passes_native},
+    {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
+     .layouts = prn_resize_layouts, .run = prn_resize_nearest_native},
+    {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_usable,
+     .layouts = prn_resize_layouts, .run = prn_resize_linear_native},
+    {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_usable,
+     .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},
-    {0},
-};
+    {0}};
 
-#define RESIZE_COST                                                                                                    \
-    "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without"
+static const char cost_text[] =
+    "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without";
 
-const prn_op prn_op_resize = {.name = "Resize",
-                              .domain = "",
-                              .since_opset = 10,
-                              .inputs.least = 1,
-                              .inputs.most = 4,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 0xe,
-                              .params = resize_attributes,
-                              .params_bytes = sizeof(resize_params),
-                              .check = resize_check,
-                              .infer = resize_infer,
-                              .cost = resize_cost,
-                              .cost_text = RESIZE_COST,
-                              .kernels = resize_kernels};
-
-const prn_op prn_op_upsample = {.name = "Upsample",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 1,
-                                .inputs.most = 2,
-                                .outputs.least = 1,
-                                .outputs.most = 1,
-                                .non_weight_inputs = 2,
-                                .params = upsample_attributes,
-                                .params_bytes = sizeof(resize_params),
-                                .check = resize_check,
-                                .infer = resize_infer,
-                                .cost = resize_cost,
-                                .cost_text = RESIZE_COST,
-                                .kernels = resize_kernels};
+const prn_op prn_ops_resize[] = {
+    {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .non_weight_inputs = 0xe,
+     .params = resize_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){RESIZE},
+     .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
+     .kernels = resize_kernels},
+    {.name = "Upsample", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = upsample_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){UPSAMPLE},
+     .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
+     .kernels = resize_kernels},
+    {0}};

@@ -89,8 +89,7 @@ static prony_status begin_rows(const prony_context *context, row_work *work)
     return PRONY_OK;
 }
 
-/* Offset, in groups of lanes, of the source row for row `row`; `high` is that of the next one where rows are blended.
- */
+/* Offset, in groups of lanes, of the source row for row `row`; *high: that of the next one, where rows are blended. */
 static int64_t source_row(const row_work *work, int64_t row, int64_t *high, float *ratio)
 {
     int64_t offset = 0;

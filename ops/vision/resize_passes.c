@@ -1,8 +1,8 @@
-/* Resize of float32 by linear and cubic interpolation over any axes, in any layout: one axis after another, the last one
- * first, each pass turning [outer][in][inner] into [outer][out][inner]. Lanes of a layout are part of `inner`.
+/* Resize of float32 by linear and cubic interpolation over any axes, in any layout: one axis after another, the last
+ * one first, each pass turning [outer][in][inner] into [outer][out][inner]. Lanes of a layout are part of `inner`.
  *
- * The working space holds one axis' taps (indices, then weights) and two buffers for what lies between passes. Invariant:
- * a row of a pass is one sum in the taps' order, and rows are dealt out by the problem alone. */
+ * The working space holds one axis' taps (indices, then weights) and two buffers for what lies between passes.
+ * Invariant: a row of a pass is one sum in the taps' order, and rows are dealt out by the problem alone. */
 #include "ops/loops/copy_nd.h"
 #include "ops/vision/resize.h"
 

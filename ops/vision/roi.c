@@ -1,8 +1,8 @@
 /* Pooling of regions of interest: RoiAlign, which samples each cell of a region at points between the pixels, and
  * MaxRoiPool, which takes the largest pixel of each cell.
  *
- * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input. Owns
- * nothing. Invariant: a region is checked before anything of it is read; one task makes whole regions. */
+ * Coordinates are rounded to float32 step by step, as other engines compute them, except for float64 input.
+ * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
@@ -145,7 +145,8 @@ static between place_sample(const roi_job *job, const region_axis *axis, int whi
     if (!(at >= -1.0 && at <= (double)(last + 1))) return (between){0};
     if (at < 0.0) at = 0.0;
     const int64_t low = (int64_t)at;
-    return low >= last ? (between){last, last, 0.0, true} : (between){low, low + 1, rounded(job, at - (double)low), true};
+    if (low >= last) return (between){last, last, 0.0, true};
+    return (between){low, low + 1, rounded(job, at - (double)low), true};
 }
 
 typedef struct region {
@@ -362,39 +363,18 @@ static const prn_param align_params[] = {PRN_STRING(roi_params, mode, "avg"),
 static const prn_param pool_params[] = {
     PRN_INTS_REQUIRED(roi_params, pooled_shape), PRN_FLOAT(roi_params, spatial_scale, 1.0f), {0}};
 
-static const prn_kernel align_kernels[] = {{.name = "roi_align_reference", .backend = "reference", .run = run_align},
-                                           {0}};
-static const prn_kernel pool_kernels[] = {{.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool},
-                                          {0}};
+static const prn_kernel align_kernels[] = {
+    {.name = "roi_align_reference", .backend = "reference", .run = run_align}, {0}};
+static const prn_kernel pool_kernels[] = {
+    {.name = "max_roi_pool_reference", .backend = "reference", .run = run_pool}, {0}};
 
-const prn_op prn_op_roi_align = {.name = "RoiAlign",
-                                 .domain = "",
-                                 .since_opset = 10,
-                                 .inputs.least = 3,
-                                 .inputs.most = 3,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .non_weight_inputs = 6,
-                                 .params = align_params,
-                                 .params_bytes = sizeof(roi_params),
-                                 .check = check_align,
-                                 .infer = infer_align,
-                                 .cost = cost_align,
-                                 .cost_text =
-                                     "8 n s, n of them divisions, s samples per cell (1 where the data decides)",
-                                 .kernels = align_kernels};
-
-const prn_op prn_op_max_roi_pool = {.name = "MaxRoiPool",
-                                    .domain = "",
-                                    .since_opset = 1,
-                                    .inputs.least = 2,
-                                    .inputs.most = 2,
-                                    .outputs.least = 1,
-                                    .outputs.most = 1,
-                                    .non_weight_inputs = 2,
-                                    .params = pool_params,
-                                    .params_bytes = sizeof(roi_params),
-                                    .infer = infer_pool,
-                                    .cost = cost_pool,
-                                    .cost_text = "n (the pixels of a cell are the data's)",
-                                    .kernels = pool_kernels};
+const prn_op prn_ops_roi[] = {
+    {.name = "RoiAlign", .since_opset = 10, .inputs = {3, 3}, .non_weight_inputs = 6,
+     .params = align_params, .params_bytes = sizeof(roi_params), .check = check_align,
+     .infer = infer_align, .cost = cost_align, .kernels = align_kernels,
+     .cost_text = "8 n s, n of them divisions, s samples per cell (1 where the data decides)"},
+    {.name = "MaxRoiPool", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = pool_params, .params_bytes = sizeof(roi_params),
+     .infer = infer_pool, .cost = cost_pool, .kernels = pool_kernels,
+     .cost_text = "n (the pixels of a cell are the data's)"},
+    {0}};

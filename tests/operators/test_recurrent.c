@@ -23,6 +23,7 @@ static prony_cost cost_of(const char *op, const char *attributes, const char *in
     assert_int_equal(prn_params_parse(found, &node->node, params, &error), PRONY_OK);
     const prony_context context = {.node = &node->node,
                                    .params = params,
+                                   .user = (void *)(uintptr_t)found->variant,
                                    .input_count = node->input_count,
                                    .output_count = output_count,
                                    .inputs = node->inputs,
