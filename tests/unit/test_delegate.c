@@ -40,6 +40,10 @@ static const fused_case cases[] = {
      "32,16,3,3", false},
     {"1,16,14,14", "32,32,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1]", false, true, "activation='Relu'",
      "Relu", "", "32,16,1,1", false},
+    {"1,32,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu", "",
+     NULL, false}, /* enough work for the direct kernel, where there is one */
+    {"1,16,19,19", "32,32,3,3", "1,32,19,19", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu", "",
+     "32,16,1,1", false},
     {"4,8,9,9", "16,8,3,3", "2,16,9,9", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'", "Relu", "",
      NULL, true},
 };
