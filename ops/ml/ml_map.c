@@ -454,7 +454,6 @@ const prn_op prn_ops_ml_map[] = {
      .params = onehot_params, .params_bytes = sizeof(map_params),
      .infer = infer_onehot, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = onehot_kernels},
     {.name = "ArrayFeatureExtractor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {2, 2},
-     .params_bytes = sizeof(map_params),
      .infer = infer_extractor, .cost = prn_cost_none, .cost_text = "0", .kernels = extractor_kernels},
     {.name = "ZipMap", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW,
      .params = zipmap_params, .params_bytes = sizeof(map_params),
