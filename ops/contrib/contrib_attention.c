@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "ops/delegate.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
+#include "ops/loops/vec.h"
 #include "ops/loops/number.h"
 #include "ops/loops/product.h"
 
@@ -397,9 +397,9 @@ static prony_status prepare_reference(const prony_context *context, prn_prepared
 
 static const prn_param params[] = {
     PRN_INT_REQUIRED(prn_mha_params, num_heads), PRN_INT(prn_mha_params, unidirectional, 0),
-    PRN_INT(prn_mha_params, do_rotary, 0),       PRN_INT(prn_mha_params, past_present_share_buffer, 0),
-    PRN_FLOAT(prn_mha_params, scale, 0.0f),      PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
-    PRN_INTS(prn_mha_params, qkv_hidden_sizes),  {0}};
+    PRN_INT(prn_mha_params, do_rotary, 0), PRN_INT(prn_mha_params, past_present_share_buffer, 0),
+    PRN_FLOAT(prn_mha_params, scale, 0.0f), PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
+    PRN_INTS(prn_mha_params, qkv_hidden_sizes), {0}};
 
 static const prn_kernel attention_kernels[] = {
     {.name = "contrib_attention_f32_native", .backend = "native", .types = PRN_TYPE_F32,

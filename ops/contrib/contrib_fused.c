@@ -390,9 +390,9 @@ static const prn_param gemm_params[] = {
     PRN_STRING(fused_params, activation, ""), PRN_FLOAT(fused_params, activation_alpha, NAN),
     PRN_FLOAT(fused_params, activation_beta, NAN), PRN_FLOAT(fused_params, activation_gamma, NAN), {0}};
 static const prn_param matmul_params[] = {
-    PRN_INT(fused_matmul_params, transA, 0),      PRN_INT(fused_matmul_params, transB, 0),
+    PRN_INT(fused_matmul_params, transA, 0), PRN_INT(fused_matmul_params, transB, 0),
     PRN_INT(fused_matmul_params, transBatchA, 0), PRN_INT(fused_matmul_params, transBatchB, 0),
-    PRN_FLOAT(fused_matmul_params, alpha, 1.0f),  {0}};
+    PRN_FLOAT(fused_matmul_params, alpha, 1.0f), {0}};
 
 static const prn_kernel conv_kernels[] = {
 #ifdef PRN_HAVE_DNNL

@@ -6,7 +6,7 @@
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/indexing.h"
-#include "ops/loops/elementwise.h"
+#include "ops/loops/vec.h"
 #include "ops/loops/number.h"
 
 typedef struct norm_params {
@@ -123,6 +123,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
 typedef struct norm_kind {
     prony_status (*read)(const prony_context *context, row_sum *out);
     prony_status (*begin)(const prony_context *context, const row_sum *s); /* NULL: nothing */
+    bool rms;
 } norm_kind;
 
 static prony_status read_node(const prony_context *context, row_sum *out)
@@ -220,8 +221,9 @@ static prony_status read_simplified(const prony_context *context, row_sum *out)
 }
 
 /* input, skip, gamma, beta (not simplified), bias; y, mean, inverse deviation, sum. */
-static prony_status read_any_skip(const prony_context *context, bool rms, row_sum *out)
+static prony_status read_skip(const prony_context *context, row_sum *out)
 {
+    const bool rms = ((const norm_kind *)prn_variant(context))->rms;
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *skip = context->inputs[1];
     PRN_TRY(begin_rows(context, -1, out));
@@ -242,16 +244,6 @@ static prony_status read_any_skip(const prony_context *context, bool rms, row_su
     out->inverse = prn_output(context, 2);
     out->sum = prn_output(context, 3);
     return PRONY_OK;
-}
-
-static prony_status read_skip(const prony_context *context, row_sum *out)
-{
-    return read_any_skip(context, false, out);
-}
-
-static prony_status read_skip_simplified(const prony_context *context, row_sum *out)
-{
-    return read_any_skip(context, true, out);
 }
 
 /* input_ids, segment_ids, word, position, segment embeddings, gamma, beta, mask, position_ids. */
@@ -418,24 +410,24 @@ static const prn_kernel embed_kernels[] = {
 const prn_op prn_ops_contrib_norm[] = {
     {.name = "SimplifiedLayerNormalization", .since_opset = 1, .inputs = {2, 2}, .outputs = {1, 2},
      .params = simplified_params, .params_bytes = sizeof(norm_params),
-     .variant = &(const norm_kind){read_simplified, NULL},
+     .variant = &(const norm_kind){read_simplified, NULL, true},
      .infer = infer_rows, .cost = cost, .cost_text = "4 n + 2 r; special n + 2 r", .kernels = simplified_kernels},
     {.name = "SkipLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 5},
      .outputs = {1, 4},
-     .params = skip_params, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){read_skip, NULL},
+     .params = skip_params, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){read_skip, NULL, false},
      .infer = infer_rows, .cost = cost,
      .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
      .kernels = skip_kernels},
     {.name = "SkipSimplifiedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 4},
      .outputs = {1, 4},
      .params = skip_params, .params_bytes = sizeof(norm_params),
-     .variant = &(const norm_kind){read_skip_simplified, NULL},
+     .variant = &(const norm_kind){read_skip, NULL, true},
      .infer = infer_rows, .cost = cost, .cost_text = "n per sum; then 4 n + 2 r; special n + 2 r",
      .kernels = skip_simplified_kernels},
     {.name = "EmbedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 9},
      .outputs = {1, 3},
      .params = embed_params, .params_bytes = sizeof(norm_params),
-     .variant = &(const norm_kind){read_embed, begin_embed},
+     .variant = &(const norm_kind){read_embed, begin_embed, false},
      .infer = infer_embed, .cost = cost,
      .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
      .kernels = embed_kernels},

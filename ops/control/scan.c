@@ -22,14 +22,11 @@ typedef struct scan_params {
     prn_ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
 } scan_params;
 
-static const prn_param scan_attributes[] = {PRN_GRAPH_REQUIRED(scan_params, body),
-                                            PRN_INT_REQUIRED(scan_params, num_scan_inputs),
-                                            PRN_INTS(scan_params, directions),
-                                            PRN_INTS(scan_params, scan_input_axes),
-                                            PRN_INTS(scan_params, scan_input_directions),
-                                            PRN_INTS(scan_params, scan_output_axes),
-                                            PRN_INTS(scan_params, scan_output_directions),
-                                            {0}};
+static const prn_param scan_attributes[] = {
+    PRN_GRAPH_REQUIRED(scan_params, body), PRN_INT_REQUIRED(scan_params, num_scan_inputs),
+    PRN_INTS(scan_params, directions), PRN_INTS(scan_params, scan_input_axes),
+    PRN_INTS(scan_params, scan_input_directions), PRN_INTS(scan_params, scan_output_axes),
+    PRN_INTS(scan_params, scan_output_directions), {0}};
 
 /* The node as the walk sees it. */
 typedef struct scan_form {

@@ -187,8 +187,7 @@ typedef struct split_params {
     int64_t axis, keepdims;
 } split_params;
 
-static const prn_param split_attributes[] = {
-    PRN_INT(split_params, axis, 0), PRN_INT(split_params, keepdims, 1), {0}};
+static const prn_param split_attributes[] = {PRN_INT(split_params, axis, 0), PRN_INT(split_params, keepdims, 1), {0}};
 
 static prony_status split_infer(const prony_context *context)
 {

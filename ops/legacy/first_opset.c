@@ -139,12 +139,10 @@ static prony_status run_crop(const prony_context *context)
 
 /* ---- rows */
 
-static const prn_param map_params[] = {PRN_FLOAT(first_params, alpha, 1.0f),
-                                       PRN_FLOAT(first_params, beta, 0.0f),
-                                       PRN_FLOAT(first_params, scale, 1.0f),
-                                       {0}};
-static const prn_param image_params[] = {
-    PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
+static const prn_param map_params[] = {
+    PRN_FLOAT(first_params, alpha, 1.0f), PRN_FLOAT(first_params, beta, 0.0f), PRN_FLOAT(first_params, scale, 1.0f),
+    {0}};
+static const prn_param image_params[] = {PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
 static const prn_param crop_attributes[] = {PRN_INTS_REQUIRED(crop_params, border), PRN_INTS(crop_params, scale), {0}};
 
 static const prn_kernel affine_kernels[] = {

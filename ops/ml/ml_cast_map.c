@@ -11,10 +11,9 @@ typedef struct cast_map_params {
     int64_t max_map;
 } cast_map_params;
 
-static const prn_param attributes[] = {PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"),
-                                       PRN_STRING(cast_map_params, map_form, "DENSE"),
-                                       PRN_INT(cast_map_params, max_map, 1),
-                                       {0}};
+static const prn_param attributes[] = {
+    PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"), PRN_STRING(cast_map_params, map_form, "DENSE"),
+    PRN_INT(cast_map_params, max_map, 1), {0}};
 
 static prony_dtype wanted_type(const cast_map_params *params)
 {

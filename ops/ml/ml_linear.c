@@ -174,14 +174,12 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- rows */
 
-static const prn_param regressor_params[] = {PRN_FLOATS(linear_params, coefficients),
-                                             PRN_FLOATS(linear_params, intercepts),
-                                             PRN_INT(linear_params, targets, 1),
-                                             PRN_STRING(linear_params, post_transform, "NONE"),
-                                             {0}};
+static const prn_param regressor_params[] = {
+    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts), PRN_INT(linear_params, targets, 1),
+    PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 static const prn_param classifier_params[] = {
-    PRN_FLOATS(linear_params, coefficients),           PRN_FLOATS(linear_params, intercepts),
-    PRN_INTS(linear_params, classlabels_ints),         PRN_INT(linear_params, multi_class, 0),
+    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts),
+    PRN_INTS(linear_params, classlabels_ints), PRN_INT(linear_params, multi_class, 0),
     PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 
 static const prn_kernel regressor_kernels[] = {

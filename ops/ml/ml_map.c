@@ -392,26 +392,16 @@ static prony_status run_view(const prony_context *context)
 
 /* ---- rows */
 
-#define RENAMED(params, key, field)                                                                                    \
-    {                                                                                                                  \
-        key, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL                                                \
-    }
+#define RENAMED(params, key, field) {key, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL}
 
-static const prn_param encoder_params[] = {PRN_INTS(map_params, keys_int64s),
-                                           PRN_INTS(map_params, values_int64s),
-                                           PRN_FLOATS(map_params, keys_floats),
-                                           PRN_FLOATS(map_params, values_floats),
-                                           PRN_TENSOR(map_params, keys_tensor),
-                                           PRN_TENSOR(map_params, values_tensor),
-                                           PRN_TENSOR(map_params, default_tensor),
-                                           PRN_INT(map_params, default_int64, -1),
-                                           PRN_FLOAT(map_params, default_float, -0.0f),
-                                           PRN_STRING(map_params, default_string, "_Unused"),
-                                           {0}};
-static const prn_param categories_params[] = {PRN_INTS(map_params, cats_int64s),
-                                              PRN_INT(map_params, default_int64, -1),
-                                              PRN_STRING(map_params, default_string, "_Unused"),
-                                              {0}};
+static const prn_param encoder_params[] = {
+    PRN_INTS(map_params, keys_int64s), PRN_INTS(map_params, values_int64s), PRN_FLOATS(map_params, keys_floats),
+    PRN_FLOATS(map_params, values_floats), PRN_TENSOR(map_params, keys_tensor), PRN_TENSOR(map_params, values_tensor),
+    PRN_TENSOR(map_params, default_tensor), PRN_INT(map_params, default_int64, -1),
+    PRN_FLOAT(map_params, default_float, -0.0f), PRN_STRING(map_params, default_string, "_Unused"), {0}};
+static const prn_param categories_params[] = {
+    PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, default_int64, -1),
+    PRN_STRING(map_params, default_string, "_Unused"), {0}};
 static const prn_param onehot_params[] = {PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, zeros, 1), {0}};
 static const prn_param zipmap_params[] = {RENAMED(map_params, "classlabels_int64s", keys_int64s), {0}};
 static const prn_param dictionary_params[] = {RENAMED(map_params, "int64_vocabulary", keys_int64s), {0}};

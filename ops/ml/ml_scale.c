@@ -255,11 +255,9 @@ static prony_status run_vectorizer(const prony_context *context)
 static const prn_param scaler_params[] = {PRN_FLOATS(scale_params, offset), PRN_FLOATS(scale_params, scale), {0}};
 static const prn_param normalizer_params[] = {PRN_STRING(scale_params, norm, "MAX"), {0}};
 static const prn_param binarizer_params[] = {PRN_FLOAT(scale_params, threshold, 0.0f), {0}};
-static const prn_param imputer_params[] = {PRN_FLOATS(scale_params, imputed_value_floats),
-                                           PRN_INTS(scale_params, imputed_value_int64s),
-                                           PRN_FLOAT(scale_params, replaced_value_float, 0.0f),
-                                           PRN_INT(scale_params, replaced_value_int64, 0),
-                                           {0}};
+static const prn_param imputer_params[] = {
+    PRN_FLOATS(scale_params, imputed_value_floats), PRN_INTS(scale_params, imputed_value_int64s),
+    PRN_FLOAT(scale_params, replaced_value_float, 0.0f), PRN_INT(scale_params, replaced_value_int64, 0), {0}};
 static const prn_param vectorizer_params[] = {PRN_INTS(scale_params, inputdimensions), {0}};
 
 static const prn_kernel scaler_kernels[] = {

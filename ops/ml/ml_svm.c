@@ -369,12 +369,9 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 static const prn_param regressor_params[] = {
     SHARED_PARAMS, PRN_INT(svm_params, n_supports, 0), PRN_INT(svm_params, one_class, 0), {0}};
-static const prn_param classifier_params[] = {SHARED_PARAMS,
-                                              PRN_INTS(svm_params, vectors_per_class),
-                                              PRN_INTS(svm_params, classlabels_ints),
-                                              PRN_FLOATS(svm_params, prob_a),
-                                              PRN_FLOATS(svm_params, prob_b),
-                                              {0}};
+static const prn_param classifier_params[] = {
+    SHARED_PARAMS, PRN_INTS(svm_params, vectors_per_class), PRN_INTS(svm_params, classlabels_ints),
+    PRN_FLOATS(svm_params, prob_a), PRN_FLOATS(svm_params, prob_b), {0}};
 
 static const prn_kernel regressor_kernels[] = {
     {.name = "svm_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},

@@ -310,18 +310,9 @@ static prony_status run(const prony_context *context)
 
 /* ---- rows */
 
-#define LIST(key, type, field)                                                                                         \
-    {                                                                                                                  \
-        key, type, offsetof(prn_tree_params, field), false, 0, 0, NULL                                                 \
-    }
-#define TEXT(key, field, value)                                                                                        \
-    {                                                                                                                  \
-        key, PRN_PARAM_STRING, offsetof(prn_tree_params, field), false, 0, 0, value                                    \
-    }
-#define NUMBER(key, field, value)                                                                                      \
-    {                                                                                                                  \
-        key, PRN_PARAM_INT, offsetof(prn_tree_params, field), false, value, 0, NULL                                    \
-    }
+#define LIST(key, type, field) {key, type, offsetof(prn_tree_params, field), false, 0, 0, NULL}
+#define TEXT(key, field, value) {key, PRN_PARAM_STRING, offsetof(prn_tree_params, field), false, 0, 0, value}
+#define NUMBER(key, field, value) {key, PRN_PARAM_INT, offsetof(prn_tree_params, field), false, value, 0, NULL}
 #define NAMED_NODES(leaf, ids)                                                                                         \
     PRN_INTS(prn_tree_params, nodes_treeids), PRN_INTS(prn_tree_params, nodes_nodeids),                                \
         PRN_INTS(prn_tree_params, nodes_featureids), PRN_INTS(prn_tree_params, nodes_truenodeids),                     \
@@ -333,28 +324,20 @@ static prony_status run(const prony_context *context)
         LIST(leaf "_weights", PRN_PARAM_FLOATS, leaf_values),                                                          \
         LIST(leaf "_weights_as_tensor", PRN_PARAM_TENSOR, leaf_values_as_tensor)
 
-static const prn_param regressor_params[] = {NAMED_NODES("target", "target_ids"),
-                                             TEXT("aggregate_function", aggregate_function, "SUM"),
-                                             PRN_INT(prn_tree_params, n_targets, 1),
-                                             {0}};
+static const prn_param regressor_params[] = {
+    NAMED_NODES("target", "target_ids"), TEXT("aggregate_function", aggregate_function, "SUM"),
+    PRN_INT(prn_tree_params, n_targets, 1), {0}};
 static const prn_param classifier_params[] = {
     NAMED_NODES("class", "class_ids"), PRN_INTS(prn_tree_params, classlabels_int64s), {0}};
-static const prn_param flat_params[] = {PRN_INTS(prn_tree_params, nodes_featureids),
-                                        PRN_INTS(prn_tree_params, nodes_truenodeids),
-                                        PRN_INTS(prn_tree_params, nodes_falsenodeids),
-                                        PRN_INTS(prn_tree_params, nodes_trueleafs),
-                                        PRN_INTS(prn_tree_params, nodes_falseleafs),
-                                        PRN_INTS(prn_tree_params, nodes_missing_value_tracks_true),
-                                        PRN_INTS(prn_tree_params, tree_roots),
-                                        PRN_INTS(prn_tree_params, leaf_targetids),
-                                        PRN_TENSOR(prn_tree_params, nodes_splits),
-                                        PRN_TENSOR(prn_tree_params, nodes_modes),
-                                        PRN_TENSOR(prn_tree_params, leaf_weights),
-                                        PRN_TENSOR(prn_tree_params, membership_values),
-                                        PRN_INT(prn_tree_params, n_targets, 1),
-                                        NUMBER("aggregate_function", aggregate_number, SUM),
-                                        NUMBER("post_transform", transform_number, PRN_ML_NONE),
-                                        {0}};
+static const prn_param flat_params[] = {
+    PRN_INTS(prn_tree_params, nodes_featureids), PRN_INTS(prn_tree_params, nodes_truenodeids),
+    PRN_INTS(prn_tree_params, nodes_falsenodeids), PRN_INTS(prn_tree_params, nodes_trueleafs),
+    PRN_INTS(prn_tree_params, nodes_falseleafs), PRN_INTS(prn_tree_params, nodes_missing_value_tracks_true),
+    PRN_INTS(prn_tree_params, tree_roots), PRN_INTS(prn_tree_params, leaf_targetids),
+    PRN_TENSOR(prn_tree_params, nodes_splits), PRN_TENSOR(prn_tree_params, nodes_modes),
+    PRN_TENSOR(prn_tree_params, leaf_weights), PRN_TENSOR(prn_tree_params, membership_values),
+    PRN_INT(prn_tree_params, n_targets, 1), NUMBER("aggregate_function", aggregate_number, SUM),
+    NUMBER("post_transform", transform_number, PRN_ML_NONE), {0}};
 
 #define COST_TEXT                                                                                                      \
     "rows times (depths of all trees, summed, + most weights of a leaf of each); then the transform: SOFTMAX 5 d - 2 " \

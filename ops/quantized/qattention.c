@@ -24,13 +24,10 @@ typedef struct qattention_params {
     float mask_filter_value, scale;
 } qattention_params;
 
-static const prn_param attributes[] = {PRN_INT_REQUIRED(qattention_params, num_heads),
-                                       PRN_INT(qattention_params, unidirectional, 0),
-                                       PRN_INT(qattention_params, do_rotary, 0),
-                                       PRN_INT(qattention_params, past_present_share_buffer, 0),
-                                       PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f),
-                                       PRN_FLOAT(qattention_params, scale, 0.0f),
-                                       {0}};
+static const prn_param attributes[] = {
+    PRN_INT_REQUIRED(qattention_params, num_heads), PRN_INT(qattention_params, unidirectional, 0),
+    PRN_INT(qattention_params, do_rotary, 0), PRN_INT(qattention_params, past_present_share_buffer, 0),
+    PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f), PRN_FLOAT(qattention_params, scale, 0.0f), {0}};
 
 typedef struct qattention {
     prn_int_product product;

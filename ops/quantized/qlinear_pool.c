@@ -17,11 +17,9 @@ typedef struct pool_params {
     int64_t count_include_pad, channels_last;
 } pool_params;
 
-static const prn_param window_attributes[] = {PRN_WINDOW_PARAMS(pool_params),
-                                              PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
-                                              PRN_INT(pool_params, count_include_pad, 0),
-                                              PRN_INT(pool_params, channels_last, 0),
-                                              {0}};
+static const prn_param window_attributes[] = {
+    PRN_WINDOW_PARAMS(pool_params), PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+    PRN_INT(pool_params, count_include_pad, 0), PRN_INT(pool_params, channels_last, 0), {0}};
 static const prn_param global_attributes[] = {PRN_INT(pool_params, channels_last, 0), {0}};
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };

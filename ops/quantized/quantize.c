@@ -16,9 +16,8 @@ typedef struct quantize_params {
 } quantize_params;
 
 static const prn_param quantize_attributes[] = {
-    PRN_INT(quantize_params, axis, 1),       PRN_INT(quantize_params, saturate, 1),
-    PRN_INT(quantize_params, block_size, 0), PRN_INT(quantize_params, output_dtype, 0),
-    PRN_INT(quantize_params, precision, 0),  {0}};
+    PRN_INT(quantize_params, axis, 1), PRN_INT(quantize_params, saturate, 1), PRN_INT(quantize_params, block_size, 0),
+    PRN_INT(quantize_params, output_dtype, 0), PRN_INT(quantize_params, precision, 0), {0}};
 
 enum { X, SCALE, ZERO };
 

@@ -27,10 +27,9 @@ typedef struct normalizer_params {
     int64_t is_case_sensitive;
 } normalizer_params;
 
-static const prn_param normalizer_attributes[] = {PRN_STRING(normalizer_params, case_change_action, "NONE"),
-                                                  PRN_STRING(normalizer_params, locale, NULL),
-                                                  PRN_INT(normalizer_params, is_case_sensitive, 0),
-                                                  {0}};
+static const prn_param normalizer_attributes[] = {
+    PRN_STRING(normalizer_params, case_change_action, "NONE"), PRN_STRING(normalizer_params, locale, NULL),
+    PRN_INT(normalizer_params, is_case_sensitive, 0), {0}};
 
 typedef struct normalizer {
     const prony_string *words;

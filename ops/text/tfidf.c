@@ -21,15 +21,11 @@ typedef struct tfidf_params {
     prn_floats weights;
 } tfidf_params;
 
-static const prn_param tfidf_attributes[] = {PRN_STRING(tfidf_params, mode, "TF"),
-                                             PRN_INT_REQUIRED(tfidf_params, min_gram_length),
-                                             PRN_INT_REQUIRED(tfidf_params, max_gram_length),
-                                             PRN_INT_REQUIRED(tfidf_params, max_skip_count),
-                                             PRN_INTS_REQUIRED(tfidf_params, ngram_counts),
-                                             PRN_INTS_REQUIRED(tfidf_params, ngram_indexes),
-                                             PRN_INTS(tfidf_params, pool_int64s),
-                                             PRN_FLOATS(tfidf_params, weights),
-                                             {0}};
+static const prn_param tfidf_attributes[] = {
+    PRN_STRING(tfidf_params, mode, "TF"), PRN_INT_REQUIRED(tfidf_params, min_gram_length),
+    PRN_INT_REQUIRED(tfidf_params, max_gram_length), PRN_INT_REQUIRED(tfidf_params, max_skip_count),
+    PRN_INTS_REQUIRED(tfidf_params, ngram_counts), PRN_INTS_REQUIRED(tfidf_params, ngram_indexes),
+    PRN_INTS(tfidf_params, pool_int64s), PRN_FLOATS(tfidf_params, weights), {0}};
 
 typedef struct gram {
     size_t first; /* of its items in the pool */
