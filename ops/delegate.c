@@ -1,6 +1,8 @@
 /* Handing a node on to another row of the table. */
 #include "ops/delegate.h"
 
+const prn_kernel prn_like_native = {.backend = "native"}, prn_like_reference = {.backend = "reference"};
+
 /* The context's part that belongs to the row. */
 static void enter(const prn_delegate *to, prony_context *context)
 {
@@ -34,7 +36,9 @@ prony_status prn_delegate_prepare(prn_delegate *to, const prony_context *context
 {
     if (!to->kernel) return prony_fail(context, PRONY_UNSUPPORTED, "no kernel of %s takes it", to->op->name);
     prony_status status = to->kernel->prepare ? to->kernel->prepare(context, &to->prepared) : PRONY_OK;
-    if (status != PRONY_OK) to->prepared = (prn_prepared){0};
+    if (status == PRONY_OK) return PRONY_OK;
+    to->kernel = NULL;
+    to->prepared = (prn_prepared){0};
     return status;
 }
 

@@ -261,7 +261,6 @@ static void release(void *argument)
 
 static prony_status fill_state(const prony_context *context, const prn_mha_node *n, state *made)
 {
-    static const prn_kernel like_reference = {.backend = "reference"};
     core c;
     prn_prepared part = {0};
     if (n->projected && !made->reference) {
@@ -271,7 +270,7 @@ static prony_status fill_state(const prony_context *context, const prn_mha_node 
         made->product_bytes = part.scratch_bytes;
     }
     PRN_TRY(open_core(context, n, &c, &made->core));
-    prn_delegate_kernel(&made->core, &c.context, true, made->reference ? &like_reference : NULL);
+    prn_delegate_kernel(&made->core, &c.context, true, made->reference ? &prn_like_reference : NULL);
     return prn_delegate_prepare(&made->core, &c.context);
 }
 

@@ -221,8 +221,8 @@ static void release(void *argument)
     prn_free(state);
 }
 
-/* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes the one
- * of the kernel that it would take there. */
+/* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes the
+ * one of the kernel that it would take there. */
 #define FUSED_ROW(row, backend_name, makes_layout)                                                                     \
     static const prn_kernel like_##row = {.backend = backend_name, .own_layout = makes_layout};                        \
     static bool usable_##row(const prony_context *context)                                                             \

@@ -68,13 +68,11 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return to.op->cost(&form.context, out);
 }
 
-static const prn_kernel like_native = {.backend = "native"}, like_reference = {.backend = "reference"};
-
 static bool usable_native(const prony_context *context)
 {
     later_form form;
     prn_delegate to;
-    return open_later(context, &form, &to) == PRONY_OK && prn_delegate_kernel(&to, &form.context, true, &like_native);
+    return open_later(context, &form, &to) == PRONY_OK && prn_delegate_kernel(&to, &form.context, true, &prn_like_native);
 }
 
 static prony_status prepare_like(const prony_context *context, const prn_kernel *like, prn_prepared *out)
@@ -94,12 +92,12 @@ static prony_status prepare_like(const prony_context *context, const prn_kernel 
 
 static prony_status prepare_native(const prony_context *context, prn_prepared *out)
 {
-    return prepare_like(context, &like_native, out);
+    return prepare_like(context, &prn_like_native, out);
 }
 
 static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
 {
-    return prepare_like(context, &like_reference, out);
+    return prepare_like(context, &prn_like_reference, out);
 }
 
 static prony_status run(const prony_context *context)
@@ -121,7 +119,8 @@ static const legacy_kind operands = OPERANDS, slopes = SLOPES;
 
 /* clang-format off */
 #define LEGACY_KERNELS(native_name, reference_name) (const prn_kernel[]) { \
-    {.name = native_name, .backend = "native", .usable = usable_native, .prepare = prepare_native, .run = run, .release = release}, \
+    {.name = native_name, .backend = "native", .usable = usable_native, .prepare = prepare_native, .run = run, \
+     .release = release}, \
     {.name = reference_name, .backend = "reference", .prepare = prepare_reference, .run = run, .release = release}, \
     {0}}
 
@@ -137,10 +136,12 @@ const prn_op prn_ops_legacy_broadcast[] = {
      .infer = infer, .cost = cost, .cost_text = "n", .kernels = LEGACY_KERNELS("mul_1_native", "mul_1_reference")},
     {.name = "Div", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = LEGACY_KERNELS("div_1_native", "div_1_reference")},
+     .infer = infer, .cost = cost, .cost_text = "n; special n",
+     .kernels = LEGACY_KERNELS("div_1_native", "div_1_reference")},
     {.name = "Pow", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &operands,
-     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = LEGACY_KERNELS("pow_1_native", "pow_1_reference")},
+     .infer = infer, .cost = cost, .cost_text = "n; special n",
+     .kernels = LEGACY_KERNELS("pow_1_native", "pow_1_reference")},
     {.name = "PRelu", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_OTHER_FORM,
      .params = params, .params_bytes = sizeof(legacy_params), .variant = &slopes,
      .infer = infer, .cost = cost, .cost_text = "2 n", .kernels = LEGACY_KERNELS("prelu_1_native", "prelu_1_reference")},

@@ -4,8 +4,8 @@
  *   present = past and this call's K and V                                                    [2, B, N, T, D]
  *   output  = softmax(scale Q K^T + mask) V                                                   [B, S, H]
  *
- * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The state holds what both prepared; scratch is cut into Q, present (if nobody asked for
- * it), mask and the attention's own. */
+ * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The state
+ * holds what both prepared; scratch is cut into Q, present (if nobody asked for it), mask and the attention's own. */
 #include "base/alloc.h"
 #include "base/attr.h"
 #include "base/parallel.h"
@@ -326,12 +326,11 @@ static void release(void *argument)
 
 static prony_status prepare_attention(const prony_context *context, const qattention *at, qattention_state *state)
 {
-    static const prn_kernel like_reference = {.backend = "reference"};
     inner in;
     open_inner(context, at, &in);
     for (size_t i = 0; i < 4; i++) in.values[i].data = NULL;
     PRN_TRY(prn_delegate_open(&state->attention, &in.context, "prony", "Attention", 1));
-    prn_delegate_kernel(&state->attention, &in.context, true, state->reference ? &like_reference : NULL);
+    prn_delegate_kernel(&state->attention, &in.context, true, state->reference ? &prn_like_reference : NULL);
     return prn_delegate_prepare(&state->attention, &in.context);
 }
 

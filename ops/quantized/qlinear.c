@@ -345,7 +345,8 @@ const prn_op prn_ops_qlinear[] = {
      .kernels = leaky_relu_kernels},
     {.name = "QLinearConcat", .domain = "com.microsoft", .since_opset = 1, .inputs = {5, -1},
      .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 3,
-     .params = concat_attributes, .params_bytes = sizeof(concat_params), .variant = &(const qlinear_kind){7, .map = NULL},
+     .params = concat_attributes, .params_bytes = sizeof(concat_params),
+     .variant = &(const qlinear_kind){7, .map = NULL},
      .infer = concat_infer, .cost = cost, .cost_text = "int_ops 7n (dequantization 2, quantization 5)",
      .kernels = concat_kernels},
     {0}};

@@ -1,5 +1,5 @@
-/* Operators that other operators work for: the kernel is the one that the other operator would take by itself, seen in the
- * report by its name, and results agree with the nodes that the fused one stands for. */
+/* Operators that other operators work for: the kernel is the one that the other operator would take by itself, seen in
+ * the report by its name, and results agree with the nodes that the fused one stands for. */
 #include "tests/support/model_run.h"
 
 #include "ops/delegate.h"
@@ -147,7 +147,8 @@ static void test_fused_conv_takes_the_kernel_of_conv(void **state)
         assert_true(n > 0);
         for (int64_t i = 0; i < n; i++) {
             const float a = ((const float *)got->data)[i], b = ((const float *)right->data)[i];
-            if (!(fabsf(a - b) <= 1e-5f * fmaxf(1.0f, fabsf(b)))) fail_msg("case %zu, element %lld: %g, %g", k, (long long)i, a, b);
+            if (!(fabsf(a - b) <= 1e-5f * fmaxf(1.0f, fabsf(b))))
+                fail_msg("case %zu, element %lld: %g, %g", k, (long long)i, (double)a, (double)b);
         }
         kernel_name(&fused, "FusedConv", taken, sizeof taken);
         kernel_name(&apart, "Conv", wanted, sizeof wanted);
