@@ -3,6 +3,8 @@
  * Invariant: whatever a model says reaches a family file only after its type was checked against the attribute rows. */
 #include "ops/op.h"
 
+#include "base/stack.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <math.h>
@@ -59,6 +61,39 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
         if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
     }
     return best;
+}
+
+/* ---- which kernel */
+
+#define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
+
+/* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
+static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
+{
+    const size_t in_count = context->input_count, count = in_count + context->output_count;
+    if (!kernel->layouts || !kernel[1].name) return true;
+    if (count > MOST_SETTLED) return false;
+    prn_layout room[MOST_SETTLED];
+    for (size_t i = 0; i < count; i++) room[i] = PRN_PLAIN;
+    kernel->layouts(context, room, room + in_count);
+    for (size_t i = 0; i < count; i++)
+        if (room[i] != PRN_PLAIN) return false;
+    return true;
+}
+
+const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
+{
+    const prony_value *first = NULL;
+    for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
+    for (const prn_kernel *k = op->kernels; k->name; k++) {
+        if (like && (k->own_layout != like->own_layout || strcmp(k->backend, like->backend) != 0)) continue;
+        if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
+        if (context->post_ops && !k->post_ops) continue;
+        if (plain_only && k->own_layout) continue;
+        if (k->usable && !k->usable(context)) continue;
+        if (!plain_only || stays_plain(k, context)) return k;
+    }
+    return NULL;
 }
 
 /* ---- attributes */

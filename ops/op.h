@@ -265,6 +265,11 @@ const prn_op *prn_op_at(size_t index);
 /* NULL if no row serves this domain, name and opset. */
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
+/* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable. plain_only: and
+ * that takes plain inputs and makes plain outputs. `like`: and whose backend and own_layout are that kernel's (NULL: any).
+ * NULL: there is none. */
+const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
+
 /* Parses the node's attributes by op->params into `params` (op->params_bytes, zeroed by this function). Unknown attributes
  * are ignored (models carry vendors' extras); a known one of the wrong type is an error that names it. Strings, ints and
  * tensors are borrowed from the list. */

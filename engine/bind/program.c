@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define FEW_INPUTS 16 /* compared with one another */
-#define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
 
 uint32_t prn_program_add_value(prn_program *program, const char *name)
 {
@@ -363,32 +362,9 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
     return node->binding.cost(&c, cost);
 }
 
-/* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
-static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
-{
-    const size_t in_count = context->input_count, count = in_count + context->output_count;
-    if (!kernel->layouts || !kernel[1].name) return true;
-    if (count > MOST_SETTLED) return false;
-    prn_layout room[MOST_SETTLED];
-    for (size_t i = 0; i < count; i++) room[i] = PRN_PLAIN;
-    kernel->layouts(context, room, room + in_count);
-    for (size_t i = 0; i < count; i++)
-        if (room[i] != PRN_PLAIN) return false;
-    return true;
-}
-
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
 {
-    const prony_value *first = NULL;
-    for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
-    for (const prn_kernel *k = node->binding.op->kernels; k->name; k++) {
-        if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
-        if (context->post_ops && !k->post_ops) continue;
-        if (plain_only && k->own_layout) continue;
-        if (k->usable && !k->usable(context)) continue;
-        if (!plain_only || stays_plain(k, context)) return k;
-    }
-    return NULL;
+    return prn_op_kernel(node->binding.op, context, plain_only, NULL);
 }
 
 static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)

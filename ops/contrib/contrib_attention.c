@@ -1,22 +1,27 @@
 /* com.microsoft Attention and MultiHeadAttention, as adapters onto prony::Attention.
  *
  * What lies in the form of ops/contrib/contrib_attention.h already is taken as it is, the rest is laid out in scratch.
- * Attention projects its input by one product first. Owns nothing but the kernel's state. Invariant: a row of heads is
- * laid out by one task. */
+ * Attention projects its input by one product first. Invariant: a row of heads is laid out by one task. */
 #include "ops/contrib/contrib_attention.h"
 
 #include "base/alloc.h"
+#include "ops/delegate.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/elementwise.h"
+#include "ops/loops/vec.h"
 #include "ops/loops/number.h"
 #include "ops/loops/product.h"
 
 #include <float.h>
 
-extern const prn_op prn_ops_attention[];
-#define prn_op_attention prn_ops_attention[0]
+/* A row's variant: how its node is read. */
+typedef struct mha_kind {
+    prony_status (*read)(const prony_context *context, prn_mha_node *out);
+} mha_kind;
 
-typedef prony_status (*read_fn)(const prony_context *context, prn_mha_node *out);
+static prony_status read_node(const prony_context *context, prn_mha_node *out)
+{
+    return ((const mha_kind *)prn_variant(context))->read(context, out);
+}
 
 /* ---- masks */
 
@@ -122,7 +127,6 @@ typedef struct core {
     prn_attr attributes[5];
     prn_attr_list list;
     prony_node node;
-    _Alignas(16) char params[256];
     prony_context context;
 } core;
 
@@ -144,8 +148,8 @@ static prony_value keyed(const prn_mha_node *n, const prn_mha_rows *r, const flo
                                    : tensor(n->batch, n->keys, n->heads, r->depth, data);
 }
 
-static prony_status make_core(const prony_context *context, const prn_mha_node *n, const float *q, const float *k,
-                              const float *v, const float *mask, core *c)
+static void make_core(const prony_context *context, const prn_mha_node *n, const float *q, const float *k,
+                      const float *v, const float *mask, core *c)
 {
     const prony_shape mask_dims = mask_shape(n);
     const float scale = n->params->scale != 0.0f ? n->params->scale : 1.0f / sqrtf((float)n->q.depth);
@@ -173,18 +177,21 @@ static prony_status make_core(const prony_context *context, const prn_mha_node *
     c->context.input_count = mask_dims.rank ? 4 : 3;
     c->context.outputs = c->outputs;
     c->context.output_count = 1;
-    c->context.params = c->params;
-    if (prn_op_attention.params_bytes > sizeof c->params)
-        return prony_fail(context, PRONY_INTERNAL, "Attention's attributes");
-    return prn_params_parse(&prn_op_attention, &c->node, c->params, context->error);
+}
+
+/* Without data, for what is settled before a run. */
+static prony_status open_core(const prony_context *context, const prn_mha_node *n, core *c, prn_delegate *to)
+{
+    make_core(context, n, NULL, NULL, NULL, NULL, c);
+    return prn_delegate_open(to, &c->context, "prony", "Attention", 1);
 }
 
 /* ---- shapes and cost */
 
-static prony_status infer_node(const prony_context *context, read_fn read)
+static prony_status infer(const prony_context *context)
 {
     prn_mha_node n;
-    PRN_TRY(read(context, &n));
+    PRN_TRY(read_node(context, &n));
     if (float_bytes(n.batch, n.heads, n.keys, n.k.depth) == SIZE_MAX ||
         float_bytes(n.batch, n.heads, n.queries, n.v.depth) == SIZE_MAX)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the output is too large");
@@ -215,78 +222,68 @@ static prn_product projection(const prony_context *context, const prn_mha_node *
     return p;
 }
 
-static prony_status cost_node(const prony_context *context, prony_cost *cost, read_fn read)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
     prn_mha_node n;
     core c;
-    PRN_TRY(read(context, &n));
-    PRN_TRY(make_core(context, &n, NULL, NULL, NULL, NULL, &c));
-    PRN_TRY(prn_op_attention.cost(&c.context, cost));
+    prn_delegate to;
+    PRN_TRY(read_node(context, &n));
+    PRN_TRY(open_core(context, &n, &c, &to));
+    PRN_TRY(to.op->cost(&c.context, out));
     const uint64_t rows = (uint64_t)(n.batch * n.queries);
     uint64_t outputs, macs;
     if (!prn_mul_u64(&outputs, rows, (uint64_t)n.projected) ||
         !prn_mul_u64(&macs, outputs, n.projected ? (uint64_t)context->inputs[PRN_MHA_INPUT]->shape.dim[2] : 0))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
-    PRN_TRY(prn_cost_macs(context, cost, macs, false));
-    if (n.projected) return prn_cost_elementwise(context, cost, outputs, prn_input(context, PRN_MHA_BIAS) != NULL, 0);
+    PRN_TRY(prn_cost_macs(context, out, macs, false));
+    if (n.projected) return prn_cost_elementwise(context, out, outputs, prn_input(context, PRN_MHA_BIAS) != NULL, 0);
     const int64_t biased =
         (n.q.length * n.q.depth + (n.k.settled ? 0 : n.k.length * n.k.depth + n.v.length * n.v.depth)) * n.heads;
-    return prn_cost_elementwise(context, cost,
+    return prn_cost_elementwise(context, out,
                                 prn_input(context, PRN_MHA_MULTI_BIAS) ? (uint64_t)(n.batch * biased) : 0, 1, 0);
 }
 
 /* ---- kernels */
 
 typedef struct state {
-    void *product, *core;
-    size_t product_bytes, core_bytes;
-    const prn_kernel *kernel;
+    void *product;
+    size_t product_bytes;
+    prn_delegate core;
+    bool reference;
 } state;
 
 static void release(void *argument)
 {
     state *made = argument;
-    if (made && made->kernel && made->kernel->release) made->kernel->release(made->core);
+    if (made) prn_delegate_release(&made->core);
     prn_free(made);
 }
 
-static const prn_kernel *core_kernel(const core *c, bool reference)
-{
-    const prn_kernel *kernel = prn_op_attention.kernels;
-    for (; kernel[1].name; kernel++) {
-        if (!reference && (!kernel->usable || kernel->usable(&c->context))) break;
-    }
-    return kernel;
-}
-
-static prony_status fill_state(const prony_context *context, const prn_mha_node *n, bool reference, state *made)
+static prony_status fill_state(const prony_context *context, const prn_mha_node *n, state *made)
 {
     core c;
     prn_prepared part = {0};
-    if (n->projected && !reference) {
+    if (n->projected && !made->reference) {
         const prn_product p = projection(context, n, NULL);
         PRN_TRY(prn_product_native_prepare(context, &p, &part));
         made->product = part.state;
         made->product_bytes = part.scratch_bytes;
     }
-    part = (prn_prepared){0};
-    PRN_TRY(make_core(context, n, NULL, NULL, NULL, NULL, &c));
-    made->kernel = core_kernel(&c, reference);
-    if (made->kernel->prepare) PRN_TRY(made->kernel->prepare(&c.context, &part));
-    made->core = part.state;
-    made->core_bytes = part.scratch_bytes;
-    return PRONY_OK;
+    PRN_TRY(open_core(context, n, &c, &made->core));
+    prn_delegate_kernel(&made->core, &c.context, true, made->reference ? &prn_like_reference : NULL);
+    return prn_delegate_prepare(&made->core, &c.context);
 }
 
-static prony_status prepare_node(const prony_context *context, prn_prepared *out, read_fn read, bool reference)
+static prony_status prepare_node(const prony_context *context, prn_prepared *out, bool reference)
 {
     prn_mha_node n;
     space at;
-    PRN_TRY(read(context, &n));
+    PRN_TRY(read_node(context, &n));
     state *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(context->error);
-    prony_status status = fill_state(context, &n, reference, made);
-    if (status == PRONY_OK && !plan_space(&n, made->product_bytes, made->core_bytes, &at))
+    made->reference = reference;
+    prony_status status = fill_state(context, &n, made);
+    if (status == PRONY_OK && !plan_space(&n, made->product_bytes, made->core.prepared.scratch_bytes, &at))
         status = prony_fail(context, PRONY_LIMIT, "the working space does not fit in memory");
     if (status != PRONY_OK) {
         release(made);
@@ -345,7 +342,7 @@ static void *place(const prony_context *context, size_t offset)
     return context->scratch ? (char *)context->scratch + offset : NULL;
 }
 
-static prony_status run_projection(const prony_context *context, prn_mha_node *n, bool reference, const space *at)
+static prony_status run_projection(const prony_context *context, prn_mha_node *n, const space *at)
 {
     const state *made = context->state;
     float *to = place(context, at->projected);
@@ -358,19 +355,19 @@ static prony_status run_projection(const prony_context *context, prn_mha_node *n
     n->q.data = to;
     n->k.data = to + n->heads * n->q.depth;
     n->v.data = n->k.data + n->heads * n->k.depth;
-    return reference ? prn_product_reference_run(&inner, &p) : prn_product_native_run(&inner, &p);
+    return made->reference ? prn_product_reference_run(&inner, &p) : prn_product_native_run(&inner, &p);
 }
 
-static prony_status run_node(const prony_context *context, read_fn read, bool reference)
+static prony_status run(const prony_context *context)
 {
     prn_mha_node n;
     core c;
     space at;
     const state *made = context->state;
-    PRN_TRY(read(context, &n));
-    if (!plan_space(&n, made->product_bytes, made->core_bytes, &at) || at.end > context->scratch_bytes)
+    PRN_TRY(read_node(context, &n));
+    if (!plan_space(&n, made->product_bytes, made->core.prepared.scratch_bytes, &at) || at.end > context->scratch_bytes)
         return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
-    if (n.projected) PRN_TRY(run_projection(context, &n, reference, &at));
+    if (n.projected) PRN_TRY(run_projection(context, &n, &at));
     const int64_t half = n.batch * n.heads * n.past * n.k.depth; /* of Attention's past */
     float *k_place = n.k_given_out ? n.present_k : place(context, at.k);
     float *v_place = n.v_given_out ? n.present_v : place(context, at.v);
@@ -381,72 +378,48 @@ static prony_status run_node(const prony_context *context, read_fn read, bool re
     if (job.shape.rank && n.keys > 0)
         prn_parallel_items(context->threads, prn_shape_count(&job.shape, 0, 3), 8 * prony_shape_numel(&job.shape),
                            mask_rows, &job);
-    PRN_TRY(make_core(context, &n, q, k, v, job.mask, &c));
-    c.context.state = made->core;
-    c.context.scratch = place(context, at.core);
-    c.context.scratch_bytes = made->core_bytes;
-    return made->kernel->run(&c.context);
+    make_core(context, &n, q, k, v, job.mask, &c);
+    return prn_delegate_run(&made->core, &c.context, place(context, at.core));
 }
 
-/* ---- descriptors */
+static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+{
+    return prepare_node(context, out, false);
+}
+
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+{
+    return prepare_node(context, out, true);
+}
+
+/* ---- rows */
 
 static const prn_param params[] = {
     PRN_INT_REQUIRED(prn_mha_params, num_heads), PRN_INT(prn_mha_params, unidirectional, 0),
-    PRN_INT(prn_mha_params, do_rotary, 0),       PRN_INT(prn_mha_params, past_present_share_buffer, 0),
-    PRN_FLOAT(prn_mha_params, scale, 0.0f),      PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
-    PRN_INTS(prn_mha_params, qkv_hidden_sizes),  {0}};
+    PRN_INT(prn_mha_params, do_rotary, 0), PRN_INT(prn_mha_params, past_present_share_buffer, 0),
+    PRN_FLOAT(prn_mha_params, scale, 0.0f), PRN_FLOAT(prn_mha_params, mask_filter_value, -10000.0f),
+    PRN_INTS(prn_mha_params, qkv_hidden_sizes), {0}};
 
-#define KERNEL(symbol, suffix, is_reference)                                                                           \
-    static prony_status prepare_##symbol##suffix(const prony_context *context, prn_prepared *out)                      \
-    {                                                                                                                  \
-        return prepare_node(context, out, prn_mha_read_##symbol, is_reference);                                        \
-    }                                                                                                                  \
-    static prony_status run_##symbol##suffix(const prony_context *context)                                             \
-    {                                                                                                                  \
-        return run_node(context, prn_mha_read_##symbol, is_reference);                                                 \
-    }
+static const prn_kernel attention_kernels[] = {
+    {.name = "contrib_attention_f32_native", .backend = "native", .types = PRN_TYPE_F32,
+     .prepare = prepare_native, .run = run, .release = release},
+    {.name = "contrib_attention_ref", .backend = "reference", .types = PRN_TYPE_F32,
+     .prepare = prepare_reference, .run = run, .release = release},
+    {0}};
+static const prn_kernel multi_kernels[] = {
+    {.name = "contrib_multi_f32_native", .backend = "native", .types = PRN_TYPE_F32,
+     .prepare = prepare_native, .run = run, .release = release},
+    {.name = "contrib_multi_ref", .backend = "reference", .types = PRN_TYPE_F32,
+     .prepare = prepare_reference, .run = run, .release = release},
+    {0}};
 
-#define DESCRIPTOR(symbol, op_name, fewest, most_inputs, results, text)                                                \
-    KERNEL(symbol, _native, false)                                                                                     \
-    KERNEL(symbol, _reference, true)                                                                                   \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer_node(context, prn_mha_read_##symbol);                                                             \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return cost_node(context, cost, prn_mha_read_##symbol);                                                        \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = "contrib_" #symbol "_f32_native",                           \
-                                                   .backend = "native",                                                \
-                                                   .types = PRN_TYPE_F32,                                              \
-                                                   .prepare = prepare_##symbol##_native,                               \
-                                                   .run = run_##symbol##_native,                                       \
-                                                   .release = release},                                                \
-                                                  {.name = "contrib_" #symbol "_ref",                                  \
-                                                   .backend = "reference",                                             \
-                                                   .types = PRN_TYPE_F32,                                              \
-                                                   .prepare = prepare_##symbol##_reference,                            \
-                                                   .run = run_##symbol##_reference,                                    \
-                                                   .release = release},                                                \
-                                                  {0}};                                                                \
-    const prn_op prn_op_contrib_##symbol = {                                                                           \
-        .name = op_name,                                                                                               \
-        .domain = "com.microsoft",                                                                                     \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = fewest,                                                                                          \
-        .inputs.most = most_inputs,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = results,                                                                                        \
-        .params = params,                                                                                              \
-        .params_bytes = sizeof(prn_mha_params),                                                                        \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-
-DESCRIPTOR(attention, "Attention", 2, 6, 2,
-           "the projection, MACs M = B S C columns, FLOPs 2M, + one per column with bias; then prony::Attention's")
-DESCRIPTOR(multi, "MultiHeadAttention", 1, 8, 3,
-           "prony::Attention's, + one per element of query, key and value with bias")
+const prn_op prn_ops_contrib_attention[] = {
+    {.name = "Attention", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 6}, .outputs = {1, 2},
+     .params = params, .params_bytes = sizeof(prn_mha_params), .variant = &(const mha_kind){prn_mha_read_attention},
+     .infer = infer, .cost = cost, .kernels = attention_kernels,
+     .cost_text = "the projection, MACs M = B S C columns, FLOPs 2M, + one per column with bias; then prony::Attention's"},
+    {.name = "MultiHeadAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 8}, .outputs = {1, 3},
+     .params = params, .params_bytes = sizeof(prn_mha_params), .variant = &(const mha_kind){prn_mha_read_multi},
+     .infer = infer, .cost = cost, .kernels = multi_kernels,
+     .cost_text = "prony::Attention's, + one per element of query, key and value with bias"},
+    {0}};

@@ -1,4 +1,4 @@
-/* Reading com.microsoft Attention and MultiHeadAttention nodes. Owns nothing. Invariant: a node that was read has
+/* Reading com.microsoft Attention and MultiHeadAttention nodes. Invariant: a node that was read has
  * operands whose shapes fit each other. */
 #include "ops/contrib/contrib_attention.h"
 

@@ -1,23 +1,20 @@
 /* com.microsoft FusedConv, FusedGemm, FusedMatMul: a contraction with what ONNX Runtime's optimizer folded into it. The
  * first two hand the node on to Conv and Gemm, with the activation (and FusedConv's added input) as post-operations;
- * FusedMatMul is a product with other strides. Owns nothing. Invariant: the borrowed context lives as long as the call.
- */
-#include "ops/loops/conv_problem.h"
+ * FusedMatMul is a product with other strides. */
+#include "base/alloc.h"
+#include "ops/delegate.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/product.h"
 #include "ops/loops/vec.h"
 
-extern const prn_op prn_op_gemm, prn_ops_conv[];
-#define prn_op_conv prn_ops_conv[0]
-
 /* ---- activations */
 
-typedef struct activation_params {
-    const char *name;
-    prn_floats params; /* or the three below */
-    float alpha, beta, gamma;
-} activation_params;
+typedef struct fused_params {
+    const char *activation;
+    prn_floats activation_params; /* or the three below */
+    float activation_alpha, activation_beta, activation_gamma;
+} fused_params;
 
 /* One row per activation: defaults of its two parameters, operations per element. What is no post-operation is a map
  * over the finished output; Gemm's optimizer alone writes those. */
@@ -54,28 +51,28 @@ static const struct activation *find_activation(const char *name)
     return NULL;
 }
 
-static prony_status check_activation(const prony_context *context, const activation_params *params, bool maps)
+static prony_status check_activation(const prony_context *context, const fused_params *params, bool maps)
 {
-    const struct activation *found = find_activation(params->name);
-    if (*params->name == '\0' || (found && (maps || !found->mapped))) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "activation '%s' is not supported", params->name);
+    const struct activation *found = find_activation(params->activation);
+    if (*params->activation == '\0' || (found && (maps || !found->mapped))) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "activation '%s' is not supported", params->activation);
 }
 
 /* Its parameters, as given or by default, in a and b. */
-static prn_post_op activation_with(const activation_params *params, const struct activation *found)
+static prn_post_op activation_with(const fused_params *params, const struct activation *found)
 {
     prn_post_op op = {.kind = found->kind, .a = found->a, .b = found->b};
-    if (!isnan(params->alpha)) op.a = params->alpha;
-    if (!isnan(params->beta)) op.b = params->beta;
-    if (found->mapped && !isnan(params->gamma)) op.b = params->gamma;
-    if (params->params.count > 0) op.a = params->params.v[0];
-    if (params->params.count > 1) op.b = params->params.v[1];
+    if (!isnan(params->activation_alpha)) op.a = params->activation_alpha;
+    if (!isnan(params->activation_beta)) op.b = params->activation_beta;
+    if (found->mapped && !isnan(params->activation_gamma)) op.b = params->activation_gamma;
+    if (params->activation_params.count > 0) op.a = params->activation_params.v[0];
+    if (params->activation_params.count > 1) op.b = params->activation_params.v[1];
     return op;
 }
 
-static void add_activation(const activation_params *params, prn_post_ops *out)
+static void add_activation(const fused_params *params, prn_post_ops *out)
 {
-    const struct activation *found = find_activation(params->name);
+    const struct activation *found = find_activation(params->activation);
     if (found && !found->mapped) out->op[out->count++] = activation_with(params, found);
 }
 
@@ -91,9 +88,10 @@ static void map_range(void *argument, int64_t begin, int64_t end)
     job->map(job->y + begin, job->y + begin, end - begin, job->with.a, job->with.b);
 }
 
-static void finish_activation(const prony_context *context, const activation_params *params)
+static void finish_activation(const prony_context *context)
 {
-    const struct activation *found = find_activation(params->name);
+    const fused_params *params = context->params;
+    const struct activation *found = find_activation(params->activation);
     const prony_value *y = context->outputs[0];
     if (!found || !found->mapped) return;
     mapped_job job = {.y = y->data, .map = prn_vec()->map[found->map], .with = activation_with(params, found)};
@@ -101,9 +99,10 @@ static void finish_activation(const prony_context *context, const activation_par
                        &job);
 }
 
-static prony_status cost_activation(const prony_context *context, const activation_params *params, prony_cost *cost)
+static prony_status cost_activation(const prony_context *context, prony_cost *cost)
 {
-    const struct activation *found = find_activation(params->name);
+    const fused_params *params = context->params;
+    const struct activation *found = find_activation(params->activation);
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     if (!found) return PRONY_OK;
     const bool scaled = found->kind == PRN_POST_HARD_SIGMOID || found->kind == PRN_POST_HARD_SWISH;
@@ -111,172 +110,139 @@ static prony_status cost_activation(const prony_context *context, const activati
     return prn_cost_elementwise(context, cost, n, found->flops, found->special);
 }
 
-/* ---- handing a node on */
+/* ---- FusedConv: activation(Conv(X, W) + B + Z), and FusedGemm: activation(Gemm(A, B, C)) */
 
-enum { PARAMS_BYTES = 256 };
+enum { ADDED = 3 }; /* FusedConv's Z */
 
-typedef struct handed {
-    prony_context context;
+typedef struct fused_kind {
+    const char *base; /* the operator that does the work */
+    uint32_t types;   /* of its first input that are taken */
+    bool maps;        /* takes activations that are no post-operations */
+} fused_kind;
+
+/* What a kernel keeps from prepare to run. */
+typedef struct fused_state {
+    prn_delegate to;
     prn_post_ops post_ops;
-    _Alignas(16) char params[PARAMS_BYTES];
-} handed;
+} fused_state;
 
-static const prn_kernel *kernel_of(const prn_op *op, const char *backend)
+/* The node as the base sees it; `inner` points into *out. */
+static prony_status open_base(const prony_context *context, fused_state *out, prony_context *inner)
 {
-    const prn_kernel *kernel = op->kernels;
-    while (kernel->name && strcmp(kernel->backend, backend) != 0) kernel++;
-    return kernel->name ? kernel : NULL;
-}
-
-typedef prony_status (*hand_fn)(const prony_context *context, handed *out);
-
-/* The functions of a kernel row that lets the other operator's kernel of that backend work. */
-#define HANDED_KERNEL(symbol, op, backend_name)                                                                        \
-    static bool symbol##_##backend_name##_usable(const prony_context *context)                                         \
-    {                                                                                                                  \
-        handed to;                                                                                                     \
-        const prn_kernel *kernel = kernel_of(&op, #backend_name);                                                      \
-        if (!kernel || hand_##symbol(context, &to) != PRONY_OK) return false;                                          \
-        return !kernel->usable || kernel->usable(&to.context);                                                         \
-    }                                                                                                                  \
-    static void symbol##_##backend_name##_layouts(const prony_context *context, prn_layout *in, prn_layout *out)       \
-    {                                                                                                                  \
-        handed to;                                                                                                     \
-        const prn_kernel *kernel = kernel_of(&op, #backend_name);                                                      \
-        if (kernel->layouts && hand_##symbol(context, &to) == PRONY_OK) kernel->layouts(&to.context, in, out);         \
-    }                                                                                                                  \
-    static prony_status symbol##_##backend_name##_prepare(const prony_context *context, prn_prepared *out)             \
-    {                                                                                                                  \
-        handed to;                                                                                                     \
-        const prn_kernel *kernel = kernel_of(&op, #backend_name);                                                      \
-        PRN_TRY(hand_##symbol(context, &to));                                                                          \
-        return kernel->prepare ? kernel->prepare(&to.context, out) : PRONY_OK;                                         \
-    }                                                                                                                  \
-    static prony_status symbol##_##backend_name##_run(const prony_context *context)                                    \
-    {                                                                                                                  \
-        handed to;                                                                                                     \
-        PRN_TRY(hand_##symbol(context, &to));                                                                          \
-        PRN_TRY(kernel_of(&op, #backend_name)->run(&to.context));                                                      \
-        finish_activation(context, activation_of_##symbol(context));                                                   \
-        return PRONY_OK;                                                                                               \
-    }                                                                                                                  \
-    static void symbol##_##backend_name##_release(void *state)                                                         \
-    {                                                                                                                  \
-        const prn_kernel *kernel = kernel_of(&op, #backend_name);                                                      \
-        if (kernel->release) kernel->release(state);                                                                   \
-    }
-#define HANDED_ROW(symbol, kernel_name, backend_name)                                                                  \
-    .name = kernel_name, .backend = #backend_name, .types = PRN_TYPE_F32, .usable = symbol##_##backend_name##_usable,  \
-    .layouts = symbol##_##backend_name##_layouts, .prepare = symbol##_##backend_name##_prepare,                        \
-    .run = symbol##_##backend_name##_run, .release = symbol##_##backend_name##_release
-
-/* ---- FusedConv: activation(Conv(X, W) + B + Z) */
-
-typedef struct fused_conv_params {
-    prn_conv_params conv; /* first: what Conv's functions see */
-    activation_params activation;
-} fused_conv_params;
-
-static const activation_params *activation_of_conv(const prony_context *context)
-{
-    return &((const fused_conv_params *)context->params)->activation;
-}
-
-static prony_status hand_conv(const prony_context *context, handed *out)
-{
-    const fused_conv_params *params = context->params;
-    out->context = *context;
+    const fused_kind *kind = prn_variant(context);
+    *inner = *context;
     out->post_ops.count = 0;
-    if (prn_input(context, 3))
-        out->post_ops.op[out->post_ops.count++] = (prn_post_op){.kind = PRN_POST_ADD, .input = 3};
-    add_activation(&params->activation, &out->post_ops);
-    out->context.post_ops = out->post_ops.count ? &out->post_ops : NULL;
-    return PRONY_OK;
+    if (prn_input(context, ADDED))
+        out->post_ops.op[out->post_ops.count++] = (prn_post_op){.kind = PRN_POST_ADD, .input = ADDED};
+    add_activation(context->params, &out->post_ops);
+    inner->post_ops = out->post_ops.count ? &out->post_ops : NULL;
+    return prn_delegate_open(&out->to, inner, "", kind->base, INT64_MAX);
 }
 
-static prony_status check_conv(const prony_context *context)
+static prony_status check(const prony_context *context)
 {
-    PRN_TRY(prn_conv_check(context));
-    return check_activation(context, activation_of_conv(context), false);
+    fused_state state;
+    prony_context inner;
+    PRN_TRY(open_base(context, &state, &inner));
+    return check_activation(context, context->params, ((const fused_kind *)prn_variant(context))->maps);
 }
 
-static prony_status infer_conv(const prony_context *context)
+static prony_status infer(const prony_context *context)
 {
-    handed to;
-    const prony_value *added = prn_input(context, 3);
-    PRN_TRY(hand_conv(context, &to));
-    PRN_TRY(prn_op_conv.infer(&to.context));
+    fused_state state;
+    prony_context inner;
+    const prony_value *added = prn_input(context, ADDED);
+    PRN_TRY(prn_check_type(context, 0, ((const fused_kind *)prn_variant(context))->types));
+    PRN_TRY(open_base(context, &state, &inner));
+    PRN_TRY(state.to.op->infer(&inner));
     if (!added) return PRONY_OK;
     char text[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
-    PRN_TRY(prn_check_type(context, 3, PRN_TYPE_F32));
+    PRN_TRY(prn_check_type(context, ADDED, PRN_TYPE_F32));
     if (prn_shape_equal(&added->shape, &context->outputs[0]->shape)) return PRONY_OK;
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input 3 is %s, wanted %s", prn_value_text(added, text),
                       prn_shape_text(&context->outputs[0]->shape, wanted));
 }
 
-static prony_status cost_conv(const prony_context *context, prony_cost *cost)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
-    handed to;
-    PRN_TRY(hand_conv(context, &to));
-    PRN_TRY(prn_op_conv.cost(&to.context, cost));
-    if (prn_input(context, 3))
-        PRN_TRY(prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 1, 0));
-    return cost_activation(context, activation_of_conv(context), cost);
+    fused_state state;
+    prony_context inner;
+    PRN_TRY(open_base(context, &state, &inner));
+    PRN_TRY(state.to.op->cost(&inner, out));
+    if (prn_input(context, ADDED))
+        PRN_TRY(prn_cost_elementwise(context, out, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 1, 0));
+    return cost_activation(context, out);
 }
 
-#ifdef PRN_HAVE_DNNL
-HANDED_KERNEL(conv, prn_op_conv, dnnl)
-#endif
-HANDED_KERNEL(conv, prn_op_conv, native)
-HANDED_KERNEL(conv, prn_op_conv, reference)
-
-/* ---- FusedGemm */
-
-typedef struct fused_gemm_params {
-    activation_params activation;
-} fused_gemm_params;
-
-static const activation_params *activation_of_gemm(const prony_context *context)
+static bool usable_like(const prony_context *context, const prn_kernel *row)
 {
-    return &((const fused_gemm_params *)context->params)->activation;
+    fused_state state;
+    prony_context inner;
+    return open_base(context, &state, &inner) == PRONY_OK && prn_delegate_kernel(&state.to, &inner, false, row);
 }
 
-static prony_status hand_gemm(const prony_context *context, handed *out)
+static void layouts_like(const prony_context *context, const prn_kernel *row, prn_layout *in, prn_layout *out)
 {
-    const fused_gemm_params *params = context->params;
-    out->context = *context;
-    out->post_ops.count = 0;
-    if (prn_op_gemm.params_bytes > PARAMS_BYTES) return prony_fail(context, PRONY_INTERNAL, "Gemm's attributes");
-    PRN_TRY(prn_params_parse(&prn_op_gemm, context->node, out->params, context->error));
-    add_activation(&params->activation, &out->post_ops);
-    out->context.params = out->params;
-    out->context.post_ops = out->post_ops.count ? &out->post_ops : NULL;
+    fused_state state;
+    prony_context inner;
+    if (open_base(context, &state, &inner) != PRONY_OK || !prn_delegate_kernel(&state.to, &inner, false, row)) return;
+    if (state.to.kernel->layouts) state.to.kernel->layouts(&inner, in, out);
+}
+
+static prony_status prepare_like(const prony_context *context, const prn_kernel *row, prn_prepared *out)
+{
+    prony_context inner;
+    fused_state *state = prn_calloc(1, sizeof *state);
+    if (!state) return prn_no_memory(context->error);
+    prony_status status = open_base(context, state, &inner);
+    if (status == PRONY_OK) prn_delegate_kernel(&state->to, &inner, false, row);
+    if (status == PRONY_OK) status = prn_delegate_prepare(&state->to, &inner);
+    if (status == PRONY_OK)
+        *out = (prn_prepared){state, state->to.prepared.scratch_bytes};
+    else
+        prn_free(state);
+    return status;
+}
+
+static prony_status run(const prony_context *context)
+{
+    const fused_state *state = context->state;
+    prony_context inner = *context;
+    inner.post_ops = state->post_ops.count ? &state->post_ops : NULL;
+    PRN_TRY(prn_delegate_run(&state->to, &inner, context->scratch));
+    finish_activation(context);
     return PRONY_OK;
 }
 
-static prony_status check_gemm(const prony_context *context)
+static void release(void *argument)
 {
-    return check_activation(context, activation_of_gemm(context), true);
+    fused_state *state = argument;
+    if (state) prn_delegate_release(&state->to);
+    prn_free(state);
 }
 
-static prony_status infer_gemm(const prony_context *context)
-{
-    handed to;
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPE_F32));
-    PRN_TRY(hand_gemm(context, &to));
-    return prn_op_gemm.infer(&to.context);
-}
-
-static prony_status cost_gemm(const prony_context *context, prony_cost *cost)
-{
-    handed to;
-    PRN_TRY(hand_gemm(context, &to));
-    PRN_TRY(prn_op_gemm.cost(&to.context, cost));
-    return cost_activation(context, activation_of_gemm(context), cost);
-}
-
-HANDED_KERNEL(gemm, prn_op_gemm, native)
-HANDED_KERNEL(gemm, prn_op_gemm, reference)
+/* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes the
+ * one of the kernel that it would take there. */
+#define FUSED_ROW(row, backend_name, makes_layout)                                                                     \
+    static const prn_kernel like_##row = {.backend = backend_name, .own_layout = makes_layout};                        \
+    static bool usable_##row(const prony_context *context)                                                             \
+    {                                                                                                                  \
+        return usable_like(context, &like_##row);                                                                      \
+    }                                                                                                                  \
+    static void layouts_##row(const prony_context *context, prn_layout *in, prn_layout *out)                           \
+    {                                                                                                                  \
+        layouts_like(context, &like_##row, in, out);                                                                   \
+    }                                                                                                                  \
+    static prony_status prepare_##row(const prony_context *context, prn_prepared *out)                                 \
+    {                                                                                                                  \
+        return prepare_like(context, &like_##row, out);                                                                \
+    }
+#ifdef PRN_HAVE_DNNL
+FUSED_ROW(direct, "native", true)
+FUSED_ROW(dnnl, "dnnl", true)
+#endif
+FUSED_ROW(native, "native", false)
+FUSED_ROW(reference, "reference", false)
 
 /* ---- FusedMatMul: alpha A B, with the last two axes of an operand exchanged (trans), or its first axis taken behind
  * the batch axes before that (transBatch) */
@@ -415,74 +381,61 @@ static prony_status reference_matmul(const prony_context *context)
     return prn_product_reference_run(context, &product);
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
-#define ACTIVATION_ROW(params, key, type, member, number)                                                              \
-    {                                                                                                                  \
-        key, type, offsetof(params, activation) + offsetof(activation_params, member), false, 0, number, ""            \
-    }
-
-/* Conv's own rows fit, its struct being the first member. */
 static const prn_param conv_params[] = {
-    PRN_WINDOW_PARAMS(prn_conv_params),
-    PRN_INT(prn_conv_params, group, 1),
-    ACTIVATION_ROW(fused_conv_params, "activation", PRN_PARAM_STRING, name, 0),
-    ACTIVATION_ROW(fused_conv_params, "activation_params", PRN_PARAM_FLOATS, params, 0),
-    ACTIVATION_ROW(fused_conv_params, "activation_alpha", PRN_PARAM_FLOAT, alpha, NAN),
-    ACTIVATION_ROW(fused_conv_params, "activation_beta", PRN_PARAM_FLOAT, beta, NAN),
-    {0}};
+    PRN_STRING(fused_params, activation, ""), PRN_FLOATS(fused_params, activation_params),
+    PRN_FLOAT(fused_params, activation_alpha, NAN), PRN_FLOAT(fused_params, activation_beta, NAN), {0}};
 static const prn_param gemm_params[] = {
-    ACTIVATION_ROW(fused_gemm_params, "activation", PRN_PARAM_STRING, name, 0),
-    ACTIVATION_ROW(fused_gemm_params, "activation_alpha", PRN_PARAM_FLOAT, alpha, NAN),
-    ACTIVATION_ROW(fused_gemm_params, "activation_beta", PRN_PARAM_FLOAT, beta, NAN),
-    ACTIVATION_ROW(fused_gemm_params, "activation_gamma", PRN_PARAM_FLOAT, gamma, NAN),
-    {0}};
+    PRN_STRING(fused_params, activation, ""), PRN_FLOAT(fused_params, activation_alpha, NAN),
+    PRN_FLOAT(fused_params, activation_beta, NAN), PRN_FLOAT(fused_params, activation_gamma, NAN), {0}};
 static const prn_param matmul_params[] = {
-    PRN_INT(fused_matmul_params, transA, 0),      PRN_INT(fused_matmul_params, transB, 0),
+    PRN_INT(fused_matmul_params, transA, 0), PRN_INT(fused_matmul_params, transB, 0),
     PRN_INT(fused_matmul_params, transBatchA, 0), PRN_INT(fused_matmul_params, transBatchB, 0),
-    PRN_FLOAT(fused_matmul_params, alpha, 1.0f),  {0}};
+    PRN_FLOAT(fused_matmul_params, alpha, 1.0f), {0}};
 
 static const prn_kernel conv_kernels[] = {
 #ifdef PRN_HAVE_DNNL
     /* The added input may be overwritten; operands of the sum itself may not. */
-    {HANDED_ROW(conv, "fusedconv_f32_dnnl", dnnl), .inplace = 8, .own_layout = true},
+    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_direct,
+     .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = usable_dnnl,
+     .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
 #endif
-    {HANDED_ROW(conv, "fusedconv_f32_native", native)},
-    {HANDED_ROW(conv, "fusedconv_ref", reference)},
+    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
+    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .usable = usable_reference,
+     .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
     {0}};
 static const prn_kernel gemm_kernels[] = {
-    {HANDED_ROW(gemm, "fusedgemm_f32_native", native)}, {HANDED_ROW(gemm, "fusedgemm_ref", reference)}, {0}};
+    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
+    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .usable = usable_reference,
+     .layouts = layouts_reference, .prepare = prepare_reference, .run = run, .release = release},
+    {0}};
 static const prn_kernel matmul_kernels[] = {
-    {.name = "fusedmatmul_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .prepare = prepare_matmul,
-     .run = native_matmul},
+    {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,
+     .prepare = prepare_matmul, .run = native_matmul},
     {.name = "fusedmatmul_ref", .backend = "reference", .types = MATMUL_TYPES, .run = reference_matmul},
     {0}};
 
-#define DESCRIPTOR(symbol, op_name, most_inputs, params_type, check_fn, text)                                          \
-    const prn_op prn_op_contrib_##symbol = {                                                                           \
-        .name = op_name,                                                                                               \
-        .domain = "com.microsoft",                                                                                     \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 2,                                                                                               \
-        .inputs.most = most_inputs,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .params = symbol##_params,                                                                                     \
-        .params_bytes = sizeof(params_type),                                                                           \
-        .check = check_fn,                                                                                             \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-
-DESCRIPTOR(conv, "FusedConv", 4, fused_conv_params, check_conv,
-           "Conv's, + n with Z, + the activation: Relu n, Clip and LeakyRelu 2 n, Sigmoid and HardSigmoid 4 n, Tanh n")
-DESCRIPTOR(gemm, "FusedGemm", 3, fused_gemm_params, check_gemm,
-           "Gemm's, + the activation as for FusedConv; ThresholdedRelu n, Softplus and Softsign 3 n, Elu 4 n, Selu 5 n, "
-           "Celu 7 n")
-DESCRIPTOR(matmul, "FusedMatMul", 2, fused_matmul_params, NULL,
-           "MACs M = n K; FLOPs 2M, + n with an alpha other than 1")
+const prn_op prn_ops_contrib_fused[] = {
+    {.name = "FusedConv", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 4},
+     .params = conv_params, .params_bytes = sizeof(fused_params), .check = check,
+     .variant = &(const fused_kind){"Conv", PRN_TYPE_ANY, false},
+     .infer = infer, .cost = cost, .kernels = conv_kernels,
+     .cost_text = "Conv's, + n with Z, + the activation: Relu n, Clip and LeakyRelu 2 n, Sigmoid and HardSigmoid 4 n, "
+                  "Tanh n"},
+    {.name = "FusedGemm", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
+     .params = gemm_params, .params_bytes = sizeof(fused_params), .check = check,
+     .variant = &(const fused_kind){"Gemm", PRN_TYPE_F32, true},
+     .infer = infer, .cost = cost, .kernels = gemm_kernels,
+     .cost_text = "Gemm's, + the activation as for FusedConv; ThresholdedRelu n, Softplus and Softsign 3 n, Elu 4 n, "
+                  "Selu 5 n, Celu 7 n"},
+    {.name = "FusedMatMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 2},
+     .params = matmul_params, .params_bytes = sizeof(fused_matmul_params),
+     .infer = infer_matmul, .cost = cost_matmul, .kernels = matmul_kernels,
+     .cost_text = "MACs M = n K; FLOPs 2M, + n with an alpha other than 1"},
+    {0}};

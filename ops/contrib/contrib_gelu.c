@@ -1,5 +1,5 @@
 /* com.microsoft Gelu, FastGelu, BiasGelu, QuickGelu: y = f(x + bias), the bias (where there is one) running along the
- * last axis. Owns nothing; an element depends on its own operands alone. */
+ * last axis. */
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -8,6 +8,12 @@ typedef struct gelu_params {
     float alpha; /* QuickGelu */
 } gelu_params;
 
+/* A row's variant: y = f(x), and what an element costs. */
+typedef struct gelu_kind {
+    prn_map_id map;
+    uint64_t flops, special;
+} gelu_kind;
+
 typedef struct gelu {
     const prony_value *x, *bias, *y;
     int64_t width; /* of the last axis */
@@ -15,14 +21,14 @@ typedef struct gelu {
     float alpha;
 } gelu;
 
-static gelu gelu_of(const prony_context *context, prn_map_id map)
+static gelu gelu_of(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
     return (gelu){.x = context->inputs[0],
                   .bias = prn_input(context, 1),
                   .y = context->outputs[0],
                   .width = shape->rank ? shape->dim[shape->rank - 1] : 1,
-                  .map = map,
+                  .map = ((const gelu_kind *)prn_variant(context))->map,
                   .alpha = ((const gelu_params *)context->params)->alpha};
 }
 
@@ -75,63 +81,60 @@ static void native_range(void *argument, int64_t begin, int64_t end)
     vec->map[g->map](y, x, end - begin, g->alpha, 0.0f);
 }
 
-static prony_status run(const prony_context *context, prn_map_id map,
-                        void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status run_ranges(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
 {
-    gelu g = gelu_of(context, map);
+    gelu g = gelu_of(context);
     /* The work of an element is that of some twenty moved ones. */
     prn_parallel_items(context->threads, prony_shape_numel(&g.x->shape), 20 * (int64_t)prn_value_bytes(g.x), fn, &g);
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, uint64_t flops, uint64_t special)
+static prony_status run_native(const prony_context *context)
 {
-    return prn_cost_map(context, out, flops + (prn_input(context, 1) != NULL), special, 0);
+    return run_ranges(context, native_range);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_ranges(context, reference_range);
+}
+
+static prony_status cost(const prony_context *context, prony_cost *out)
+{
+    const gelu_kind *kind = prn_variant(context);
+    return prn_cost_map(context, out, kind->flops + (prn_input(context, 1) != NULL), kind->special, 0);
 }
 
 static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
 
-#define DESCRIPTOR(symbol, op_name, fewest, most_inputs, map, flops, special, text)                                    \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run(context, map, reference_range);                                                                     \
-    }                                                                                                                  \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run(context, map, native_range);                                                                        \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, flops, special);                                                                     \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_f32_native",                                      \
-                                                   .backend = "native",                                                \
-                                                   .types = PRN_TYPE_F32,                                              \
-                                                   .run = native_##symbol,                                             \
-                                                   .inplace = 1},                                                      \
-                                                  {.name = #symbol "_reference",                                       \
-                                                   .backend = "reference",                                             \
-                                                   .types = PRN_TYPES_FLOAT,                                           \
-                                                   .run = run_##symbol,                                                \
-                                                   .inplace = 1},                                                      \
-                                                  {0}};                                                                \
-    const prn_op prn_op_contrib_##symbol = {                                                                           \
-        .name = op_name,                                                                                               \
-        .domain = "com.microsoft",                                                                                     \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = fewest,                                                                                          \
-        .inputs.most = most_inputs,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .params = params,                                                                                              \
-        .params_bytes = sizeof(gelu_params),                                                                           \
-        .infer = infer,                                                                                                \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel gelu_kernels[] = {
+    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {0}};
+static const prn_kernel bias_gelu_kernels[] = {
+    {.name = "bias_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "bias_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {0}};
+static const prn_kernel fast_gelu_kernels[] = {
+    {.name = "fast_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "fast_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {0}};
+static const prn_kernel quick_gelu_kernels[] = {
+    {.name = "quick_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    {.name = "quick_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .inplace = 1},
+    {0}};
 
-DESCRIPTOR(gelu, "Gelu", 1, 1, PRN_MAP_GELU_ERF, 5, 1, "5 n; special n")
-DESCRIPTOR(bias_gelu, "BiasGelu", 2, 2, PRN_MAP_GELU_ERF, 5, 1, "6 n; special n")
-DESCRIPTOR(fast_gelu, "FastGelu", 1, 2, PRN_MAP_GELU_TANH, 9, 1, "9 n, + n with bias; special n")
-DESCRIPTOR(quick_gelu, "QuickGelu", 1, 1, PRN_MAP_SILU, 6, 2, "6 n; special 2 n")
+const prn_op prn_ops_contrib_gelu[] = {
+    {.name = "Gelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 1},
+     .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_ERF, 5, 1},
+     .infer = infer, .cost = cost, .cost_text = "5 n; special n", .kernels = gelu_kernels},
+    {.name = "BiasGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 2},
+     .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_ERF, 5, 1},
+     .infer = infer, .cost = cost, .cost_text = "6 n; special n", .kernels = bias_gelu_kernels},
+    {.name = "FastGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 2},
+     .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_GELU_TANH, 9, 1},
+     .infer = infer, .cost = cost, .cost_text = "9 n, + n with bias; special n", .kernels = fast_gelu_kernels},
+    {.name = "QuickGelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 1},
+     .params = params, .params_bytes = sizeof(gelu_params), .variant = &(const gelu_kind){PRN_MAP_SILU, 6, 2},
+     .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = quick_gelu_kernels},
+    {0}};

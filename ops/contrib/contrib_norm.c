@@ -2,12 +2,11 @@
  * com.microsoft, SkipLayerNormalization, SkipSimplifiedLayerNormalization and EmbedLayerNormalization.
  *
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
- * is: the residual's repeat, an embedding's are looked up. Owns nothing. Invariant: a row is one task's, its parts are
- * added in order. */
+ * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in order. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/indexing.h"
-#include "ops/loops/elementwise.h"
+#include "ops/loops/vec.h"
 #include "ops/loops/number.h"
 
 typedef struct norm_params {
@@ -120,16 +119,37 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-typedef prony_status (*read_fn)(const prony_context *context, row_sum *out);
+/* A row's variant: how its node is read, and what else a run checks or makes. */
+typedef struct norm_kind {
+    prony_status (*read)(const prony_context *context, row_sum *out);
+    prony_status (*begin)(const prony_context *context, const row_sum *s); /* NULL: nothing */
+    bool rms;
+} norm_kind;
 
-static prony_status run(const prony_context *context, read_fn read,
-                        void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status read_node(const prony_context *context, row_sum *out)
 {
+    return ((const norm_kind *)prn_variant(context))->read(context, out);
+}
+
+static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    const norm_kind *kind = prn_variant(context);
     row_sum s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(kind->read(context, &s));
+    if (kind->begin) PRN_TRY(kind->begin(context, &s));
     if (s.length == 0) return PRONY_OK;
     prn_parallel_items(context->threads, s.rows, (s.part_count + 1) * (int64_t)prn_value_bytes(s.y), fn, &s);
     return PRONY_OK;
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_rows(context, native_rows);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_rows(context, reference_rows);
 }
 
 /* Every input of numbers is float32; what is an index stays one. */
@@ -142,10 +162,10 @@ static bool floats_only(const prony_context *context)
     return true;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, read_fn read)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
     row_sum s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     const uint64_t n = (uint64_t)(s.rows * s.length), rows = n ? (uint64_t)s.rows : 0;
     const uint64_t added = (uint64_t)s.part_count - 1 + (s.bias != NULL);
     const uint64_t affine = (uint64_t)(s.gamma != NULL) + (uint64_t)(s.beta != NULL);
@@ -201,8 +221,9 @@ static prony_status read_simplified(const prony_context *context, row_sum *out)
 }
 
 /* input, skip, gamma, beta (not simplified), bias; y, mean, inverse deviation, sum. */
-static prony_status read_any_skip(const prony_context *context, bool rms, row_sum *out)
+static prony_status read_skip(const prony_context *context, row_sum *out)
 {
+    const bool rms = ((const norm_kind *)prn_variant(context))->rms;
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *skip = context->inputs[1];
     PRN_TRY(begin_rows(context, -1, out));
@@ -223,16 +244,6 @@ static prony_status read_any_skip(const prony_context *context, bool rms, row_su
     out->inverse = prn_output(context, 2);
     out->sum = prn_output(context, 3);
     return PRONY_OK;
-}
-
-static prony_status read_skip(const prony_context *context, row_sum *out)
-{
-    return read_any_skip(context, false, out);
-}
-
-static prony_status read_skip_simplified(const prony_context *context, row_sum *out)
-{
-    return read_any_skip(context, true, out);
 }
 
 /* input_ids, segment_ids, word, position, segment embeddings, gamma, beta, mask, position_ids. */
@@ -305,10 +316,10 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
 /* ---- shapes */
 
 /* y like input 0; statistics with extent 1 from `axis` on; the sum like y. */
-static prony_status infer_rows(const prony_context *context, read_fn read)
+static prony_status infer_rows(const prony_context *context)
 {
     row_sum s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     const prony_value *x = context->inputs[0];
     prony_shape reduced = x->shape;
     int64_t count = 1;
@@ -364,52 +375,14 @@ static void count_mask(const prony_context *context)
     }
 }
 
-static prony_status run_embedding(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status begin_embed(const prony_context *context, const row_sum *s)
 {
-    row_sum s;
-    PRN_TRY(read_embed(context, &s));
-    PRN_TRY(check_indices(context, &s));
+    PRN_TRY(check_indices(context, s));
     count_mask(context);
-    return run(context, read_embed, fn);
+    return PRONY_OK;
 }
 
-static prony_status run_embed(const prony_context *context)
-{
-    return run_embedding(context, reference_rows);
-}
-
-static prony_status native_embed(const prony_context *context)
-{
-    return run_embedding(context, native_rows);
-}
-
-static prony_status cost_embed(const prony_context *context, prony_cost *out)
-{
-    return cost(context, out, read_embed);
-}
-
-/* ---- descriptors */
-
-#define ROWS(symbol)                                                                                                   \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer_rows(context, read_##symbol);                                                                     \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, read_##symbol);                                                                      \
-    }                                                                                                                  \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run(context, read_##symbol, reference_rows);                                                            \
-    }                                                                                                                  \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run(context, read_##symbol, native_rows);                                                               \
-    }
-ROWS(simplified)
-ROWS(skip)
-ROWS(skip_simplified)
+/* ---- rows */
 
 static const prn_param simplified_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-5f), PRN_INT(norm_params, axis, -1), PRN_INT(norm_params, stash_type, 1), {0}};
@@ -417,30 +390,45 @@ static const prn_param skip_params[] = {PRN_FLOAT(norm_params, epsilon, 1e-12f),
 static const prn_param embed_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
 
-#define DESCRIPTOR(symbol, op_name, op_domain, fewest, most_inputs, results, row, text)                                \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_norm_f32_native", .backend = "native", .usable = floats_only, .run = native_##symbol},      \
-        {.name = #symbol "_norm_reference", .backend = "reference", .run = run_##symbol},                              \
-        {0}};                                                                                                          \
-    const prn_op prn_op_contrib_##symbol = {                                                                           \
-        .name = op_name,                                                                                               \
-        .domain = op_domain,                                                                                           \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = fewest,                                                                                          \
-        .inputs.most = most_inputs,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = results,                                                                                        \
-        .params = row##_params,                                                                                        \
-        .params_bytes = sizeof(norm_params),                                                                           \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel simplified_kernels[] = {
+    {.name = "simplified_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "simplified_norm_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel skip_kernels[] = {
+    {.name = "skip_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "skip_norm_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel skip_simplified_kernels[] = {
+    {.name = "skip_simplified_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "skip_simplified_norm_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel embed_kernels[] = {
+    {.name = "embed_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "embed_norm_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-#define SKIP_TEXT "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r"
-DESCRIPTOR(simplified, "SimplifiedLayerNormalization", "", 2, 2, 2, simplified, "4 n + 2 r; special n + 2 r")
-DESCRIPTOR(skip, "SkipLayerNormalization", "com.microsoft", 3, 5, 4, skip, SKIP_TEXT)
-DESCRIPTOR(skip_simplified, "SkipSimplifiedLayerNormalization", "com.microsoft", 3, 4, 4, skip,
-           "n per sum; then 4 n + 2 r; special n + 2 r")
-DESCRIPTOR(embed, "EmbedLayerNormalization", "com.microsoft", 1, 9, 3, embed, SKIP_TEXT)
+const prn_op prn_ops_contrib_norm[] = {
+    {.name = "SimplifiedLayerNormalization", .since_opset = 1, .inputs = {2, 2}, .outputs = {1, 2},
+     .params = simplified_params, .params_bytes = sizeof(norm_params),
+     .variant = &(const norm_kind){read_simplified, NULL, true},
+     .infer = infer_rows, .cost = cost, .cost_text = "4 n + 2 r; special n + 2 r", .kernels = simplified_kernels},
+    {.name = "SkipLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 5},
+     .outputs = {1, 4},
+     .params = skip_params, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){read_skip, NULL, false},
+     .infer = infer_rows, .cost = cost,
+     .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
+     .kernels = skip_kernels},
+    {.name = "SkipSimplifiedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 4},
+     .outputs = {1, 4},
+     .params = skip_params, .params_bytes = sizeof(norm_params),
+     .variant = &(const norm_kind){read_skip, NULL, true},
+     .infer = infer_rows, .cost = cost, .cost_text = "n per sum; then 4 n + 2 r; special n + 2 r",
+     .kernels = skip_simplified_kernels},
+    {.name = "EmbedLayerNormalization", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 9},
+     .outputs = {1, 3},
+     .params = embed_params, .params_bytes = sizeof(norm_params),
+     .variant = &(const norm_kind){read_embed, begin_embed, false},
+     .infer = infer_embed, .cost = cost,
+     .cost_text = "n per sum; then 5 n + 2 r, + n with gamma, + n with beta; madds n if both; special n + 3 r",
+     .kernels = embed_kernels},
+    {0}};

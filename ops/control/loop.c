@@ -255,21 +255,11 @@ static prony_status loop_run_body(const prony_context *context)
 }
 
 static const prn_kernel loop_kernels[] = {
-    {.name = "loop_reference", .backend = "reference", .prepare = loop_prepare, .run = loop_run_body},
-    {0},
-};
+    {.name = "loop_reference", .backend = "reference", .prepare = loop_prepare, .run = loop_run_body}, {0}};
 
-const prn_op prn_op_loop = {.name = "Loop",
-                            .domain = "",
-                            .since_opset = 1,
-                            .inputs.least = 0,
-                            .inputs.most = -1,
-                            .outputs.least = 1,
-                            .outputs.most = -1,
-                            .flags = PRN_OP_OPEN,
-                            .params = loop_attributes,
-                            .params_bytes = sizeof(loop_params),
-                            .infer = loop_infer,
-                            .cost = loop_cost,
-                            .cost_text = "the sum over the trips that ran; before the run, one trip",
-                            .kernels = loop_kernels};
+const prn_op prn_ops_loop[] = {
+    {.name = "Loop", .since_opset = 1, .inputs = {0, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
+     .params = loop_attributes, .params_bytes = sizeof(loop_params),
+     .infer = loop_infer, .cost = loop_cost, .cost_text = "the sum over the trips that ran; before the run, one trip",
+     .kernels = loop_kernels},
+    {0}};

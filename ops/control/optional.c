@@ -71,21 +71,18 @@ static prony_status get_run(const prony_context *context)
 
 /* ---- rows ---- */
 
-#define ROW(symbol, operator_name, short_name, fewest)                                                                 \
-    static const prn_kernel short_name##_kernels[] = {                                                                 \
-        {.name = #symbol "_reference", .backend = "reference", .run = short_name##_run}, {0}};                         \
-    const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
-                                    .domain = "",                                                                      \
-                                    .since_opset = 15,                                                                 \
-                                    .inputs.least = fewest,                                                              \
-                                    .inputs.most = 1,                                                                   \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_OPEN,                                                              \
-                                    .infer = short_name##_infer,                                                       \
-                                    .cost = prn_cost_none,                                                             \
-                                    .cost_text = "0",                                                                  \
-                                    .kernels = short_name##_kernels};
-ROW(optional, "Optional", optional, 0)
-ROW(optional_has_element, "OptionalHasElement", has, 0)
-ROW(optional_get_element, "OptionalGetElement", get, 1)
+static const prn_kernel optional_kernels[] = {
+    {.name = "optional_reference", .backend = "reference", .run = optional_run}, {0}};
+static const prn_kernel has_kernels[] = {
+    {.name = "optional_has_element_reference", .backend = "reference", .run = has_run}, {0}};
+static const prn_kernel get_kernels[] = {
+    {.name = "optional_get_element_reference", .backend = "reference", .run = get_run}, {0}};
+
+const prn_op prn_ops_optional[] = {
+    {.name = "Optional", .since_opset = 15, .inputs = {0, 1}, .flags = PRN_OP_OPEN,
+     .infer = optional_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = optional_kernels},
+    {.name = "OptionalHasElement", .since_opset = 15, .inputs = {0, 1}, .flags = PRN_OP_OPEN,
+     .infer = has_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = has_kernels},
+    {.name = "OptionalGetElement", .since_opset = 15, .inputs = {1, 1}, .flags = PRN_OP_OPEN,
+     .infer = get_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = get_kernels},
+    {0}};

@@ -22,14 +22,11 @@ typedef struct scan_params {
     prn_ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
 } scan_params;
 
-static const prn_param scan_attributes[] = {PRN_GRAPH_REQUIRED(scan_params, body),
-                                            PRN_INT_REQUIRED(scan_params, num_scan_inputs),
-                                            PRN_INTS(scan_params, directions),
-                                            PRN_INTS(scan_params, scan_input_axes),
-                                            PRN_INTS(scan_params, scan_input_directions),
-                                            PRN_INTS(scan_params, scan_output_axes),
-                                            PRN_INTS(scan_params, scan_output_directions),
-                                            {0}};
+static const prn_param scan_attributes[] = {
+    PRN_GRAPH_REQUIRED(scan_params, body), PRN_INT_REQUIRED(scan_params, num_scan_inputs),
+    PRN_INTS(scan_params, directions), PRN_INTS(scan_params, scan_input_axes),
+    PRN_INTS(scan_params, scan_input_directions), PRN_INTS(scan_params, scan_output_axes),
+    PRN_INTS(scan_params, scan_output_directions), {0}};
 
 /* The node as the walk sees it. */
 typedef struct scan_form {
@@ -407,21 +404,11 @@ static prony_status scan_run_body(const prony_context *context)
 }
 
 static const prn_kernel scan_kernels[] = {
-    {.name = "scan_reference", .backend = "reference", .prepare = scan_prepare, .run = scan_run_body},
-    {0},
-};
+    {.name = "scan_reference", .backend = "reference", .prepare = scan_prepare, .run = scan_run_body}, {0}};
 
-const prn_op prn_op_scan = {.name = "Scan",
-                            .domain = "",
-                            .since_opset = 8,
-                            .inputs.least = 0,
-                            .inputs.most = -1,
-                            .outputs.least = 1,
-                            .outputs.most = -1,
-                            .flags = PRN_OP_OPEN,
-                            .params = scan_attributes,
-                            .params_bytes = sizeof(scan_params),
-                            .infer = scan_infer,
-                            .cost = scan_cost,
-                            .cost_text = "the sum over the trips that ran; before the run, one trip",
-                            .kernels = scan_kernels};
+const prn_op prn_ops_scan[] = {
+    {.name = "Scan", .since_opset = 8, .inputs = {0, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
+     .params = scan_attributes, .params_bytes = sizeof(scan_params),
+     .infer = scan_infer, .cost = scan_cost, .cost_text = "the sum over the trips that ran; before the run, one trip",
+     .kernels = scan_kernels},
+    {0}};

@@ -187,8 +187,7 @@ typedef struct split_params {
     int64_t axis, keepdims;
 } split_params;
 
-static const prn_param split_attributes[] = {
-    PRN_INT(split_params, axis, 0), PRN_INT(split_params, keepdims, 1), {0}};
+static const prn_param split_attributes[] = {PRN_INT(split_params, axis, 0), PRN_INT(split_params, keepdims, 1), {0}};
 
 static prony_status split_infer(const prony_context *context)
 {
@@ -353,39 +352,40 @@ static prony_status concat_run(const prony_context *context)
 
 /* ---- rows ---- */
 
-#define KERNELS(what)                                                                                                  \
-    static const prn_kernel what##_kernels[] = {                                                                       \
-        {.name = "sequence_" #what "_reference", .backend = "reference", .run = what##_run}, {0}};
-KERNELS(empty)
-KERNELS(construct)
-KERNELS(insert)
-KERNELS(erase)
-KERNELS(at)
-KERNELS(length)
-KERNELS(split)
-KERNELS(concat)
+static const prn_kernel empty_kernels[] = {
+    {.name = "sequence_empty_reference", .backend = "reference", .run = empty_run}, {0}};
+static const prn_kernel construct_kernels[] = {
+    {.name = "sequence_construct_reference", .backend = "reference", .run = construct_run}, {0}};
+static const prn_kernel insert_kernels[] = {
+    {.name = "sequence_insert_reference", .backend = "reference", .run = insert_run}, {0}};
+static const prn_kernel erase_kernels[] = {
+    {.name = "sequence_erase_reference", .backend = "reference", .run = erase_run}, {0}};
+static const prn_kernel at_kernels[] = {{.name = "sequence_at_reference", .backend = "reference", .run = at_run}, {0}};
+static const prn_kernel length_kernels[] = {
+    {.name = "sequence_length_reference", .backend = "reference", .run = length_run}, {0}};
+static const prn_kernel split_kernels[] = {
+    {.name = "sequence_split_reference", .backend = "reference", .run = split_run}, {0}};
+static const prn_kernel concat_kernels[] = {
+    {.name = "sequence_concat_reference", .backend = "reference", .run = concat_run}, {0}};
 
-#define ROW(symbol, operator_name, short_name, fewest, at_most, attributes, ...)                                          \
-    const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
-                                    .domain = "",                                                                      \
-                                    .since_opset = 11,                                                                 \
-                                    .inputs.least = fewest,                                                              \
-                                    .inputs.most = at_most,                                                                \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_OPEN,                                                              \
-                                    .params = attributes,                                                              \
-                                    .infer = short_name##_infer,                                                       \
-                                    .cost = prn_cost_none,                                                             \
-                                    .cost_text = "0",                                                                  \
-                                    .kernels = short_name##_kernels,                                                   \
-                                    __VA_ARGS__};
-ROW(sequence_empty, "SequenceEmpty", empty, 0, 0, empty_attributes, .params_bytes = sizeof(empty_params))
-ROW(sequence_construct, "SequenceConstruct", construct, 1, -1, NULL, .params_bytes = 0)
-ROW(sequence_insert, "SequenceInsert", insert, 2, 3, NULL, .params_bytes = 0)
-ROW(sequence_erase, "SequenceErase", erase, 1, 2, NULL, .params_bytes = 0)
-ROW(sequence_at, "SequenceAt", at, 2, 2, NULL, .params_bytes = 0)
-ROW(sequence_length, "SequenceLength", length, 1, 1, NULL, .params_bytes = 0)
-ROW(split_to_sequence, "SplitToSequence", split, 1, 2, split_attributes, .params_bytes = sizeof(split_params))
-ROW(concat_from_sequence, "ConcatFromSequence", concat, 1, 1, concat_attributes, .params_bytes = sizeof(concat_params),
-    .check = concat_check)
+const prn_op prn_ops_sequence[] = {
+    {.name = "SequenceEmpty", .since_opset = 11, .inputs = {0, 0}, .flags = PRN_OP_OPEN,
+     .params = empty_attributes, .params_bytes = sizeof(empty_params),
+     .infer = empty_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = empty_kernels},
+    {.name = "SequenceConstruct", .since_opset = 11, .inputs = {1, -1}, .flags = PRN_OP_OPEN,
+     .infer = construct_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = construct_kernels},
+    {.name = "SequenceInsert", .since_opset = 11, .inputs = {2, 3}, .flags = PRN_OP_OPEN,
+     .infer = insert_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = insert_kernels},
+    {.name = "SequenceErase", .since_opset = 11, .inputs = {1, 2}, .flags = PRN_OP_OPEN,
+     .infer = erase_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = erase_kernels},
+    {.name = "SequenceAt", .since_opset = 11, .inputs = {2, 2}, .flags = PRN_OP_OPEN,
+     .infer = at_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = at_kernels},
+    {.name = "SequenceLength", .since_opset = 11, .inputs = {1, 1}, .flags = PRN_OP_OPEN,
+     .infer = length_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = length_kernels},
+    {.name = "SplitToSequence", .since_opset = 11, .inputs = {1, 2}, .flags = PRN_OP_OPEN,
+     .params = split_attributes, .params_bytes = sizeof(split_params),
+     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
+    {.name = "ConcatFromSequence", .since_opset = 11, .inputs = {1, 1}, .flags = PRN_OP_OPEN,
+     .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,
+     .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
+    {0}};

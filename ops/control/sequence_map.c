@@ -100,21 +100,11 @@ static prony_status map_run(const prony_context *context)
 }
 
 static const prn_kernel map_kernels[] = {
-    {.name = "sequence_map_reference", .backend = "reference", .prepare = map_prepare, .run = map_run},
-    {0},
-};
+    {.name = "sequence_map_reference", .backend = "reference", .prepare = map_prepare, .run = map_run}, {0}};
 
-const prn_op prn_op_sequence_map = {.name = "SequenceMap",
-                                    .domain = "",
-                                    .since_opset = 17,
-                                    .inputs.least = 1,
-                                    .inputs.most = -1,
-                                    .outputs.least = 1,
-                                    .outputs.most = -1,
-                                    .flags = PRN_OP_OPEN,
-                                    .params = map_attributes,
-                                    .params_bytes = sizeof(map_params),
-                                    .infer = map_infer,
-                                    .cost = map_cost,
-                                    .cost_text = "the sum over the items that it ran on; before the run, one item",
-                                    .kernels = map_kernels};
+const prn_op prn_ops_sequence_map[] = {
+    {.name = "SequenceMap", .since_opset = 17, .inputs = {1, -1}, .outputs = {1, -1}, .flags = PRN_OP_OPEN,
+     .params = map_attributes, .params_bytes = sizeof(map_params),
+     .infer = map_infer, .cost = map_cost,
+     .cost_text = "the sum over the items that it ran on; before the run, one item", .kernels = map_kernels},
+    {0}};

@@ -1,6 +1,5 @@
 /* Operators that opset 1 had on trial and later ones dropped; what early converters wrote still holds them: Affine,
- * Scale, ParametricSoftplus, ScaledTanh, ImageScaler and Crop. Owns nothing. Invariant: an element depends on its own
- * input element and the attributes alone. */
+ * Scale, ParametricSoftplus, ScaledTanh, ImageScaler and Crop. */
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -9,6 +8,12 @@ typedef struct first_params {
     float alpha, beta, scale;
     prn_floats bias;
 } first_params;
+
+/* A row's variant: y = f(x), and what an element costs. */
+typedef struct map_kind {
+    double (*f)(const first_params *params, double x);
+    uint64_t flops, special, madds;
+} map_kind;
 
 typedef struct map_job {
     const first_params *params;
@@ -48,11 +53,17 @@ static void map_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_map(const prony_context *context, double (*f)(const first_params *params, double x))
+static prony_status cost_map(const prony_context *context, prony_cost *cost)
+{
+    const map_kind *kind = prn_variant(context);
+    return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
+}
+
+static prony_status run_map(const prony_context *context)
 {
     const first_params *params = context->params;
     const prony_value *x = context->inputs[0];
-    map_job job = {.params = params, .x = x, .y = context->outputs[0], .f = f};
+    map_job job = {.params = params, .x = x, .y = context->outputs[0], .f = ((const map_kind *)prn_variant(context))->f};
     if (params->bias.count > 0) {
         job.plane = prn_shape_count(&x->shape, 2, x->shape.rank);
         job.channels = x->shape.dim[1];
@@ -126,48 +137,45 @@ static prony_status run_crop(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
-static const prn_param map_params[] = {PRN_FLOAT(first_params, alpha, 1.0f),
-                                       PRN_FLOAT(first_params, beta, 0.0f),
-                                       PRN_FLOAT(first_params, scale, 1.0f),
-                                       {0}};
-static const prn_param image_params[] = {
-    PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
+static const prn_param map_params[] = {
+    PRN_FLOAT(first_params, alpha, 1.0f), PRN_FLOAT(first_params, beta, 0.0f), PRN_FLOAT(first_params, scale, 1.0f),
+    {0}};
+static const prn_param image_params[] = {PRN_FLOAT(first_params, scale, 1.0f), PRN_FLOATS(first_params, bias), {0}};
 static const prn_param crop_attributes[] = {PRN_INTS_REQUIRED(crop_params, border), PRN_INTS(crop_params, scale), {0}};
 
-#define DESCRIPTOR(symbol, op_name, attributes, params_type, infer_fn, cost_fn, run_fn, text)                          \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_reference", .backend = "reference", .run = run_fn}, {0}};                                   \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .params = attributes,                                                                                          \
-        .params_bytes = sizeof(params_type),                                                                           \
-        .infer = infer_fn,                                                                                             \
-        .cost = cost_fn,                                                                                               \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-#define MAPPED(symbol, op_name, attributes, f, flops, special, madds, text)                                            \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run_map(context, f);                                                                                    \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return prn_cost_map(context, cost, flops, special, madds);                                                     \
-    }                                                                                                                  \
-    DESCRIPTOR(symbol, op_name, attributes, first_params, infer_map, cost_##symbol, run_##symbol, text)
+static const prn_kernel affine_kernels[] = {
+    {.name = "affine_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel scale_kernels[] = {
+    {.name = "scale_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel parametric_softplus_kernels[] = {
+    {.name = "parametric_softplus_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel scaled_tanh_kernels[] = {
+    {.name = "scaled_tanh_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel image_scaler_kernels[] = {
+    {.name = "image_scaler_reference", .backend = "reference", .run = run_map}, {0}};
+static const prn_kernel crop_kernels[] = {
+    {.name = "crop_reference", .backend = "reference", .run = run_crop}, {0}};
 
-MAPPED(affine, "Affine", map_params, affine, 2, 0, 1, "2 n; madds n")
-MAPPED(scale, "Scale", map_params, scale, 1, 0, 0, "n")
-MAPPED(parametric_softplus, "ParametricSoftplus", map_params, parametric_softplus, 5, 2, 0, "5 n; special 2 n")
-MAPPED(scaled_tanh, "ScaledTanh", map_params, scaled_tanh, 3, 1, 0, "3 n; special n")
-MAPPED(image_scaler, "ImageScaler", image_params, scale, 2, 0, 1, "2 n; madds n")
-DESCRIPTOR(crop, "Crop", crop_attributes, crop_params, infer_crop, prn_cost_none, run_crop, "0")
+const prn_op prn_ops_first_opset[] = {
+    {.name = "Affine", .since_opset = 1, .inputs = {1, 1},
+     .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){affine, 2, 0, 1},
+     .infer = infer_map, .cost = cost_map, .cost_text = "2 n; madds n", .kernels = affine_kernels},
+    {.name = "Scale", .since_opset = 1, .inputs = {1, 1},
+     .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scale, 1, 0, 0},
+     .infer = infer_map, .cost = cost_map, .cost_text = "n", .kernels = scale_kernels},
+    {.name = "ParametricSoftplus", .since_opset = 1, .inputs = {1, 1},
+     .params = map_params, .params_bytes = sizeof(first_params),
+     .variant = &(const map_kind){parametric_softplus, 5, 2, 0},
+     .infer = infer_map, .cost = cost_map, .cost_text = "5 n; special 2 n", .kernels = parametric_softplus_kernels},
+    {.name = "ScaledTanh", .since_opset = 1, .inputs = {1, 1},
+     .params = map_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scaled_tanh, 3, 1, 0},
+     .infer = infer_map, .cost = cost_map, .cost_text = "3 n; special n", .kernels = scaled_tanh_kernels},
+    {.name = "ImageScaler", .since_opset = 1, .inputs = {1, 1},
+     .params = image_params, .params_bytes = sizeof(first_params), .variant = &(const map_kind){scale, 2, 0, 1},
+     .infer = infer_map, .cost = cost_map, .cost_text = "2 n; madds n", .kernels = image_scaler_kernels},
+    {.name = "Crop", .since_opset = 1, .inputs = {1, 1},
+     .params = crop_attributes, .params_bytes = sizeof(crop_params),
+     .infer = infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
+    {0}};

@@ -1,4 +1,4 @@
-/* Shared parts of the ai.onnx.ml operators. Owns nothing. */
+/* Shared parts of the ai.onnx.ml operators. */
 #include "ops/ml/ml.h"
 
 #include "ops/loops/copy_nd.h"

@@ -11,10 +11,9 @@ typedef struct cast_map_params {
     int64_t max_map;
 } cast_map_params;
 
-static const prn_param attributes[] = {PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"),
-                                       PRN_STRING(cast_map_params, map_form, "DENSE"),
-                                       PRN_INT(cast_map_params, max_map, 1),
-                                       {0}};
+static const prn_param attributes[] = {
+    PRN_STRING(cast_map_params, cast_to, "TO_FLOAT"), PRN_STRING(cast_map_params, map_form, "DENSE"),
+    PRN_INT(cast_map_params, max_map, 1), {0}};
 
 static prony_dtype wanted_type(const cast_map_params *params)
 {
@@ -61,17 +60,8 @@ static prony_status run(const prony_context *context)
 
 static const prn_kernel kernels[] = {{.name = "cast_map_reference", .backend = "reference", .run = run}, {0}};
 
-const prn_op prn_op_ml_cast_map = {.name = "CastMap",
-                                   .domain = "ai.onnx.ml",
-                                   .since_opset = 1,
-                                   .inputs.least = 1,
-                                   .inputs.most = 1,
-                                   .outputs.least = 1,
-                                   .outputs.most = 1,
-                                   .params = attributes,
-                                   .params_bytes = sizeof(cast_map_params),
-                                   .check = check,
-                                   .infer = infer,
-                                   .cost = prn_cost_none,
-                                   .cost_text = "0 (a map is the tensor of its values)",
-                                   .kernels = kernels};
+const prn_op prn_ops_ml_cast_map[] = {
+    {.name = "CastMap", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = attributes, .params_bytes = sizeof(cast_map_params), .check = check,
+     .infer = infer, .cost = prn_cost_none, .cost_text = "0 (a map is the tensor of its values)", .kernels = kernels},
+    {0}};

@@ -1,6 +1,5 @@
 /* LinearRegressor, LinearClassifier: scores = X C^T + intercepts, transformed. The score matrix is the output itself; a
- * classifier's second column, where one score stands for two classes, is filled last. Owns nothing; a row is one task.
- */
+ * classifier's second column, where one score stands for two classes, is filled last. */
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
 #include "ops/ml/ml.h"
@@ -62,21 +61,29 @@ static prony_status read_classifier(const prony_context *context, linear *out)
     return check_sizes(context, out);
 }
 
-typedef prony_status (*read_fn)(const prony_context *context, linear *out);
+/* A row's variant: how its node is read. */
+typedef struct linear_kind {
+    prony_status (*read)(const prony_context *context, linear *out);
+} linear_kind;
 
-static prony_status infer_linear(const prony_context *context, read_fn read)
+static prony_status read_node(const prony_context *context, linear *out)
+{
+    return ((const linear_kind *)prn_variant(context))->read(context, out);
+}
+
+static prony_status infer(const prony_context *context)
 {
     linear l;
-    PRN_TRY(read(context, &l));
+    PRN_TRY(read_node(context, &l));
     if (!l.classifies) return prn_ml_set_output(context, 0, PRONY_FLOAT32, l.at.rows, l.columns);
     prn_set_output(context, 0, l.labels.dtype, &(prony_shape){1, {l.at.rows}});
     return prn_ml_set_output(context, 1, PRONY_FLOAT32, l.at.rows, l.columns);
 }
 
-static prony_status cost_linear(const prony_context *context, prony_cost *cost, read_fn read)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
     linear l;
-    PRN_TRY(read(context, &l));
+    PRN_TRY(read_node(context, &l));
     uint64_t scores, macs;
     if (!prn_mul_u64(&scores, (uint64_t)l.at.rows, (uint64_t)l.scores) ||
         !prn_mul_u64(&macs, scores, (uint64_t)l.at.features))
@@ -134,88 +141,71 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status prepare_linear(const prony_context *context, prn_prepared *out, read_fn read)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     linear l;
     int64_t count;
-    PRN_TRY(read(context, &l));
+    PRN_TRY(read_node(context, &l));
     if (__builtin_mul_overflow(l.at.rows, l.columns, &count) ||
         (out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT64, count)) == SIZE_MAX)
         return prony_fail(context, PRONY_LIMIT, "the scores do not fit in memory");
     return PRONY_OK;
 }
 
-static prony_status run_linear(const prony_context *context, read_fn read,
-                               double (*dot)(const prony_value *x, int64_t first, const float *weights, int64_t n))
+static prony_status run_with(const prony_context *context,
+                             double (*dot)(const prony_value *x, int64_t first, const float *weights, int64_t n))
 {
     linear l;
-    PRN_TRY(read(context, &l));
+    PRN_TRY(read_node(context, &l));
     prn_ml_parallel_rows(context, l.at.rows, l.scores * (l.at.features + 8), linear_rows,
                          &(linear_job){&l, dot, context->scratch});
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+static prony_status run_native(const prony_context *context)
+{
+    return run_with(context, dot_native);
+}
 
-static const prn_param regressor_params[] = {PRN_FLOATS(linear_params, coefficients),
-                                             PRN_FLOATS(linear_params, intercepts),
-                                             PRN_INT(linear_params, targets, 1),
-                                             PRN_STRING(linear_params, post_transform, "NONE"),
-                                             {0}};
+static prony_status run_reference(const prony_context *context)
+{
+    return run_with(context, dot_reference);
+}
+
+/* ---- rows */
+
+static const prn_param regressor_params[] = {
+    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts), PRN_INT(linear_params, targets, 1),
+    PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 static const prn_param classifier_params[] = {
-    PRN_FLOATS(linear_params, coefficients),           PRN_FLOATS(linear_params, intercepts),
-    PRN_INTS(linear_params, classlabels_ints),         PRN_INT(linear_params, multi_class, 0),
+    PRN_FLOATS(linear_params, coefficients), PRN_FLOATS(linear_params, intercepts),
+    PRN_INTS(linear_params, classlabels_ints), PRN_INT(linear_params, multi_class, 0),
     PRN_STRING(linear_params, post_transform, "NONE"), {0}};
 
-#define DESCRIPTOR(symbol, op_name, results)                                                                           \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer_linear(context, read_##symbol);                                                                   \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return cost_linear(context, cost, read_##symbol);                                                              \
-    }                                                                                                                  \
-    static prony_status prepare_##symbol(const prony_context *context, prn_prepared *out)                              \
-    {                                                                                                                  \
-        return prepare_linear(context, out, read_##symbol);                                                            \
-    }                                                                                                                  \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run_linear(context, read_##symbol, dot_reference);                                                      \
-    }                                                                                                                  \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run_linear(context, read_##symbol, dot_native);                                                         \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = "linear_" #symbol "_f32_native",                            \
-                                                   .backend = "native",                                                \
-                                                   .types = PRN_TYPE_F32,                                              \
-                                                   .prepare = prepare_##symbol,                                        \
-                                                   .run = native_##symbol},                                            \
-                                                  {.name = "linear_" #symbol "_reference",                             \
-                                                   .backend = "reference",                                             \
-                                                   .types = PRN_ML_TYPES,                                              \
-                                                   .prepare = prepare_##symbol,                                        \
-                                                   .run = run_##symbol},                                               \
-                                                  {0}};                                                                \
-    const prn_op prn_op_ml_linear_##symbol = {                                                                         \
-        .name = op_name,                                                                                               \
-        .domain = "ai.onnx.ml",                                                                                        \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = results,                                                                                        \
-        .outputs.most = results,                                                                                        \
-        .params = symbol##_params,                                                                                     \
-        .params_bytes = sizeof(linear_params),                                                                         \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text =                                                                                                   \
-            "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d - 2 "       \
-            "per row, LOGISTIC 4, PROBIT 10 per score",                                                                \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel regressor_kernels[] = {
+    {.name = "linear_regressor_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare,
+     .run = run_native},
+    {.name = "linear_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
+     .run = run_reference},
+    {0}};
+static const prn_kernel classifier_kernels[] = {
+    {.name = "linear_classifier_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare,
+     .run = run_native},
+    {.name = "linear_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
+     .run = run_reference},
+    {0}};
 
-DESCRIPTOR(regressor, "LinearRegressor", 1)
-DESCRIPTOR(classifier, "LinearClassifier", 2)
+const prn_op prn_ops_ml_linear[] = {
+    {.name = "LinearRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = regressor_params, .params_bytes = sizeof(linear_params),
+     .variant = &(const linear_kind){read_regressor},
+     .infer = infer, .cost = cost, .kernels = regressor_kernels,
+     .cost_text = "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d "
+                  "- 2 per row, LOGISTIC 4, PROBIT 10 per score"},
+    {.name = "LinearClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
+     .params = classifier_params, .params_bytes = sizeof(linear_params),
+     .variant = &(const linear_kind){read_classifier},
+     .infer = infer, .cost = cost, .kernels = classifier_kernels,
+     .cost_text = "MACs M = scores times features; FLOPs 2M, + n with intercepts, and the transform: SOFTMAX 5 d "
+                  "- 2 per row, LOGISTIC 4, PROBIT 10 per score"},
+    {0}};

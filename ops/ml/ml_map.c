@@ -178,7 +178,15 @@ static prony_status read_categories(const prony_context *context, mapping *map)
     return prn_ml_check_count(context, "cats_int64s", prn_ml_count(&ints), prn_ml_count(&strings));
 }
 
-typedef prony_status (*read_fn)(const prony_context *context, mapping *map);
+/* A row's variant: how its node is read. */
+typedef struct mapping_kind {
+    prony_status (*read)(const prony_context *context, mapping *map);
+} mapping_kind;
+
+static prony_status read_node(const prony_context *context, mapping *out)
+{
+    return ((const mapping_kind *)prn_variant(context))->read(context, out);
+}
 
 static prony_dtype type_or_index(const prony_value *list)
 {
@@ -190,10 +198,10 @@ static bool can_be_key(prony_dtype dtype)
     return dtype == PRONY_STRING || (prn_dtype_is_number(dtype) && dtype != PRONY_BOOL);
 }
 
-static prony_status infer_mapping(const prony_context *context, read_fn read)
+static prony_status infer_mapping(const prony_context *context)
 {
     mapping map;
-    PRN_TRY(read(context, &map));
+    PRN_TRY(read_node(context, &map));
     const prony_dtype key = type_or_index(&map.keys), value = type_or_index(&map.values);
     if (!can_be_key(key) || prn_copy_width(value) == 0)
         return prony_fail(context, PRONY_UNSUPPORTED, "keys of %s, values of %s", prony_dtype_name(key),
@@ -229,33 +237,21 @@ static void map_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_mapping(const prony_context *context, read_fn read)
+static prony_status run_mapping(const prony_context *context)
 {
     mapping map;
-    PRN_TRY(read(context, &map));
+    PRN_TRY(read_node(context, &map));
     prn_ml_parallel_rows(context, prony_shape_numel(&context->inputs[0]->shape), 64, map_range,
                          &(mapping_job){context, &map});
     return PRONY_OK;
 }
 
-#define MAPPING(name)                                                                                                  \
-    static prony_status infer_##name(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return infer_mapping(context, read_##name);                                                                    \
-    }                                                                                                                  \
-    static prony_status prepare_##name(const prony_context *context, prn_prepared *out)                                \
-    {                                                                                                                  \
-        mapping map;                                                                                                   \
-        PRN_TRY(read_##name(context, &map));                                                                           \
-        return lookup_prepare(context, &map.keys, out);                                                                \
-    }                                                                                                                  \
-    static prony_status run_##name(const prony_context *context)                                                       \
-    {                                                                                                                  \
-        return run_mapping(context, read_##name);                                                                      \
-    }
-MAPPING(encoder)
-MAPPING(classes)
-MAPPING(categories)
+static prony_status prepare_mapping(const prony_context *context, prn_prepared *out)
+{
+    mapping map;
+    PRN_TRY(read_node(context, &map));
+    return lookup_prepare(context, &map.keys, out);
+}
 
 /* ---- OneHotEncoder: [… , categories] */
 
@@ -394,89 +390,67 @@ static prony_status run_view(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
-#define RENAMED(params, key, field)                                                                                    \
-    {                                                                                                                  \
-        key, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL                                                \
-    }
+#define RENAMED(params, key, field) {key, PRN_PARAM_INTS, offsetof(params, field), false, 0, 0, NULL}
 
-static const prn_param encoder_params[] = {PRN_INTS(map_params, keys_int64s),
-                                           PRN_INTS(map_params, values_int64s),
-                                           PRN_FLOATS(map_params, keys_floats),
-                                           PRN_FLOATS(map_params, values_floats),
-                                           PRN_TENSOR(map_params, keys_tensor),
-                                           PRN_TENSOR(map_params, values_tensor),
-                                           PRN_TENSOR(map_params, default_tensor),
-                                           PRN_INT(map_params, default_int64, -1),
-                                           PRN_FLOAT(map_params, default_float, -0.0f),
-                                           PRN_STRING(map_params, default_string, "_Unused"),
-                                           {0}};
-static const prn_param categories_params[] = {PRN_INTS(map_params, cats_int64s),
-                                              PRN_INT(map_params, default_int64, -1),
-                                              PRN_STRING(map_params, default_string, "_Unused"),
-                                              {0}};
+static const prn_param encoder_params[] = {
+    PRN_INTS(map_params, keys_int64s), PRN_INTS(map_params, values_int64s), PRN_FLOATS(map_params, keys_floats),
+    PRN_FLOATS(map_params, values_floats), PRN_TENSOR(map_params, keys_tensor), PRN_TENSOR(map_params, values_tensor),
+    PRN_TENSOR(map_params, default_tensor), PRN_INT(map_params, default_int64, -1),
+    PRN_FLOAT(map_params, default_float, -0.0f), PRN_STRING(map_params, default_string, "_Unused"), {0}};
+static const prn_param categories_params[] = {
+    PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, default_int64, -1),
+    PRN_STRING(map_params, default_string, "_Unused"), {0}};
 static const prn_param onehot_params[] = {PRN_INTS(map_params, cats_int64s), PRN_INT(map_params, zeros, 1), {0}};
-static const prn_param extractor_params[] = {{0}};
 static const prn_param zipmap_params[] = {RENAMED(map_params, "classlabels_int64s", keys_int64s), {0}};
 static const prn_param dictionary_params[] = {RENAMED(map_params, "int64_vocabulary", keys_int64s), {0}};
 
-static const prn_kernel encoder_kernels[] = {{.name = "label_encoder_reference",
-                                              .backend = "reference",
-                                              .prepare = prepare_encoder,
-                                              .run = run_encoder,
-                                              .release = prn_free},
-                                             {0}};
-static const prn_kernel classes_kernels[] = {{.name = "label_encoder_reference",
-                                              .backend = "reference",
-                                              .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64),
-                                              .prepare = prepare_classes,
-                                              .run = run_classes,
-                                              .release = prn_free},
-                                             {0}};
-static const prn_kernel categories_kernels[] = {{.name = "category_mapper_reference",
-                                                 .backend = "reference",
-                                                 .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64),
-                                                 .prepare = prepare_categories,
-                                                 .run = run_categories,
-                                                 .release = prn_free},
-                                                {0}};
-static const prn_kernel onehot_kernels[] = {{.name = "one_hot_encoder_reference",
-                                             .backend = "reference",
-                                             .types = PRN_ML_TYPES | PRN_TYPE(PRONY_STRING),
-                                             .prepare = prepare_onehot,
-                                             .run = run_onehot,
-                                             .release = prn_free},
-                                            {0}};
+static const prn_kernel encoder_kernels[] = {
+    {.name = "label_encoder_reference", .backend = "reference", .prepare = prepare_mapping, .run = run_mapping,
+     .release = prn_free},
+    {0}};
+static const prn_kernel classes_kernels[] = {
+    {.name = "label_encoder_reference", .backend = "reference",
+     .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64), .prepare = prepare_mapping, .run = run_mapping,
+     .release = prn_free},
+    {0}};
+static const prn_kernel categories_kernels[] = {
+    {.name = "category_mapper_reference", .backend = "reference",
+     .types = PRN_TYPE(PRONY_STRING) | PRN_TYPE(PRONY_INT64), .prepare = prepare_mapping, .run = run_mapping,
+     .release = prn_free},
+    {0}};
+static const prn_kernel onehot_kernels[] = {
+    {.name = "one_hot_encoder_reference", .backend = "reference", .types = PRN_ML_TYPES | PRN_TYPE(PRONY_STRING),
+     .prepare = prepare_onehot, .run = run_onehot, .release = prn_free},
+    {0}};
 static const prn_kernel extractor_kernels[] = {
     {.name = "array_feature_extractor_reference", .backend = "reference", .run = run_extractor}, {0}};
 static const prn_kernel view_kernels[] = {
     {.name = "map_view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
 
-#define DESCRIPTOR(symbol, op_name, opset, fewest, row, kernel_rows, op_flags, text)                                   \
-    const prn_op prn_op_ml_##symbol = {                                                                                \
-        .name = op_name,                                                                                               \
-        .domain = "ai.onnx.ml",                                                                                        \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = fewest,                                                                                          \
-        .inputs.most = fewest,                                                                                          \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .flags = op_flags,                                                                                             \
-        .params = row##_params,                                                                                        \
-        .params_bytes = sizeof(map_params),                                                                            \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = prn_cost_none,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = kernel_rows##_kernels,                                                                              \
-    };
-
-DESCRIPTOR(classes, "LabelEncoder", 1, 1, categories, classes, 0, "0 (lookup)")
-DESCRIPTOR(encoder, "LabelEncoder", 2, 1, encoder, encoder, 0, "0 (lookup)")
-DESCRIPTOR(categories, "CategoryMapper", 1, 1, categories, categories, 0, "0 (lookup)")
-DESCRIPTOR(onehot, "OneHotEncoder", 1, 1, onehot, onehot, 0, "0 (lookup)")
-DESCRIPTOR(extractor, "ArrayFeatureExtractor", 1, 2, extractor, extractor, 0, "0")
-DESCRIPTOR(zipmap, "ZipMap", 1, 1, zipmap, view, PRN_OP_VIEW,
-           "0 (a map is the tensor of its values, in the order of the keys)")
-DESCRIPTOR(dictionary, "DictVectorizer", 1, 1, dictionary, view, PRN_OP_VIEW,
-           "0 (a map is the tensor of its values, in the order of the keys)")
+const prn_op prn_ops_ml_map[] = {
+    {.name = "LabelEncoder", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = categories_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){read_classes},
+     .infer = infer_mapping, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = classes_kernels},
+    {.name = "LabelEncoder", .domain = "ai.onnx.ml", .since_opset = 2, .inputs = {1, 1},
+     .params = encoder_params, .params_bytes = sizeof(map_params), .variant = &(const mapping_kind){read_encoder},
+     .infer = infer_mapping, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = encoder_kernels},
+    {.name = "CategoryMapper", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = categories_params, .params_bytes = sizeof(map_params),
+     .variant = &(const mapping_kind){read_categories},
+     .infer = infer_mapping, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = categories_kernels},
+    {.name = "OneHotEncoder", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = onehot_params, .params_bytes = sizeof(map_params),
+     .infer = infer_onehot, .cost = prn_cost_none, .cost_text = "0 (lookup)", .kernels = onehot_kernels},
+    {.name = "ArrayFeatureExtractor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {2, 2},
+     .infer = infer_extractor, .cost = prn_cost_none, .cost_text = "0", .kernels = extractor_kernels},
+    {.name = "ZipMap", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW,
+     .params = zipmap_params, .params_bytes = sizeof(map_params),
+     .infer = infer_zipmap, .cost = prn_cost_none,
+     .cost_text = "0 (a map is the tensor of its values, in the order of the keys)", .kernels = view_kernels},
+    {.name = "DictVectorizer", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW,
+     .params = dictionary_params, .params_bytes = sizeof(map_params),
+     .infer = infer_dictionary, .cost = prn_cost_none,
+     .cost_text = "0 (a map is the tensor of its values, in the order of the keys)", .kernels = view_kernels},
+    {0}};

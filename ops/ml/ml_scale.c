@@ -1,4 +1,4 @@
-/* Feature by feature: Scaler, Normalizer, Binarizer, Imputer, FeatureVectorizer. Own nothing; a row is one task's. */
+/* Feature by feature: Scaler, Normalizer, Binarizer, Imputer, FeatureVectorizer. */
 #include "ops/loops/number.h"
 #include "ops/ml/ml.h"
 
@@ -250,44 +250,44 @@ static prony_status run_vectorizer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
 static const prn_param scaler_params[] = {PRN_FLOATS(scale_params, offset), PRN_FLOATS(scale_params, scale), {0}};
 static const prn_param normalizer_params[] = {PRN_STRING(scale_params, norm, "MAX"), {0}};
 static const prn_param binarizer_params[] = {PRN_FLOAT(scale_params, threshold, 0.0f), {0}};
-static const prn_param imputer_params[] = {PRN_FLOATS(scale_params, imputed_value_floats),
-                                           PRN_INTS(scale_params, imputed_value_int64s),
-                                           PRN_FLOAT(scale_params, replaced_value_float, 0.0f),
-                                           PRN_INT(scale_params, replaced_value_int64, 0),
-                                           {0}};
+static const prn_param imputer_params[] = {
+    PRN_FLOATS(scale_params, imputed_value_floats), PRN_INTS(scale_params, imputed_value_int64s),
+    PRN_FLOAT(scale_params, replaced_value_float, 0.0f), PRN_INT(scale_params, replaced_value_int64, 0), {0}};
 static const prn_param vectorizer_params[] = {PRN_INTS(scale_params, inputdimensions), {0}};
 
-#define DESCRIPTOR(symbol, op_name, most_inputs, check_fn, cost_fn, text, inplace_bits)                                \
-    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_reference",                                       \
-                                                   .backend = "reference",                                             \
-                                                   .types = PRN_ML_TYPES,                                              \
-                                                   .run = run_##symbol,                                                \
-                                                   .inplace = inplace_bits},                                           \
-                                                  {0}};                                                                \
-    const prn_op prn_op_ml_##symbol = {                                                                                \
-        .name = op_name,                                                                                               \
-        .domain = "ai.onnx.ml",                                                                                        \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = most_inputs,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .params = symbol##_params,                                                                                     \
-        .params_bytes = sizeof(scale_params),                                                                          \
-        .check = check_fn,                                                                                             \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_fn,                                                                                               \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel scaler_kernels[] = {
+    {.name = "scaler_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_scaler}, {0}};
+static const prn_kernel normalizer_kernels[] = {
+    {.name = "normalizer_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_normalizer}, {0}};
+static const prn_kernel binarizer_kernels[] = {
+    {.name = "binarizer_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_binarizer, .inplace = 1},
+    {0}};
+static const prn_kernel imputer_kernels[] = {
+    {.name = "imputer_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_imputer, .inplace = 1},
+    {0}};
+static const prn_kernel vectorizer_kernels[] = {
+    {.name = "vectorizer_reference", .backend = "reference", .types = PRN_ML_TYPES, .run = run_vectorizer}, {0}};
 
-DESCRIPTOR(scaler, "Scaler", 1, NULL, cost_scaler, "2 n; madds n", 0)
-DESCRIPTOR(normalizer, "Normalizer", 1, check_normalizer, cost_normalizer, "MAX 2 n, L1 and L2 3 n; special n", 0)
-DESCRIPTOR(binarizer, "Binarizer", 1, NULL, cost_binarizer, "n", 1)
-DESCRIPTOR(imputer, "Imputer", 1, NULL, cost_binarizer, "n", 1)
-DESCRIPTOR(vectorizer, "FeatureVectorizer", -1, NULL, prn_cost_none, "0", 0)
+const prn_op prn_ops_ml_scale[] = {
+    {.name = "Scaler", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = scaler_params, .params_bytes = sizeof(scale_params),
+     .infer = infer_scaler, .cost = cost_scaler, .cost_text = "2 n; madds n", .kernels = scaler_kernels},
+    {.name = "Normalizer", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = normalizer_params, .params_bytes = sizeof(scale_params), .check = check_normalizer,
+     .infer = infer_normalizer, .cost = cost_normalizer, .cost_text = "MAX 2 n, L1 and L2 3 n; special n",
+     .kernels = normalizer_kernels},
+    {.name = "Binarizer", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = binarizer_params, .params_bytes = sizeof(scale_params),
+     .infer = infer_binarizer, .cost = cost_binarizer, .cost_text = "n", .kernels = binarizer_kernels},
+    {.name = "Imputer", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = imputer_params, .params_bytes = sizeof(scale_params),
+     .infer = infer_imputer, .cost = cost_binarizer, .cost_text = "n", .kernels = imputer_kernels},
+    {.name = "FeatureVectorizer", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, -1},
+     .params = vectorizer_params, .params_bytes = sizeof(scale_params),
+     .infer = infer_vectorizer, .cost = prn_cost_none, .cost_text = "0", .kernels = vectorizer_kernels},
+    {0}};

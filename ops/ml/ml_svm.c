@@ -5,7 +5,7 @@
  *                pairwise coupling of Wu, Lin and Weng (2004, second method)
  *   no vectors   coefficients are the rows of a linear map
  *
- * Rows are cut into at most LANES tasks, each with a working space of its own in scratch. Owns nothing. */
+ * Rows are cut into at most LANES tasks, each with a working space of its own in scratch. */
 #include "ops/ml/ml.h"
 
 #include "base/parallel.h"
@@ -117,7 +117,15 @@ static prony_status read_classifier(const prony_context *context, svm *out)
     return prn_ml_check_count(context, "coefficients", (int64_t)p->coefficients.count, out->classes * out->at.features);
 }
 
-typedef prony_status (*read_fn)(const prony_context *context, svm *out);
+/* A row's variant: how its node is read. */
+typedef struct svm_kind {
+    prony_status (*read)(const prony_context *context, svm *out);
+} svm_kind;
+
+static prony_status read_node(const prony_context *context, svm *out)
+{
+    return ((const svm_kind *)prn_variant(context))->read(context, out);
+}
 
 /* ---- scores */
 
@@ -302,20 +310,20 @@ static int64_t per_lane(const svm *s)
     return (s->at.rows + LANES - 1) / LANES;
 }
 
-static prony_status prepare_svm(const prony_context *context, prn_prepared *out, read_fn read)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     svm s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT64, s.space * LANES);
     if (out->scratch_bytes == SIZE_MAX)
         return prony_fail(context, PRONY_LIMIT, "the working space does not fit in memory");
     return PRONY_OK;
 }
 
-static prony_status run_svm(const prony_context *context, read_fn read)
+static prony_status run(const prony_context *context)
 {
     svm s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     if (s.at.rows == 0) return PRONY_OK;
     svm_job job = {&s, s.classifies ? prn_output(context, 0) : NULL, prn_output(context, s.classifies),
                    context->scratch, per_lane(&s)};
@@ -323,18 +331,18 @@ static prony_status run_svm(const prony_context *context, read_fn read)
     return PRONY_OK;
 }
 
-static prony_status infer_svm(const prony_context *context, read_fn read)
+static prony_status infer(const prony_context *context)
 {
     svm s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     if (s.classifies) prn_set_output(context, 0, s.labels.dtype, &(prony_shape){1, {s.at.rows}});
     return prn_ml_set_output(context, s.classifies, PRONY_FLOAT32, s.at.rows, s.columns);
 }
 
-static prony_status cost_svm(const prony_context *context, prony_cost *cost, read_fn read)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
     svm s;
-    PRN_TRY(read(context, &s));
+    PRN_TRY(read_node(context, &s));
     const uint64_t outer = s.classifies ? (uint64_t)s.classes - (s.vectors > 0) : 1;
     const uint64_t inner = s.vectors ? (uint64_t)s.vectors : outer;
     uint64_t values, products, sums = 0;
@@ -352,7 +360,7 @@ static prony_status cost_svm(const prony_context *context, prony_cost *cost, rea
     return prn_ml_transform_cost(context, cost, s.transform, s.at.rows, s.columns);
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
 #define SHARED_PARAMS                                                                                                  \
     PRN_FLOATS(svm_params, coefficients), PRN_FLOATS(svm_params, kernel_params), PRN_FLOATS(svm_params, rho),          \
@@ -361,52 +369,27 @@ static prony_status cost_svm(const prony_context *context, prony_cost *cost, rea
 
 static const prn_param regressor_params[] = {
     SHARED_PARAMS, PRN_INT(svm_params, n_supports, 0), PRN_INT(svm_params, one_class, 0), {0}};
-static const prn_param classifier_params[] = {SHARED_PARAMS,
-                                              PRN_INTS(svm_params, vectors_per_class),
-                                              PRN_INTS(svm_params, classlabels_ints),
-                                              PRN_FLOATS(svm_params, prob_a),
-                                              PRN_FLOATS(svm_params, prob_b),
-                                              {0}};
+static const prn_param classifier_params[] = {
+    SHARED_PARAMS, PRN_INTS(svm_params, vectors_per_class), PRN_INTS(svm_params, classlabels_ints),
+    PRN_FLOATS(svm_params, prob_a), PRN_FLOATS(svm_params, prob_b), {0}};
 
-#define DESCRIPTOR(symbol, op_name, results)                                                                           \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer_svm(context, read_##symbol);                                                                      \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return cost_svm(context, cost, read_##symbol);                                                                 \
-    }                                                                                                                  \
-    static prony_status prepare_##symbol(const prony_context *context, prn_prepared *out)                              \
-    {                                                                                                                  \
-        return prepare_svm(context, out, read_##symbol);                                                               \
-    }                                                                                                                  \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run_svm(context, read_##symbol);                                                                        \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = "svm_" #symbol "_reference",                                \
-                                                   .backend = "reference",                                             \
-                                                   .types = PRN_ML_TYPES,                                              \
-                                                   .prepare = prepare_##symbol,                                        \
-                                                   .run = run_##symbol},                                               \
-                                                  {0}};                                                                \
-    const prn_op prn_op_ml_svm_##symbol = {                                                                            \
-        .name = op_name,                                                                                               \
-        .domain = "ai.onnx.ml",                                                                                        \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = results,                                                                                        \
-        .outputs.most = results,                                                                                        \
-        .params = symbol##_params,                                                                                     \
-        .params_bytes = sizeof(svm_params),                                                                            \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per " \
-                     "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform",           \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel regressor_kernels[] = {
+    {.name = "svm_regressor_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare, .run = run},
+    {0}};
+static const prn_kernel classifier_kernels[] = {
+    {.name = "svm_classifier_reference", .backend = "reference", .types = PRN_ML_TYPES, .prepare = prepare,
+     .run = run},
+    {0}};
 
-DESCRIPTOR(regressor, "SVMRegressor", 1)
-DESCRIPTOR(classifier, "SVMClassifier", 2)
+const prn_op prn_ops_ml_svm[] = {
+    {.name = "SVMRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = regressor_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){read_regressor},
+     .infer = infer, .cost = cost, .kernels = regressor_kernels,
+     .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per "
+                  "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform"},
+    {.name = "SVMClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
+     .params = classifier_params, .params_bytes = sizeof(svm_params), .variant = &(const svm_kind){read_classifier},
+     .infer = infer, .cost = cost, .kernels = classifier_kernels,
+     .cost_text = "V support vectors: MACs r V features + r V (classes - 1), regressor r V; RBF one more FLOP per "
+                  "product and 2 per value, POLY and SIGMOID 3 per value, special 1; then the transform"},
+    {0}};

@@ -9,7 +9,13 @@
 
 typedef enum aggregate { AVERAGE, SUM, MINIMUM, MAXIMUM } aggregate;
 
+/* A row's variant. */
 typedef enum form { REGRESSOR, CLASSIFIER, FLAT } form;
+
+static form form_of(const prony_context *context)
+{
+    return *(const form *)prn_variant(context);
+}
 
 /* What stands beside the trees. */
 typedef struct setting {
@@ -46,8 +52,9 @@ static void look_at_weights(const prn_tree_params *p, setting *out)
 }
 
 /* The trees must have been read once before a classifier's weights are looked at. */
-static prony_status read_setting(const prony_context *context, form form, setting *out)
+static prony_status read_setting(const prony_context *context, setting *out)
 {
+    const form form = form_of(context);
     const prn_tree_params *p = context->params;
     *out = (setting){.form = form, .aggregate = SUM};
     if (form == FLAT) {
@@ -85,11 +92,11 @@ static prony_status check_setting(const prony_context *context, const setting *s
     return PRONY_OK;
 }
 
-static prony_status check(const prony_context *context, form form)
+static prony_status check(const prony_context *context)
 {
     setting set;
     prn_tree_ensemble trees;
-    PRN_TRY(read_setting(context, form, &set));
+    PRN_TRY(read_setting(context, &set));
     prony_status status = read_trees(context, &set, &trees);
     if (status == PRONY_OK) status = check_setting(context, &set, &trees);
     prn_tree_release(&trees);
@@ -98,12 +105,13 @@ static prony_status check(const prony_context *context, form form)
 
 /* ---- shapes and cost */
 
-static prony_status infer(const prony_context *context, form form)
+static prony_status infer(const prony_context *context)
 {
     setting set;
+    const form form = form_of(context);
     const uint32_t flat_types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64) | PRN_TYPE(PRONY_FLOAT16);
     PRN_TRY(prn_ml_check_rows(context, form == FLAT ? flat_types : PRN_ML_TYPES));
-    PRN_TRY(read_setting(context, form, &set));
+    PRN_TRY(read_setting(context, &set));
     const int64_t rows = prn_ml_rows_of(context).rows;
     if (form != CLASSIFIER)
         return prn_ml_set_output(context, 0, form == FLAT ? context->inputs[0]->dtype : PRONY_FLOAT32, rows,
@@ -113,11 +121,11 @@ static prony_status infer(const prony_context *context, form form)
     return prn_ml_set_output(context, 1, PRONY_FLOAT32, rows, prn_ml_count(&set.labels));
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, form form)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
     setting set;
     prn_tree_ensemble trees;
-    PRN_TRY(read_setting(context, form, &set));
+    PRN_TRY(read_setting(context, &set));
     prony_status status = read_trees(context, &set, &trees);
     const int64_t rows = prn_ml_rows_of(context).rows;
     if (status == PRONY_OK) {
@@ -152,11 +160,11 @@ static void release(void *argument)
 }
 
 /* Scratch: a score for every row and target, then whether it has any. */
-static prony_status prepare(const prony_context *context, form form, prn_prepared *out)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     state *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(context->error);
-    prony_status status = read_setting(context, form, &made->set);
+    prony_status status = read_setting(context, &made->set);
     if (status == PRONY_OK) status = read_trees(context, &made->set, &made->trees);
     if (status == PRONY_OK) status = check_setting(context, &made->set, &made->trees);
     const prn_ml_rows at = prn_ml_rows_of(context);
@@ -171,7 +179,7 @@ static prony_status prepare(const prony_context *context, form form, prn_prepare
         release(made);
         return status;
     }
-    if (form == CLASSIFIER) look_at_weights(context->params, &made->set);
+    if (made->set.form == CLASSIFIER) look_at_weights(context->params, &made->set);
     *out = (prn_prepared){made, (size_t)bytes};
     return PRONY_OK;
 }
@@ -300,20 +308,11 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
-#define LIST(key, type, field)                                                                                         \
-    {                                                                                                                  \
-        key, type, offsetof(prn_tree_params, field), false, 0, 0, NULL                                                 \
-    }
-#define TEXT(key, field, value)                                                                                        \
-    {                                                                                                                  \
-        key, PRN_PARAM_STRING, offsetof(prn_tree_params, field), false, 0, 0, value                                    \
-    }
-#define NUMBER(key, field, value)                                                                                      \
-    {                                                                                                                  \
-        key, PRN_PARAM_INT, offsetof(prn_tree_params, field), false, value, 0, NULL                                    \
-    }
+#define LIST(key, type, field) {key, type, offsetof(prn_tree_params, field), false, 0, 0, NULL}
+#define TEXT(key, field, value) {key, PRN_PARAM_STRING, offsetof(prn_tree_params, field), false, 0, 0, value}
+#define NUMBER(key, field, value) {key, PRN_PARAM_INT, offsetof(prn_tree_params, field), false, value, 0, NULL}
 #define NAMED_NODES(leaf, ids)                                                                                         \
     PRN_INTS(prn_tree_params, nodes_treeids), PRN_INTS(prn_tree_params, nodes_nodeids),                                \
         PRN_INTS(prn_tree_params, nodes_featureids), PRN_INTS(prn_tree_params, nodes_truenodeids),                     \
@@ -325,73 +324,44 @@ static prony_status run(const prony_context *context)
         LIST(leaf "_weights", PRN_PARAM_FLOATS, leaf_values),                                                          \
         LIST(leaf "_weights_as_tensor", PRN_PARAM_TENSOR, leaf_values_as_tensor)
 
-static const prn_param regressor_params[] = {NAMED_NODES("target", "target_ids"),
-                                             TEXT("aggregate_function", aggregate_function, "SUM"),
-                                             PRN_INT(prn_tree_params, n_targets, 1),
-                                             {0}};
+static const prn_param regressor_params[] = {
+    NAMED_NODES("target", "target_ids"), TEXT("aggregate_function", aggregate_function, "SUM"),
+    PRN_INT(prn_tree_params, n_targets, 1), {0}};
 static const prn_param classifier_params[] = {
     NAMED_NODES("class", "class_ids"), PRN_INTS(prn_tree_params, classlabels_int64s), {0}};
-static const prn_param flat_params[] = {PRN_INTS(prn_tree_params, nodes_featureids),
-                                        PRN_INTS(prn_tree_params, nodes_truenodeids),
-                                        PRN_INTS(prn_tree_params, nodes_falsenodeids),
-                                        PRN_INTS(prn_tree_params, nodes_trueleafs),
-                                        PRN_INTS(prn_tree_params, nodes_falseleafs),
-                                        PRN_INTS(prn_tree_params, nodes_missing_value_tracks_true),
-                                        PRN_INTS(prn_tree_params, tree_roots),
-                                        PRN_INTS(prn_tree_params, leaf_targetids),
-                                        PRN_TENSOR(prn_tree_params, nodes_splits),
-                                        PRN_TENSOR(prn_tree_params, nodes_modes),
-                                        PRN_TENSOR(prn_tree_params, leaf_weights),
-                                        PRN_TENSOR(prn_tree_params, membership_values),
-                                        PRN_INT(prn_tree_params, n_targets, 1),
-                                        NUMBER("aggregate_function", aggregate_number, SUM),
-                                        NUMBER("post_transform", transform_number, PRN_ML_NONE),
-                                        {0}};
+static const prn_param flat_params[] = {
+    PRN_INTS(prn_tree_params, nodes_featureids), PRN_INTS(prn_tree_params, nodes_truenodeids),
+    PRN_INTS(prn_tree_params, nodes_falsenodeids), PRN_INTS(prn_tree_params, nodes_trueleafs),
+    PRN_INTS(prn_tree_params, nodes_falseleafs), PRN_INTS(prn_tree_params, nodes_missing_value_tracks_true),
+    PRN_INTS(prn_tree_params, tree_roots), PRN_INTS(prn_tree_params, leaf_targetids),
+    PRN_TENSOR(prn_tree_params, nodes_splits), PRN_TENSOR(prn_tree_params, nodes_modes),
+    PRN_TENSOR(prn_tree_params, leaf_weights), PRN_TENSOR(prn_tree_params, membership_values),
+    PRN_INT(prn_tree_params, n_targets, 1), NUMBER("aggregate_function", aggregate_number, SUM),
+    NUMBER("post_transform", transform_number, PRN_ML_NONE), {0}};
 
 #define COST_TEXT                                                                                                      \
     "rows times (depths of all trees, summed, + most weights of a leaf of each); then the transform: SOFTMAX 5 d - 2 " \
     "per row, LOGISTIC 4, PROBIT 10 per score"
 
-#define DESCRIPTOR(symbol, op_name, opset, which, results)                                                             \
-    static prony_status check_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return check(context, which);                                                                                  \
-    }                                                                                                                  \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer(context, which);                                                                                  \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, which);                                                                              \
-    }                                                                                                                  \
-    static prony_status prepare_##symbol(const prony_context *context, prn_prepared *out)                              \
-    {                                                                                                                  \
-        return prepare(context, which, out);                                                                           \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = "tree_" #symbol "_reference",                               \
-                                                   .backend = "reference",                                             \
-                                                   .prepare = prepare_##symbol,                                        \
-                                                   .run = run,                                                         \
-                                                   .release = release},                                                \
-                                                  {0}};                                                                \
-    const prn_op prn_op_ml_tree_##symbol = {                                                                           \
-        .name = op_name,                                                                                               \
-        .domain = "ai.onnx.ml",                                                                                        \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = results,                                                                                        \
-        .outputs.most = results,                                                                                        \
-        .params = symbol##_params,                                                                                     \
-        .params_bytes = sizeof(prn_tree_params),                                                                       \
-        .check = check_##symbol,                                                                                       \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = COST_TEXT,                                                                                        \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel regressor_kernels[] = {
+    {.name = "tree_regressor_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release},
+    {0}};
+static const prn_kernel classifier_kernels[] = {
+    {.name = "tree_classifier_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release},
+    {0}};
+static const prn_kernel flat_kernels[] = {
+    {.name = "tree_flat_reference", .backend = "reference", .prepare = prepare, .run = run, .release = release}, {0}};
 
-DESCRIPTOR(regressor, "TreeEnsembleRegressor", 1, REGRESSOR, 1)
-DESCRIPTOR(classifier, "TreeEnsembleClassifier", 1, CLASSIFIER, 2)
-DESCRIPTOR(flat, "TreeEnsemble", 5, FLAT, 1)
+const prn_op prn_ops_ml_tree_ensemble[] = {
+    {.name = "TreeEnsembleRegressor", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1},
+     .params = regressor_params, .params_bytes = sizeof(prn_tree_params), .check = check,
+     .variant = &(const form){REGRESSOR},
+     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = regressor_kernels},
+    {.name = "TreeEnsembleClassifier", .domain = "ai.onnx.ml", .since_opset = 1, .inputs = {1, 1}, .outputs = {2, 2},
+     .params = classifier_params, .params_bytes = sizeof(prn_tree_params), .check = check,
+     .variant = &(const form){CLASSIFIER},
+     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = classifier_kernels},
+    {.name = "TreeEnsemble", .domain = "ai.onnx.ml", .since_opset = 5, .inputs = {1, 1},
+     .params = flat_params, .params_bytes = sizeof(prn_tree_params), .check = check, .variant = &(const form){FLAT},
+     .infer = infer, .cost = cost, .cost_text = COST_TEXT, .kernels = flat_kernels},
+    {0}};

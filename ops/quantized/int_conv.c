@@ -33,8 +33,7 @@ typedef struct int_conv {
     const int16_t *rows; /* widened weights; NULL: not there */
 } int_conv;
 
-/* ---- description ---------------------------------------------------------------------------------------------------
- */
+/* ---- description */
 
 static prony_status read_geometry(const prony_context *context, const roles *at, int_conv *out)
 {
@@ -95,8 +94,9 @@ static void flatten(prn_window *window)
     window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
 }
 
-static prony_status describe(const prony_context *context, const roles *at, int_conv *out)
+static prony_status describe(const prony_context *context, int_conv *out)
 {
+    const roles *at = prn_variant(context);
     *out = (int_conv){.quantized = at == &qlinear_roles, .out = prn_output(context, 0)};
     for (size_t i = 0; i < 2; i++) {
         const size_t input = i ? at->w : at->x;
@@ -110,20 +110,21 @@ static prony_status describe(const prony_context *context, const roles *at, int_
     return PRONY_OK;
 }
 
-static prony_status infer(const prony_context *context, const roles *at)
+static prony_status infer(const prony_context *context)
 {
+    const roles *at = prn_variant(context);
     int_conv conv;
-    PRN_TRY(describe(context, at, &conv));
+    PRN_TRY(describe(context, &conv));
     PRN_TRY(prn_conv_infer(context, &conv.conv));
     context->outputs[0]->dtype = conv.quantized ? context->inputs[at->y_zero]->dtype : PRONY_INT32;
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, const roles *at)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
     prony_cost as_float = {0};
-    PRN_TRY(describe(context, at, &conv));
+    PRN_TRY(describe(context, &conv));
     const uint64_t outputs = (uint64_t)prony_shape_numel(&conv.out->shape);
     PRN_TRY(prn_conv_cost(context, &conv.conv, (int64_t)outputs, conv.conv.group_in, &as_float));
     for (uint32_t f = 0; f < as_float.fact_count; f++)
@@ -134,8 +135,7 @@ static prony_status cost(const prony_context *context, prony_cost *out, const ro
     return conv.quantized ? prn_cost_elementwise(context, out, outputs, 5, 0) : PRONY_OK;
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------
- */
+/* ---- results */
 
 /* Sums of output channel `channel` of image `image`, from position `at` on. */
 static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)
@@ -166,8 +166,7 @@ static void store_row(const void *argument, int64_t item, int64_t row, int64_t c
     store_sums(c, item / groups, item % groups * c->conv.group_out + row, column, n, sums);
 }
 
-/* ---- native --------------------------------------------------------------------------------------------------------
- */
+/* ---- native */
 
 static void widen_codes(const int_conv *c, int64_t at, int64_t step, int64_t n, int16_t *to)
 {
@@ -281,11 +280,11 @@ static prn_int_product product_of(const int_conv *c)
     return product;
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out, const roles *at)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     int_conv conv;
     const int16_t *rows = NULL;
-    PRN_TRY(describe(context, at, &conv));
+    PRN_TRY(describe(context, &conv));
     if (is_depthwise(&conv.conv)) return PRONY_OK;
     const prn_int_product product = product_of(&conv);
     PRN_TRY(prn_int_widen_rows(context, &product, conv.conv.out_channels, &rows));
@@ -293,10 +292,10 @@ static prony_status prepare(const prony_context *context, prn_prepared *out, con
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context, const roles *at)
+static prony_status run(const prony_context *context)
 {
     int_conv conv;
-    PRN_TRY(describe(context, at, &conv));
+    PRN_TRY(describe(context, &conv));
     if (is_depthwise(&conv.conv)) {
         prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, depthwise_task, &conv);
         return PRONY_OK;
@@ -307,8 +306,7 @@ static prony_status run(const prony_context *context, const roles *at)
     return PRONY_OK;
 }
 
-/* ---- reference -----------------------------------------------------------------------------------------------------
- */
+/* ---- reference */
 
 /* The sum for output channel `channel` of image `image` at output position `p`. */
 static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, int64_t p)
@@ -339,10 +337,10 @@ static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, 
     return (int32_t)sum;
 }
 
-static prony_status run_reference(const prony_context *context, const roles *at)
+static prony_status run_reference(const prony_context *context)
 {
     int_conv c;
-    PRN_TRY(describe(context, at, &c));
+    PRN_TRY(describe(context, &c));
     const prn_conv *conv = &c.conv;
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
@@ -354,53 +352,28 @@ static prony_status run_reference(const prony_context *context, const roles *at)
     return PRONY_OK;
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------------------------------
- */
+/* ---- rows */
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
-#define OPERATOR(symbol, op_roles, op_name, at_least, at_most, not_weights, text)                                            \
-    static prony_status symbol##_infer(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer(context, &op_roles);                                                                              \
-    }                                                                                                                  \
-    static prony_status symbol##_cost(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, &op_roles);                                                                          \
-    }                                                                                                                  \
-    static prony_status symbol##_prepare(const prony_context *context, prn_prepared *out)                              \
-    {                                                                                                                  \
-        return prepare(context, out, &op_roles);                                                                       \
-    }                                                                                                                  \
-    static prony_status symbol##_native(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run(context, &op_roles);                                                                                \
-    }                                                                                                                  \
-    static prony_status symbol##_reference(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, &op_roles);                                                                      \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_native", .backend = "native", .prepare = symbol##_prepare, .run = symbol##_native},         \
-        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
-        {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = "",                                                                      \
-                                    .since_opset = 10,                                                                 \
-                                    .inputs.least = at_least,                                                               \
-                                    .inputs.most = at_most,                                                                \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
-                                    .non_weight_inputs = not_weights,                                                  \
-                                    .params = params,                                                                  \
-                                    .params_bytes = sizeof(prn_conv_params),                                           \
-                                    .check = prn_conv_check,                                                           \
-                                    .infer = symbol##_infer,                                                           \
-                                    .cost = symbol##_cost,                                                             \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = symbol##_kernels};
+static const prn_kernel conv_integer_kernels[] = {
+    {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run},
+    {.name = "conv_integer_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel qlinear_conv_kernels[] = {
+    {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run},
+    {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-OPERATOR(conv_integer, integer_roles, "ConvInteger", 2, 4, 0xc, "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M")
-OPERATOR(qlinear_conv, qlinear_roles, "QLinearConv", 8, 9, 0xf6,
-         "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias")
+const prn_op prn_ops_int_conv[] = {
+    {.name = "ConvInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0xc,
+     .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check, .variant = &integer_roles,
+     .infer = infer, .cost = cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M",
+     .kernels = conv_integer_kernels},
+    {.name = "QLinearConv", .since_opset = 10, .inputs = {8, 9}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0xf6,
+     .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check, .variant = &qlinear_roles,
+     .infer = infer, .cost = cost,
+     .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
+     .kernels = qlinear_conv_kernels},
+    {0}};

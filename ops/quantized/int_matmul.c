@@ -52,8 +52,7 @@ typedef struct matmul {
     uint8_t zero;
 } matmul;
 
-/* ---- description ---------------------------------------------------------------------------------------------------
- */
+/* ---- description */
 
 /* Rank 1 as the matrix that it stands for. */
 static prony_shape matrix_shape(const prony_shape *shape, bool left)
@@ -165,8 +164,9 @@ static bool is_float8(const prony_value *value)
     return prn_dtype_is_float(value->dtype);
 }
 
-static prony_status describe(const prony_context *context, const roles *at, matmul *out)
+static prony_status describe(const prony_context *context, matmul *out)
 {
+    const roles *at = prn_variant(context);
     *out = (matmul){.alpha = 1.0f};
     const bool dynamic = at == &dynamic_roles;
     const size_t needed[] = {at->a, at->b, at->a_scale, at->b_scale};
@@ -197,8 +197,7 @@ static prony_status describe(const prony_context *context, const roles *at, matm
     return PRONY_OK;
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------
- */
+/* ---- results */
 
 static void add_c(const matmul *m, int64_t row, int64_t column, int64_t n, int32_t *sums)
 {
@@ -278,13 +277,13 @@ static void multiply_floats(const matmul *m)
     }
 }
 
-/* ---- what the operators share --------------------------------------------------------------------------------------
- */
+/* ---- what the operators share */
 
-static prony_status infer(const prony_context *context, const roles *at)
+static prony_status infer(const prony_context *context)
 {
+    const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, at, &m));
+    PRN_TRY(describe(context, &m));
     prony_dtype type = PRONY_FLOAT32;
     if (m.integers) type = PRONY_INT32;
     if (at == &to_float_roles) type = m.a_scale.value->dtype;
@@ -293,10 +292,11 @@ static prony_status infer(const prony_context *context, const roles *at)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, const roles *at)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
+    const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, at, &m));
+    PRN_TRY(describe(context, &m));
     const bool integer = !is_float8(context->inputs[at->b]);
     PRN_TRY(prn_int_product_cost(context, &m.product.shape, integer, out));
     prn_cost_fact(out, "bias", m.bias || m.c);
@@ -310,16 +310,18 @@ static prony_status cost(const prony_context *context, prony_cost *out, const ro
     return prn_cost_elementwise(context, out, outputs, m.quantized ? 5 : m.bias ? 2 : 1, 0);
 }
 
-static bool usable(const prony_context *context, const roles *at)
+static bool usable(const prony_context *context)
 {
+    const roles *at = prn_variant(context);
     return !is_float8(context->inputs[at->b]);
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out, const roles *at)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
+    const roles *at = prn_variant(context);
     matmul m;
     const int16_t *panels = NULL;
-    PRN_TRY(describe(context, at, &m));
+    PRN_TRY(describe(context, &m));
     PRN_TRY(prn_int_pack_panels(context, &m.product, &panels));
     out->state = (void *)(uintptr_t)panels;
     if (at == &dynamic_roles) out->scratch_bytes = (size_t)prony_shape_numel(&context->inputs[at->a]->shape);
@@ -345,26 +347,29 @@ static void quantize_a(const prony_context *context, matmul *m, bool reference)
     }
 }
 
-static prony_status run(const prony_context *context, const roles *at)
+static prony_status run(const prony_context *context)
 {
+    const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, at, &m));
+    PRN_TRY(describe(context, &m));
     if (at == &dynamic_roles) quantize_a(context, &m, false);
     m.product.b_panels = context->state;
     prn_int_product_run(context->threads, &m.product);
     return PRONY_OK;
 }
 
-static prony_status prepare_reference(const prony_context *context, prn_prepared *out, const roles *at)
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
 {
+    const roles *at = prn_variant(context);
     if (at == &dynamic_roles) out->scratch_bytes = (size_t)prony_shape_numel(&context->inputs[at->a]->shape);
     return PRONY_OK;
 }
 
-static prony_status run_reference(const prony_context *context, const roles *at)
+static prony_status run_reference(const prony_context *context)
 {
+    const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, at, &m));
+    PRN_TRY(describe(context, &m));
     if (at == &dynamic_roles) quantize_a(context, &m, true);
     if (is_float8(context->inputs[at->b])) {
         multiply_floats(&m);
@@ -374,69 +379,57 @@ static prony_status run_reference(const prony_context *context, const roles *at)
     return PRONY_OK;
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------------------------------
- */
+/* ---- rows */
 
-#define OPERATOR(symbol, op_roles, op_name, op_domain, opset, at_least, at_most, not_weights, text, ...)                     \
-    static prony_status symbol##_infer(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer(context, &op_roles);                                                                              \
-    }                                                                                                                  \
-    static prony_status symbol##_cost(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, &op_roles);                                                                          \
-    }                                                                                                                  \
-    static bool symbol##_usable(const prony_context *context)                                                          \
-    {                                                                                                                  \
-        return usable(context, &op_roles);                                                                             \
-    }                                                                                                                  \
-    static prony_status symbol##_prepare(const prony_context *context, prn_prepared *out)                              \
-    {                                                                                                                  \
-        return prepare(context, out, &op_roles);                                                                       \
-    }                                                                                                                  \
-    static prony_status symbol##_native(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run(context, &op_roles);                                                                                \
-    }                                                                                                                  \
-    static prony_status symbol##_prepare_reference(const prony_context *context, prn_prepared *out)                    \
-    {                                                                                                                  \
-        return prepare_reference(context, out, &op_roles);                                                             \
-    }                                                                                                                  \
-    static prony_status symbol##_reference(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, &op_roles);                                                                      \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {{.name = #symbol "_native",                                          \
-                                                   .backend = "native",                                                \
-                                                   .usable = symbol##_usable,                                          \
-                                                   .prepare = symbol##_prepare,                                        \
-                                                   .run = symbol##_native},                                            \
-                                                  {.name = #symbol "_reference",                                       \
-                                                   .backend = "reference",                                             \
-                                                   .prepare = symbol##_prepare_reference,                              \
-                                                   .run = symbol##_reference},                                         \
-                                                  {0}};                                                                \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = op_domain,                                                               \
-                                    .since_opset = opset,                                                              \
-                                    .inputs.least = at_least,                                                               \
-                                    .inputs.most = at_most,                                                                \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
-                                    .non_weight_inputs = not_weights,                                                  \
-                                    .infer = symbol##_infer,                                                           \
-                                    .cost = symbol##_cost,                                                             \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = symbol##_kernels __VA_OPT__(, ) __VA_ARGS__};
+static const prn_kernel matmul_integer_kernels[] = {
+    {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
+static const prn_kernel qlinear_matmul_kernels[] = {
+    {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
+static const prn_kernel matmul_integer_to_float_kernels[] = {
+    {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
+     .run = run_reference},
+    {0}};
+static const prn_kernel dynamic_quantize_matmul_kernels[] = {
+    {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
+     .run = run_reference},
+    {0}};
+static const prn_kernel qgemm_kernels[] = {
+    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
 
-OPERATOR(matmul_integer, integer_roles, "MatMulInteger", "", 10, 2, 4, 0xc, "MACs M = n K; FLOPs 0; int_ops 2M")
-OPERATOR(qlinear_matmul, qlinear_roles, "QLinearMatMul", "", 10, 8, 8, 0xf6,
-         "MACs M = n K; FLOPs 0; int_ops 2M + 5n (requantization); FLOPs instead for float8")
-OPERATOR(matmul_integer_to_float, to_float_roles, "MatMulIntegerToFloat", "com.microsoft", 1, 4, 7, 0x3c,
-         "MACs M = n K; int_ops 2M; FLOPs n, + n with bias")
-OPERATOR(dynamic_quantize_matmul, dynamic_roles, "DynamicQuantizeMatMul", "com.microsoft", 1, 3, 5, 0xc,
-         "MACs M = n K; int_ops 2M; FLOPs 7 per element of A + n, + n with bias; special one per element of A")
-OPERATOR(qgemm, gemm_roles, "QGemm", "com.microsoft", 1, 6, 9, 0x1b6,
-         "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .params = gemm_attributes,
-         .params_bytes = sizeof(gemm_params))
+const prn_op prn_ops_int_matmul[] = {
+    {.name = "MatMulInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0xc,
+     .variant = &integer_roles,
+     .infer = infer, .cost = cost, .cost_text = "MACs M = n K; FLOPs 0; int_ops 2M",
+     .kernels = matmul_integer_kernels},
+    {.name = "QLinearMatMul", .since_opset = 10, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0xf6,
+     .variant = &qlinear_roles,
+     .infer = infer, .cost = cost,
+     .cost_text = "MACs M = n K; FLOPs 0; int_ops 2M + 5n (requantization); FLOPs instead for float8",
+     .kernels = qlinear_matmul_kernels},
+    {.name = "MatMulIntegerToFloat", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 7},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0x3c,
+     .variant = &to_float_roles,
+     .infer = infer, .cost = cost, .cost_text = "MACs M = n K; int_ops 2M; FLOPs n, + n with bias",
+     .kernels = matmul_integer_to_float_kernels},
+    {.name = "DynamicQuantizeMatMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 5},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0xc,
+     .variant = &dynamic_roles,
+     .infer = infer, .cost = cost, .kernels = dynamic_quantize_matmul_kernels,
+     .cost_text = "MACs M = n K; int_ops 2M; FLOPs 7 per element of A + n, + n with bias; special one per element "
+                  "of A"},
+    {.name = "QGemm", .domain = "com.microsoft", .since_opset = 1, .inputs = {6, 9}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0x1b6,
+     .params = gemm_attributes, .params_bytes = sizeof(gemm_params), .variant = &gemm_roles,
+     .infer = infer, .cost = cost,
+     .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
+    {0}};

@@ -4,33 +4,30 @@
  *   present = past and this call's K and V                                                    [2, B, N, T, D]
  *   output  = softmax(scale Q K^T + mask) V                                                   [B, S, H]
  *
- * The projection is the integer product; what follows is prony::Attention on floats, found in the operator table and
- * run on values of our own. The state holds what both prepared; scratch is cut into Q, present (if nobody asked for
- * it), mask and the attention's own. */
+ * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The state
+ * holds what both prepared; scratch is cut into Q, present (if nobody asked for it), mask and the attention's own. */
 #include "base/alloc.h"
 #include "base/attr.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/delegate.h"
 #include "ops/loops/int_product.h"
 
 #include <float.h>
 #include <string.h>
 
 enum { INPUT, WEIGHT, BIAS, INPUT_SCALE, WEIGHT_SCALE, MASK, INPUT_ZERO, WEIGHT_ZERO, PAST };
-enum { INNER_PARAMS = 256, INNER_ATTRIBUTES = 2 };
+enum { INNER_ATTRIBUTES = 2 };
 
 typedef struct qattention_params {
     int64_t num_heads, unidirectional, do_rotary, past_present_share_buffer;
     float mask_filter_value, scale;
 } qattention_params;
 
-static const prn_param attributes[] = {PRN_INT_REQUIRED(qattention_params, num_heads),
-                                       PRN_INT(qattention_params, unidirectional, 0),
-                                       PRN_INT(qattention_params, do_rotary, 0),
-                                       PRN_INT(qattention_params, past_present_share_buffer, 0),
-                                       PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f),
-                                       PRN_FLOAT(qattention_params, scale, 0.0f),
-                                       {0}};
+static const prn_param attributes[] = {
+    PRN_INT_REQUIRED(qattention_params, num_heads), PRN_INT(qattention_params, unidirectional, 0),
+    PRN_INT(qattention_params, do_rotary, 0), PRN_INT(qattention_params, past_present_share_buffer, 0),
+    PRN_FLOAT(qattention_params, mask_filter_value, -10000.0f), PRN_FLOAT(qattention_params, scale, 0.0f), {0}};
 
 typedef struct qattention {
     prn_int_product product;
@@ -42,16 +39,14 @@ typedef struct qattention {
     float *q, *kv, *mask; /* [B, N, S, D], [2, B, N, T, D], [B, 1, S, T] */
 } qattention;
 
-/* What prepare settles: the weight's panels, and the kernel of the attention on floats. */
+/* What prepare settles: the weight's panels, and the attention on floats. */
 typedef struct qattention_state {
     const int16_t *panels;
-    const prn_kernel *kernel;
-    size_t inner_scratch;
-    _Alignas(16) char params[INNER_PARAMS];
+    prn_delegate attention;
+    bool reference;
 } qattention_state;
 
-/* ---- description ---------------------------------------------------------------------------------------------------
- */
+/* ---- description */
 
 static prony_status refuse(const prony_context *context, size_t input, const char *what)
 {
@@ -170,8 +165,7 @@ static prony_status check(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- the attention on floats ----------------------------------------------------------------------------------------
- */
+/* ---- the attention on floats */
 
 /* A node of prony::Attention with values of its own. */
 typedef struct inner {
@@ -213,31 +207,19 @@ static void open_inner(const prony_context *context, const qattention *at, inner
     out->context.input_count = at->masked ? 4 : 3;
     out->context.outputs = out->outputs;
     out->context.output_count = 1;
-    out->context.state = NULL;
-    out->context.scratch = NULL;
-    out->context.scratch_bytes = 0;
-}
-
-static prony_status parse_inner(const prony_context *context, inner *in, void *params)
-{
-    const prn_op *op = prn_op_find("prony", "Attention", 1);
-    if (!op || op->params_bytes > INNER_PARAMS)
-        return prony_fail(context, PRONY_INTERNAL, "prony::Attention is not as it should be");
-    in->context.params = params;
-    return prn_params_parse(op, &in->node, params, context->error);
 }
 
 static prony_status cost(const prony_context *context, prony_cost *out)
 {
     qattention at;
     inner in;
-    _Alignas(16) char params[INNER_PARAMS];
+    prn_delegate to;
     PRN_TRY(describe(context, &at));
     prony_cost projection = {0};
     PRN_TRY(prn_int_product_cost(context, &at.product.shape, true, &projection));
     open_inner(context, &at, &in);
-    PRN_TRY(parse_inner(context, &in, params));
-    PRN_TRY(prn_op_find("prony", "Attention", 1)->cost(&in.context, out));
+    PRN_TRY(prn_delegate_open(&to, &in.context, "prony", "Attention", 1));
+    PRN_TRY(to.op->cost(&in.context, out));
     const uint64_t elements = (uint64_t)(at.product.shape.items * at.product.shape.m * at.product.shape.n);
     if (!prn_add_u64(&out->macs, out->macs, projection.macs) ||
         !prn_add_u64(&out->madds, out->madds, projection.madds) || !prn_add_u64(&out->flops, out->flops, 2 * elements))
@@ -246,8 +228,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return PRONY_OK;
 }
 
-/* ---- projection and mask --------------------------------------------------------------------------------------------
- */
+/* ---- projection and mask */
 
 /* Where element (b, s) of head h goes: Q, or its place behind the past in K or V. */
 static float *place(const qattention *at, int64_t part, int64_t b, int64_t s, int64_t h)
@@ -311,8 +292,7 @@ static void make_mask(const prony_context *context, const qattention *at)
     }
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels */
 
 /* Bytes of scratch before the attention's own; sets the pointers if there is any scratch. */
 static prony_status cut_scratch(const prony_context *context, qattention *at, size_t *bytes)
@@ -337,28 +317,21 @@ static prony_status cut_scratch(const prony_context *context, qattention *at, si
     return PRONY_OK;
 }
 
-static void release(void *state)
+static void release(void *argument)
 {
+    qattention_state *state = argument;
+    if (state) prn_delegate_release(&state->attention);
     prn_free(state);
 }
 
-/* The first usable kernel of the attention, or its reference. */
-static prony_status choose_inner(const prony_context *context, const qattention *at, bool reference,
-                                 qattention_state *state)
+static prony_status prepare_attention(const prony_context *context, const qattention *at, qattention_state *state)
 {
     inner in;
     open_inner(context, at, &in);
     for (size_t i = 0; i < 4; i++) in.values[i].data = NULL;
-    PRN_TRY(parse_inner(context, &in, state->params));
-    const prn_kernel *kernel = prn_op_find("prony", "Attention", 1)->kernels;
-    for (; kernel[1].name; kernel++) {
-        if (!reference && !kernel->release && (!kernel->usable || kernel->usable(&in.context))) break;
-    }
-    prn_prepared prepared = {0};
-    if (kernel->prepare) PRN_TRY(kernel->prepare(&in.context, &prepared));
-    state->kernel = kernel;
-    state->inner_scratch = prepared.scratch_bytes;
-    return PRONY_OK;
+    PRN_TRY(prn_delegate_open(&state->attention, &in.context, "prony", "Attention", 1));
+    prn_delegate_kernel(&state->attention, &in.context, true, state->reference ? &prn_like_reference : NULL);
+    return prn_delegate_prepare(&state->attention, &in.context);
 }
 
 static prony_status prepare_with(const prony_context *context, bool reference, prn_prepared *out)
@@ -368,20 +341,18 @@ static prony_status prepare_with(const prony_context *context, bool reference, p
     PRN_TRY(describe(context, &at));
     qattention_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
-    out->state = state;
+    state->reference = reference;
     prony_status status = cut_scratch(context, &at, &bytes);
-    if (status == PRONY_OK) status = choose_inner(context, &at, reference, state);
+    if (status == PRONY_OK) status = prepare_attention(context, &at, state);
     if (status == PRONY_OK && !reference) status = prn_int_pack_panels(context, &at.product, &state->panels);
-    if (status != PRONY_OK) {
-        prn_free(state);
-        out->state = NULL;
-        return status;
-    }
-    out->scratch_bytes = bytes + state->inner_scratch;
-    return PRONY_OK;
+    if (status == PRONY_OK)
+        *out = (prn_prepared){state, bytes + state->attention.prepared.scratch_bytes};
+    else
+        release(state);
+    return status;
 }
 
-static prony_status run_with(const prony_context *context, bool reference)
+static prony_status run(const prony_context *context)
 {
     const qattention_state *state = context->state;
     qattention at;
@@ -392,17 +363,14 @@ static prony_status run_with(const prony_context *context, bool reference)
     copy_past(context, &at);
     make_mask(context, &at);
     at.product.b_panels = state->panels;
-    if (reference) {
+    if (state->reference) {
         prn_int_product_reference(&at.product);
     } else {
         prn_int_product_run(context->threads, &at.product);
     }
     if (!prn_output(context, 0)) return PRONY_OK;
     open_inner(context, &at, &in);
-    in.context.params = state->params;
-    in.context.scratch = (char *)context->scratch + bytes;
-    in.context.scratch_bytes = state->inner_scratch;
-    return state->kernel->run(&in.context);
+    return prn_delegate_run(&state->attention, &in.context, (char *)context->scratch + bytes);
 }
 
 static prony_status prepare_native(const prony_context *context, prn_prepared *out)
@@ -415,42 +383,16 @@ static prony_status prepare_reference(const prony_context *context, prn_prepared
     return prepare_with(context, true, out);
 }
 
-static prony_status run_native(const prony_context *context)
-{
-    return run_with(context, false);
-}
+static const prn_kernel kernels[] = {
+    {.name = "qattention_native", .backend = "native", .prepare = prepare_native, .run = run, .release = release},
+    {.name = "qattention_reference", .backend = "reference", .prepare = prepare_reference, .run = run,
+     .release = release},
+    {0}};
 
-static prony_status run_reference(const prony_context *context)
-{
-    return run_with(context, true);
-}
-
-static const prn_kernel kernels[] = {{.name = "qattention_native",
-                                      .backend = "native",
-                                      .prepare = prepare_native,
-                                      .run = run_native,
-                                      .release = release},
-                                     {.name = "qattention_reference",
-                                      .backend = "reference",
-                                      .prepare = prepare_reference,
-                                      .run = run_reference,
-                                      .release = release},
-                                     {0}};
-
-const prn_op prn_op_qattention = {.name = "QAttention",
-                                  .domain = "com.microsoft",
-                                  .since_opset = 1,
-                                  .inputs.least = 5,
-                                  .inputs.most = 9,
-                                  .outputs.least = 1,
-                                  .outputs.most = 2,
-                                  .flags = PRN_OP_INT_WEIGHTS,
-                                  .non_weight_inputs = 0xf8,
-                                  .params = attributes,
-                                  .params_bytes = sizeof(qattention_params),
-                                  .check = check,
-                                  .infer = infer,
-                                  .cost = cost,
-                                  .cost_text = "projection to p = B S 3H elements: MACs p I; int_ops 2 p I; FLOPs 2p; "
-                                               "then as prony::Attention",
-                                  .kernels = kernels};
+const prn_op prn_ops_qattention[] = {
+    {.name = "QAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {5, 9}, .outputs = {1, 2},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0xf8,
+     .params = attributes, .params_bytes = sizeof(qattention_params), .check = check,
+     .infer = infer, .cost = cost, .kernels = kernels,
+     .cost_text = "projection to p = B S 3H elements: MACs p I; int_ops 2 p I; FLOPs 2p; then as prony::Attention"},
+    {0}};

@@ -11,6 +11,23 @@
 
 static const prn_cast_rule saturating = {.saturate = true};
 
+/* A row's variant: integer operations per element, and what it does between dequantization and quantization. */
+typedef struct qlinear_kind {
+    uint64_t int_ops;
+    prn_binary_id operation;
+    prn_quant_map_fn map;
+} qlinear_kind;
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
+    uint64_t operations;
+    if (!prn_mul_u64(&operations, n, ((const qlinear_kind *)prn_variant(context))->int_ops) ||
+        !prn_add_u64(&cost->int_ops, cost->int_ops, operations))
+        return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
+    return PRONY_OK;
+}
+
 /* ---- QLinearAdd, QLinearMul: A, scale, zero point; B, scale, zero point; C's scale, zero point */
 
 enum { A = 0, B = 3, C_SCALE = 6 };
@@ -35,20 +52,6 @@ static prony_status binary_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status int_cost(const prony_context *context, prony_cost *cost, uint64_t per_element)
-{
-    const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
-    uint64_t operations;
-    if (!prn_mul_u64(&operations, n, per_element) || !prn_add_u64(&cost->int_ops, cost->int_ops, operations))
-        return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
-    return PRONY_OK;
-}
-
-static prony_status binary_cost(const prony_context *context, prony_cost *cost)
-{
-    return int_cost(context, cost, 10);
-}
-
 typedef struct binary_job {
     prn_broadcast walk;
     const void *data[2];
@@ -57,9 +60,9 @@ typedef struct binary_job {
     prn_binary_id operation;
 } binary_job;
 
-static binary_job binary_job_make(const prony_context *context, prn_binary_id operation)
+static binary_job binary_job_make(const prony_context *context)
 {
-    binary_job job = {.y = context->outputs[0], .operation = operation};
+    binary_job job = {.y = context->outputs[0], .operation = ((const qlinear_kind *)prn_variant(context))->operation};
     for (size_t k = 0; k < 2; k++) {
         const size_t at = k ? B : A;
         job.data[k] = context->inputs[at]->data;
@@ -102,9 +105,9 @@ static void binary_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS
     }
 }
 
-static prony_status binary_native(const prony_context *context, prn_binary_id operation)
+static prony_status binary_native(const prony_context *context)
 {
-    binary_job job = binary_job_make(context, operation);
+    binary_job job = binary_job_make(context);
     prn_broadcast_parallel(&job.walk, context->threads, binary_row, &job);
     return PRONY_OK;
 }
@@ -124,9 +127,9 @@ static void binary_row_reference(void *argument, const int64_t offset[PRN_BROADC
     }
 }
 
-static prony_status binary_reference(const prony_context *context, prn_binary_id operation)
+static prony_status binary_reference(const prony_context *context)
 {
-    binary_job job = binary_job_make(context, operation);
+    binary_job job = binary_job_make(context);
     prn_broadcast_range(&job.walk, 0, job.walk.count, binary_row_reference, &job);
     return PRONY_OK;
 }
@@ -168,16 +171,6 @@ static prony_status unary_infer(const prony_context *context)
     return prn_infer_same(context);
 }
 
-static prony_status sigmoid_cost(const prony_context *context, prony_cost *cost)
-{
-    return int_cost(context, cost, 11);
-}
-
-static prony_status leaky_relu_cost(const prony_context *context, prony_cost *cost)
-{
-    return int_cost(context, cost, 9);
-}
-
 static void sigmoid_map(const void *params, float *values, int64_t n)
 {
     (void)params;
@@ -189,8 +182,9 @@ static void leaky_relu_map(const void *params, float *values, int64_t n)
     prn_vec()->map[PRN_MAP_LEAKY_RELU](values, values, n, ((const unary_params *)params)->alpha, 0.0f);
 }
 
-static prony_status unary_native(const prony_context *context, prn_quant_map_fn map)
+static prony_status unary_native(const prony_context *context)
 {
+    const prn_quant_map_fn map = ((const qlinear_kind *)prn_variant(context))->map;
     const prony_value *x = context->inputs[0];
     const int64_t count = prony_shape_numel(&x->shape);
     table_job job = {.x = x->data, .y = context->outputs[0]->data, .part_row = count, .whole_row = count};
@@ -200,8 +194,9 @@ static prony_status unary_native(const prony_context *context, prn_quant_map_fn 
     return PRONY_OK;
 }
 
-static prony_status unary_reference(const prony_context *context, prn_quant_map_fn map)
+static prony_status unary_reference(const prony_context *context)
 {
+    const prn_quant_map_fn map = ((const qlinear_kind *)prn_variant(context))->map;
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
     const prn_quant_scalar from = prn_quant_scalar_get(context, 1, 2), to = prn_quant_scalar_get(context, 3, 4);
     for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
@@ -253,11 +248,6 @@ static prony_status concat_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status concat_cost(const prony_context *context, prony_cost *cost)
-{
-    return int_cost(context, cost, 7);
-}
-
 /* Hands each part with its place to `store`. */
 static prony_status concat_run(const prony_context *context, void (*store)(const prony_context *context, size_t input,
                                                                            prn_quant_scalar to, table_job *job))
@@ -298,59 +288,65 @@ static void store_part_reference(const prony_context *context, size_t input, prn
     }
 }
 
-/* ---- descriptors */
-
-#define RUNNERS(symbol, kind, argument)                                                                                \
-    static prony_status symbol##_native(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return kind##_native(context, argument);                                                                       \
-    }                                                                                                                  \
-    static prony_status symbol##_reference(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return kind##_reference(context, argument);                                                                    \
-    }
-RUNNERS(qlinear_add, binary, PRN_BINARY_ADD)
-RUNNERS(qlinear_mul, binary, PRN_BINARY_MUL)
-RUNNERS(qlinear_sigmoid, unary, sigmoid_map)
-RUNNERS(qlinear_leaky_relu, unary, leaky_relu_map)
-
-static prony_status qlinear_concat_native(const prony_context *context)
+static prony_status concat_native(const prony_context *context)
 {
     return concat_run(context, store_part);
 }
 
-static prony_status qlinear_concat_reference(const prony_context *context)
+static prony_status concat_reference(const prony_context *context)
 {
     return concat_run(context, store_part_reference);
 }
 
-#define OPERATOR(symbol, op_name, at_least, at_most, not_weights, infer_function, cost_function, text, ...)                  \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_native", .backend = "native", .run = symbol##_native},                                      \
-        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
-        {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = "com.microsoft",                                                         \
-                                    .since_opset = 1,                                                                  \
-                                    .inputs.least = at_least,                                                               \
-                                    .inputs.most = at_most,                                                                \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
-                                    .non_weight_inputs = not_weights,                                                  \
-                                    .infer = infer_function,                                                           \
-                                    .cost = cost_function,                                                             \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = symbol##_kernels __VA_OPT__(, ) __VA_ARGS__};
+/* ---- rows */
 
-#define BINARY_TEXT "int_ops 10n (two dequantizations, one operation, quantization)"
-OPERATOR(qlinear_add, "QLinearAdd", 7, 8, 0xf6, binary_infer, binary_cost, BINARY_TEXT)
-OPERATOR(qlinear_mul, "QLinearMul", 7, 8, 0xf6, binary_infer, binary_cost, BINARY_TEXT)
-OPERATOR(qlinear_sigmoid, "QLinearSigmoid", 4, 5, 0x1e, unary_infer, sigmoid_cost,
-         "int_ops 11n (dequantization 2, sigmoid 4, quantization 5)")
-OPERATOR(qlinear_leaky_relu, "QLinearLeakyRelu", 4, 5, 0x1e, unary_infer, leaky_relu_cost,
-         "int_ops 9n (dequantization 2, leaky relu 2, quantization 5)", .params = leaky_relu_attributes,
-         .params_bytes = sizeof(unary_params))
-OPERATOR(qlinear_concat, "QLinearConcat", 5, -1, 3, concat_infer, concat_cost,
-         "int_ops 7n (dequantization 2, quantization 5)", .params = concat_attributes,
-         .params_bytes = sizeof(concat_params))
+static const prn_kernel add_kernels[] = {
+    {.name = "qlinear_add_native", .backend = "native", .run = binary_native},
+    {.name = "qlinear_add_reference", .backend = "reference", .run = binary_reference},
+    {0}};
+static const prn_kernel mul_kernels[] = {
+    {.name = "qlinear_mul_native", .backend = "native", .run = binary_native},
+    {.name = "qlinear_mul_reference", .backend = "reference", .run = binary_reference},
+    {0}};
+static const prn_kernel sigmoid_kernels[] = {
+    {.name = "qlinear_sigmoid_native", .backend = "native", .run = unary_native},
+    {.name = "qlinear_sigmoid_reference", .backend = "reference", .run = unary_reference},
+    {0}};
+static const prn_kernel leaky_relu_kernels[] = {
+    {.name = "qlinear_leaky_relu_native", .backend = "native", .run = unary_native},
+    {.name = "qlinear_leaky_relu_reference", .backend = "reference", .run = unary_reference},
+    {0}};
+static const prn_kernel concat_kernels[] = {
+    {.name = "qlinear_concat_native", .backend = "native", .run = concat_native},
+    {.name = "qlinear_concat_reference", .backend = "reference", .run = concat_reference},
+    {0}};
+
+const prn_op prn_ops_qlinear[] = {
+    {.name = "QLinearAdd", .domain = "com.microsoft", .since_opset = 1, .inputs = {7, 8}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0xf6,
+     .variant = &(const qlinear_kind){10, .operation = PRN_BINARY_ADD},
+     .infer = binary_infer, .cost = cost,
+     .cost_text = "int_ops 10n (two dequantizations, one operation, quantization)", .kernels = add_kernels},
+    {.name = "QLinearMul", .domain = "com.microsoft", .since_opset = 1, .inputs = {7, 8}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0xf6,
+     .variant = &(const qlinear_kind){10, .operation = PRN_BINARY_MUL},
+     .infer = binary_infer, .cost = cost,
+     .cost_text = "int_ops 10n (two dequantizations, one operation, quantization)", .kernels = mul_kernels},
+    {.name = "QLinearSigmoid", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0x1e,
+     .variant = &(const qlinear_kind){11, .map = sigmoid_map},
+     .infer = unary_infer, .cost = cost, .cost_text = "int_ops 11n (dequantization 2, sigmoid 4, quantization 5)",
+     .kernels = sigmoid_kernels},
+    {.name = "QLinearLeakyRelu", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0x1e,
+     .params = leaky_relu_attributes, .params_bytes = sizeof(unary_params),
+     .variant = &(const qlinear_kind){9, .map = leaky_relu_map},
+     .infer = unary_infer, .cost = cost, .cost_text = "int_ops 9n (dequantization 2, leaky relu 2, quantization 5)",
+     .kernels = leaky_relu_kernels},
+    {.name = "QLinearConcat", .domain = "com.microsoft", .since_opset = 1, .inputs = {5, -1},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 3,
+     .params = concat_attributes, .params_bytes = sizeof(concat_params),
+     .variant = &(const qlinear_kind){7, .map = NULL},
+     .infer = concat_infer, .cost = cost, .cost_text = "int_ops 7n (dequantization 2, quantization 5)",
+     .kernels = concat_kernels},
+    {0}};

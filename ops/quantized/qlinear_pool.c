@@ -17,15 +17,16 @@ typedef struct pool_params {
     int64_t count_include_pad, channels_last;
 } pool_params;
 
-static const prn_param window_attributes[] = {PRN_WINDOW_PARAMS(pool_params),
-                                              PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
-                                              PRN_INT(pool_params, count_include_pad, 0),
-                                              PRN_INT(pool_params, channels_last, 0),
-                                              {0}};
+static const prn_param window_attributes[] = {
+    PRN_WINDOW_PARAMS(pool_params), PRN_WINDOW_ROW(pool_params, ceil_mode, PRN_PARAM_INT, NULL),
+    PRN_INT(pool_params, count_include_pad, 0), PRN_INT(pool_params, channels_last, 0), {0}};
 static const prn_param global_attributes[] = {PRN_INT(pool_params, channels_last, 0), {0}};
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
 enum { RUN = 256, TASK_TAPS = 1 << 16 };
+
+/* A row's variant. */
+typedef enum pool_extent { WINDOW, GLOBAL } pool_extent;
 
 typedef struct pool {
     prn_window window;
@@ -50,8 +51,9 @@ static prony_shape channels_first(const prony_shape *shape, bool last)
     return out;
 }
 
-static prony_status read_pool(const prony_context *context, bool global, pool *out)
+static prony_status read_pool(const prony_context *context, pool *out)
 {
+    const bool global = *(const pool_extent *)prn_variant(context) == GLOBAL;
     const pool_params *params = context->params;
     const prony_value *x = context->inputs[X];
     *out = (pool){.last = params->channels_last != 0, .padding = params->count_include_pad != 0, .type = x->dtype};
@@ -81,10 +83,10 @@ static prony_status read_pool(const prony_context *context, bool global, pool *o
     return prn_window_forward(&shadow, window, &out->window);
 }
 
-static prony_status infer(const prony_context *context, bool global)
+static prony_status infer(const prony_context *context)
 {
     pool p;
-    PRN_TRY(read_pool(context, global, &p));
+    PRN_TRY(read_pool(context, &p));
     prony_shape shape = prn_window_output_shape(&p.window, p.batch, p.channels);
     if (p.last) {
         for (int d = 1; d < shape.rank - 1; d++) shape.dim[d] = shape.dim[d + 1];
@@ -95,10 +97,10 @@ static prony_status infer(const prony_context *context, bool global)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out, bool global)
+static prony_status cost(const prony_context *context, prony_cost *out)
 {
     pool p;
-    PRN_TRY(read_pool(context, global, &p));
+    PRN_TRY(read_pool(context, &p));
     const int64_t volume = prn_window_volume(p.window.kernel), outputs = prony_shape_numel(&context->outputs[0]->shape);
     prn_cost_fact(out, "kernel_volume", volume);
     prn_cost_fact(out, "input_elements", prony_shape_numel(&context->inputs[X]->shape));
@@ -232,9 +234,9 @@ static void pool_task(void *argument, int64_t task)
     for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_stopped(); row++) pool_row(p, row);
 }
 
-static prony_status open_pool(const prony_context *context, bool global, pool *p)
+static prony_status open_pool(const prony_context *context, pool *p)
 {
-    PRN_TRY(read_pool(context, global, p));
+    PRN_TRY(read_pool(context, p));
     p->x = context->inputs[X]->data;
     p->y = context->outputs[0]->data;
     p->from = prn_quant_scalar_get(context, X_SCALE, X_ZERO);
@@ -242,10 +244,10 @@ static prony_status open_pool(const prony_context *context, bool global, pool *p
     return PRONY_OK;
 }
 
-static prony_status run_native(const prony_context *context, bool global)
+static prony_status run_native(const prony_context *context)
 {
     pool p;
-    PRN_TRY(open_pool(context, global, &p));
+    PRN_TRY(open_pool(context, &p));
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
     const int64_t lanes = p.last ? p.channels : 1;
     p.rows = (p.last ? p.batch : p.batch * p.channels) * p.window.out[0] * p.window.out[1];
@@ -283,11 +285,11 @@ static double reference_average(const pool *p, int64_t image, int64_t channel, c
     return (double)((float)sum * p->from.scale / (float)divisor);
 }
 
-static prony_status run_reference(const prony_context *context, bool global)
+static prony_status run_reference(const prony_context *context)
 {
     const prn_cast_rule rule = {.saturate = true};
     pool p;
-    PRN_TRY(open_pool(context, global, &p));
+    PRN_TRY(open_pool(context, &p));
     const int64_t *out = p.window.out, volume = prn_window_volume(out);
     for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_stopped(); i++) {
         const int64_t plane = i / volume, place = i % volume;
@@ -300,50 +302,32 @@ static prony_status run_reference(const prony_context *context, bool global)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
 static prony_status check_window(const prony_context *context)
 {
     return prn_window_check(context, &((const pool_params *)context->params)->window);
 }
 
-#define OPERATOR(symbol, op_name, is_global, attributes, check_function, text)                                         \
-    static prony_status symbol##_infer(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer(context, is_global);                                                                              \
-    }                                                                                                                  \
-    static prony_status symbol##_cost(const prony_context *context, prony_cost *out)                                   \
-    {                                                                                                                  \
-        return cost(context, out, is_global);                                                                          \
-    }                                                                                                                  \
-    static prony_status symbol##_native(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run_native(context, is_global);                                                                         \
-    }                                                                                                                  \
-    static prony_status symbol##_reference(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, is_global);                                                                      \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_native", .backend = "native", .run = symbol##_native},                                      \
-        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_reference},                             \
-        {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = "com.microsoft",                                                         \
-                                    .since_opset = 1,                                                                  \
-                                    .inputs.least = 4,                                                                   \
-                                    .inputs.most = 5,                                                                   \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .non_weight_inputs = 0x1e,                                                         \
-                                    .params = attributes,                                                              \
-                                    .params_bytes = sizeof(pool_params),                                               \
-                                    .check = check_function,                                                           \
-                                    .infer = symbol##_infer,                                                           \
-                                    .cost = symbol##_cost,                                                             \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = symbol##_kernels};
+static const prn_kernel average_pool_kernels[] = {
+    {.name = "qlinear_average_pool_native", .backend = "native", .run = run_native},
+    {.name = "qlinear_average_pool_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel global_average_pool_kernels[] = {
+    {.name = "qlinear_global_average_pool_native", .backend = "native", .run = run_native},
+    {.name = "qlinear_global_average_pool_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-#define TEXT "int_ops n K + 7n (average, dequantization, quantization)"
-OPERATOR(qlinear_average_pool, "QLinearAveragePool", false, window_attributes, check_window, TEXT)
-OPERATOR(qlinear_global_average_pool, "QLinearGlobalAveragePool", true, global_attributes, NULL, TEXT)
+const prn_op prn_ops_qlinear_pool[] = {
+    {.name = "QLinearAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+     .non_weight_inputs = 0x1e,
+     .params = window_attributes, .params_bytes = sizeof(pool_params), .check = check_window,
+     .variant = &(const pool_extent){WINDOW},
+     .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
+     .kernels = average_pool_kernels},
+    {.name = "QLinearGlobalAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+     .non_weight_inputs = 0x1e,
+     .params = global_attributes, .params_bytes = sizeof(pool_params), .variant = &(const pool_extent){GLOBAL},
+     .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
+     .kernels = global_average_pool_kernels},
+    {0}};

@@ -16,9 +16,8 @@ typedef struct quantize_params {
 } quantize_params;
 
 static const prn_param quantize_attributes[] = {
-    PRN_INT(quantize_params, axis, 1),       PRN_INT(quantize_params, saturate, 1),
-    PRN_INT(quantize_params, block_size, 0), PRN_INT(quantize_params, output_dtype, 0),
-    PRN_INT(quantize_params, precision, 0),  {0}};
+    PRN_INT(quantize_params, axis, 1), PRN_INT(quantize_params, saturate, 1), PRN_INT(quantize_params, block_size, 0),
+    PRN_INT(quantize_params, output_dtype, 0), PRN_INT(quantize_params, precision, 0), {0}};
 
 enum { X, SCALE, ZERO };
 
@@ -349,50 +348,43 @@ static prony_status dynamic_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
+/* ---- rows */
 
-#define KERNELS(op)                                                                                                    \
-    static const prn_kernel op##_kernels[] = {                                                                         \
-        {.name = #op "_linear_native", .backend = "native", .run = op##_native},                                       \
-        {.name = #op "_linear_reference", .backend = "reference", .run = op##_reference},                              \
-        {0}};
-KERNELS(quantize)
-KERNELS(dequantize)
-KERNELS(dynamic)
+static const prn_kernel quantize_kernels[] = {
+    {.name = "quantize_linear_native", .backend = "native", .run = quantize_native},
+    {.name = "quantize_linear_reference", .backend = "reference", .run = quantize_reference},
+    {0}};
+static const prn_kernel dequantize_kernels[] = {
+    {.name = "dequantize_linear_native", .backend = "native", .run = dequantize_native},
+    {.name = "dequantize_linear_reference", .backend = "reference", .run = dequantize_reference},
+    {0}};
+static const prn_kernel dynamic_kernels[] = {
+    {.name = "dynamic_linear_native", .backend = "native", .run = dynamic_native},
+    {.name = "dynamic_linear_reference", .backend = "reference", .run = dynamic_reference},
+    {0}};
 
-#define LINEAR(symbol, kind, op_name, op_domain, opset, at_least, text)                                                   \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = op_domain,                                                               \
-                                    .since_opset = opset,                                                              \
-                                    .inputs.least = at_least,                                                               \
-                                    .inputs.most = 3,                                                                   \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .flags = PRN_OP_INT_WEIGHTS,                                                       \
-                                    .non_weight_inputs = 6,                                                            \
-                                    .params = quantize_attributes,                                                     \
-                                    .params_bytes = sizeof(quantize_params),                                           \
-                                    .check = check,                                                                    \
-                                    .infer = kind##_infer,                                                             \
-                                    .cost = kind##_cost,                                                               \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = kind##_kernels};
-
-#define QUANTIZE_TEXT "4n (division, rounding, both ends), + n with zero point; special n"
-#define DEQUANTIZE_TEXT "n, + n with zero point"
-LINEAR(quantize_linear, quantize, "QuantizeLinear", "", 10, 2, QUANTIZE_TEXT)
-LINEAR(dequantize_linear, dequantize, "DequantizeLinear", "", 10, 2, DEQUANTIZE_TEXT)
-LINEAR(ms_quantize_linear, quantize, "QuantizeLinear", "com.microsoft", 1, 2, QUANTIZE_TEXT)
-LINEAR(ms_dequantize_linear, dequantize, "DequantizeLinear", "com.microsoft", 1, 2, DEQUANTIZE_TEXT)
-
-const prn_op prn_op_dynamic_quantize_linear = {.name = "DynamicQuantizeLinear",
-                                               .domain = "",
-                                               .since_opset = 11,
-                                               .inputs.least = 1,
-                                               .inputs.most = 1,
-                                               .outputs.least = 1,
-                                               .outputs.most = 3,
-                                               .infer = dynamic_infer,
-                                               .cost = dynamic_cost,
-                                               .cost_text = "7n (extremes, then as QuantizeLinear); special n",
-                                               .kernels = dynamic_kernels};
+const prn_op prn_ops_quantize[] = {
+    {.name = "QuantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 6,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .infer = quantize_infer, .cost = quantize_cost,
+     .cost_text = "4n (division, rounding, both ends), + n with zero point; special n", .kernels = quantize_kernels},
+    {.name = "DequantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 6,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .infer = dequantize_infer, .cost = dequantize_cost, .cost_text = "n, + n with zero point",
+     .kernels = dequantize_kernels},
+    {.name = "QuantizeLinear", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 6,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .infer = quantize_infer, .cost = quantize_cost,
+     .cost_text = "4n (division, rounding, both ends), + n with zero point; special n", .kernels = quantize_kernels},
+    {.name = "DequantizeLinear", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 3},
+     .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 6,
+     .params = quantize_attributes, .params_bytes = sizeof(quantize_params), .check = check,
+     .infer = dequantize_infer, .cost = dequantize_cost, .cost_text = "n, + n with zero point",
+     .kernels = dequantize_kernels},
+    {.name = "DynamicQuantizeLinear", .since_opset = 11, .inputs = {1, 1}, .outputs = {1, 3},
+     .infer = dynamic_infer, .cost = dynamic_cost, .cost_text = "7n (extremes, then as QuantizeLinear); special n",
+     .kernels = dynamic_kernels},
+    {0}};

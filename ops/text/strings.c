@@ -27,10 +27,9 @@ typedef struct normalizer_params {
     int64_t is_case_sensitive;
 } normalizer_params;
 
-static const prn_param normalizer_attributes[] = {PRN_STRING(normalizer_params, case_change_action, "NONE"),
-                                                  PRN_STRING(normalizer_params, locale, NULL),
-                                                  PRN_INT(normalizer_params, is_case_sensitive, 0),
-                                                  {0}};
+static const prn_param normalizer_attributes[] = {
+    PRN_STRING(normalizer_params, case_change_action, "NONE"), PRN_STRING(normalizer_params, locale, NULL),
+    PRN_INT(normalizer_params, is_case_sensitive, 0), {0}};
 
 typedef struct normalizer {
     const prony_string *words;
@@ -341,40 +340,29 @@ static prony_status match_run(const prony_context *context)
 
 /* ---- rows ---- */
 
-#define ROW(symbol, operator_name, opset, fewest, results, ...)                                                        \
-    const prn_op prn_op_##symbol = {.name = operator_name,                                                             \
-                                    .domain = "",                                                                      \
-                                    .since_opset = opset,                                                              \
-                                    .inputs.least = fewest,                                                              \
-                                    .inputs.most = fewest,                                                              \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = results,                                                            \
-                                    .cost = prn_cost_none,                                                             \
-                                    .cost_text = "0",                                                                  \
-                                    .kernels = symbol##_kernels,                                                       \
-                                    __VA_ARGS__};
-
-static const prn_kernel string_normalizer_kernels[] = {{.name = "string_normalizer_reference",
-                                                        .backend = "reference",
-                                                        .prepare = normalizer_prepare,
-                                                        .run = normalizer_run,
-                                                        .release = normalizer_release},
-                                                       {0}};
+static const prn_kernel string_normalizer_kernels[] = {
+    {.name = "string_normalizer_reference", .backend = "reference", .prepare = normalizer_prepare,
+     .run = normalizer_run, .release = normalizer_release},
+    {0}};
 static const prn_kernel string_concat_kernels[] = {
     {.name = "string_concat_reference", .backend = "reference", .run = concat_run}, {0}};
 static const prn_kernel string_split_kernels[] = {
     {.name = "string_split_reference", .backend = "reference", .run = split_run}, {0}};
-static const prn_kernel regex_full_match_kernels[] = {{.name = "regex_full_match_reference",
-                                                       .backend = "reference",
-                                                       .prepare = match_prepare,
-                                                       .run = match_run,
-                                                       .release = match_release},
-                                                      {0}};
+static const prn_kernel regex_full_match_kernels[] = {
+    {.name = "regex_full_match_reference", .backend = "reference", .prepare = match_prepare, .run = match_run,
+     .release = match_release},
+    {0}};
 
-ROW(string_normalizer, "StringNormalizer", 10, 1, 1, .params = normalizer_attributes,
-    .params_bytes = sizeof(normalizer_params), .check = normalizer_check, .infer = normalizer_infer,
-    .flags = PRN_OP_DATA_SHAPE)
-ROW(string_concat, "StringConcat", 20, 2, 1, .infer = concat_infer)
-ROW(string_split, "StringSplit", 20, 1, 2, .params = split_attributes, .params_bytes = sizeof(split_params),
-    .infer = split_infer, .flags = PRN_OP_DATA_SHAPE)
-ROW(regex_full_match, "RegexFullMatch", 20, 1, 1, .check = match_check, .infer = match_infer)
+const prn_op prn_ops_strings[] = {
+    {.name = "StringNormalizer", .since_opset = 10, .inputs = {1, 1}, .flags = PRN_OP_DATA_SHAPE,
+     .params = normalizer_attributes, .params_bytes = sizeof(normalizer_params), .check = normalizer_check,
+     .infer = normalizer_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_normalizer_kernels},
+    {.name = "StringConcat", .since_opset = 20, .inputs = {2, 2},
+     .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_concat_kernels},
+    {.name = "StringSplit", .since_opset = 20, .inputs = {1, 1}, .outputs = {1, 2}, .flags = PRN_OP_DATA_SHAPE,
+     .params = split_attributes, .params_bytes = sizeof(split_params),
+     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = string_split_kernels},
+    {.name = "RegexFullMatch", .since_opset = 20, .inputs = {1, 1},
+     .check = match_check,
+     .infer = match_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = regex_full_match_kernels},
+    {0}};

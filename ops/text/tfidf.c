@@ -21,15 +21,11 @@ typedef struct tfidf_params {
     prn_floats weights;
 } tfidf_params;
 
-static const prn_param tfidf_attributes[] = {PRN_STRING(tfidf_params, mode, "TF"),
-                                             PRN_INT_REQUIRED(tfidf_params, min_gram_length),
-                                             PRN_INT_REQUIRED(tfidf_params, max_gram_length),
-                                             PRN_INT_REQUIRED(tfidf_params, max_skip_count),
-                                             PRN_INTS_REQUIRED(tfidf_params, ngram_counts),
-                                             PRN_INTS_REQUIRED(tfidf_params, ngram_indexes),
-                                             PRN_INTS(tfidf_params, pool_int64s),
-                                             PRN_FLOATS(tfidf_params, weights),
-                                             {0}};
+static const prn_param tfidf_attributes[] = {
+    PRN_STRING(tfidf_params, mode, "TF"), PRN_INT_REQUIRED(tfidf_params, min_gram_length),
+    PRN_INT_REQUIRED(tfidf_params, max_gram_length), PRN_INT_REQUIRED(tfidf_params, max_skip_count),
+    PRN_INTS_REQUIRED(tfidf_params, ngram_counts), PRN_INTS_REQUIRED(tfidf_params, ngram_indexes),
+    PRN_INTS(tfidf_params, pool_int64s), PRN_FLOATS(tfidf_params, weights), {0}};
 
 typedef struct gram {
     size_t first; /* of its items in the pool */
@@ -269,24 +265,13 @@ static prony_status tfidf_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, (uint64_t)prony_shape_numel(&context->outputs[0]->shape), 1, 0);
 }
 
-static const prn_kernel tfidf_kernels[] = {{.name = "tfidf_reference",
-                                            .backend = "reference",
-                                            .prepare = tfidf_prepare,
-                                            .run = tfidf_run,
-                                            .release = pool_release},
-                                           {0}};
+static const prn_kernel tfidf_kernels[] = {
+    {.name = "tfidf_reference", .backend = "reference", .prepare = tfidf_prepare, .run = tfidf_run,
+     .release = pool_release},
+    {0}};
 
-const prn_op prn_op_tfidf = {.name = "TfIdfVectorizer",
-                             .domain = "",
-                             .since_opset = 9,
-                             .inputs.least = 1,
-                             .inputs.most = 1,
-                             .outputs.least = 1,
-                             .outputs.most = 1,
-                             .params = tfidf_attributes,
-                             .params_bytes = sizeof(tfidf_params),
-                             .check = tfidf_check,
-                             .infer = tfidf_infer,
-                             .cost = tfidf_cost,
-                             .cost_text = "0; mode TFIDF: n",
-                             .kernels = tfidf_kernels};
+const prn_op prn_ops_tfidf[] = {
+    {.name = "TfIdfVectorizer", .since_opset = 9, .inputs = {1, 1},
+     .params = tfidf_attributes, .params_bytes = sizeof(tfidf_params), .check = tfidf_check,
+     .infer = tfidf_infer, .cost = tfidf_cost, .cost_text = "0; mode TFIDF: n", .kernels = tfidf_kernels},
+    {0}};
