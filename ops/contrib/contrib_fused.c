@@ -8,7 +8,12 @@
 #include "ops/loops/product.h"
 #include "ops/loops/vec.h"
 
-extern const prn_op prn_op_conv, prn_op_gemm;
+extern const prn_op prn_op_conv;
+
+static const prn_op *gemm_op(void)
+{
+    return prn_op_find("", "Gemm", 13);
+}
 
 /* ---- activations */
 
@@ -244,9 +249,10 @@ static prony_status hand_gemm(const prony_context *context, handed *out)
 {
     const fused_gemm_params *params = context->params;
     out->context = *context;
+    out->context.user = (void *)(uintptr_t)gemm_op()->variant;
     out->post_ops.count = 0;
-    if (prn_op_gemm.params_bytes > PARAMS_BYTES) return prony_fail(context, PRONY_INTERNAL, "Gemm's attributes");
-    PRN_TRY(prn_params_parse(&prn_op_gemm, context->node, out->params, context->error));
+    if (gemm_op()->params_bytes > PARAMS_BYTES) return prony_fail(context, PRONY_INTERNAL, "Gemm's attributes");
+    PRN_TRY(prn_params_parse(gemm_op(), context->node, out->params, context->error));
     add_activation(&params->activation, &out->post_ops);
     out->context.params = out->params;
     out->context.post_ops = out->post_ops.count ? &out->post_ops : NULL;
@@ -263,19 +269,19 @@ static prony_status infer_gemm(const prony_context *context)
     handed to;
     PRN_TRY(prn_check_type(context, 0, PRN_TYPE_F32));
     PRN_TRY(hand_gemm(context, &to));
-    return prn_op_gemm.infer(&to.context);
+    return gemm_op()->infer(&to.context);
 }
 
 static prony_status cost_gemm(const prony_context *context, prony_cost *cost)
 {
     handed to;
     PRN_TRY(hand_gemm(context, &to));
-    PRN_TRY(prn_op_gemm.cost(&to.context, cost));
+    PRN_TRY(gemm_op()->cost(&to.context, cost));
     return cost_activation(context, activation_of_gemm(context), cost);
 }
 
-HANDED_KERNEL(gemm, prn_op_gemm, native)
-HANDED_KERNEL(gemm, prn_op_gemm, reference)
+HANDED_KERNEL(gemm, *gemm_op(), native)
+HANDED_KERNEL(gemm, *gemm_op(), reference)
 
 /* ---- FusedMatMul: alpha A B, with the last two axes of an operand exchanged (trans), or its first axis taken behind
  * the batch axes before that (transBatch) */

@@ -10,8 +10,10 @@ typedef struct legacy_params {
     int64_t axis, broadcast;
 } legacy_params;
 
-extern const prn_op prn_op_add, prn_op_sub, prn_op_mul, prn_op_div, prn_op_pow, prn_op_prelu, prn_op_equal,
-    prn_op_greater, prn_op_less, prn_op_and, prn_op_or, prn_op_xor;
+static const prn_op *later_of(const char *name)
+{
+    return prn_op_find("", name, 7);
+}
 
 /* The node as its later form sees it; holds pointers into itself. */
 typedef struct later_form {
@@ -24,11 +26,12 @@ static prony_status align(const prony_context *context, const prn_op *later, lat
 {
     const legacy_params *params = context->params;
     const prony_value *first = context->inputs[0], *second = context->inputs[1];
-    const bool slopes = later == &prn_op_prelu;
+    const bool slopes = strcmp(later->name, "PRelu") == 0;
     const int rank = first->shape.rank, own = second->shape.rank;
     int64_t axis = slopes ? (own == 1 && rank > 1 ? 1 : PRN_ABSENT) : params->axis;
     *out = (later_form){.context = *context, .inputs = {first, &out->second}, .second = *second};
     out->context.inputs = out->inputs;
+    out->context.user = (void *)(uintptr_t)later->variant;
     const bool single = prony_shape_numel(&second->shape) == 1 && own <= 1;
     bool fits = own <= rank;
     if (axis != PRN_ABSENT && !single && fits) {
@@ -75,15 +78,15 @@ static const prn_param params[] = {PRN_INT(legacy_params, axis, PRN_ABSENT), PRN
 #define LEGACY(symbol, op_name, text)                                                                                  \
     static prony_status infer_##symbol(const prony_context *context)                                                   \
     {                                                                                                                  \
-        return infer_later(context, &prn_op_##symbol);                                                                 \
+        return infer_later(context, later_of(op_name));                                                                 \
     }                                                                                                                  \
     static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
     {                                                                                                                  \
-        return cost_later(context, &prn_op_##symbol, cost);                                                            \
+        return cost_later(context, later_of(op_name), cost);                                                            \
     }                                                                                                                  \
     static prony_status run_##symbol(const prony_context *context)                                                     \
     {                                                                                                                  \
-        return run_later(context, &prn_op_##symbol);                                                                   \
+        return run_later(context, later_of(op_name));                                                                   \
     }                                                                                                                  \
     static const prn_kernel symbol##_kernels[] = {                                                                     \
         {.name = #symbol "_1_reference", .backend = "reference", .run = run_##symbol}, {0}};                           \
