@@ -118,10 +118,7 @@ static prony_status run_normal(const prony_context *context)
 
 static prony_status cost_draw(const prony_context *context, prony_cost *cost)
 {
-    const prony_value *y = context->outputs[0];
-    const uint64_t n = (uint64_t)prony_shape_numel(&y->shape);
-    prn_cost_fact(cost, "output_elements", (int64_t)n);
-    return prn_cost_elementwise(context, cost, n, 2, 0);
+    return prn_cost_map(context, cost, 2, 0, 0);
 }
 
 /* ---- Bernoulli */

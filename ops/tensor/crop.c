@@ -2,8 +2,6 @@
  * Invariant: what depends on data is checked before the first byte is written. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/number.h"
 
 #include <string.h>
 

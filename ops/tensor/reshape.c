@@ -1,6 +1,7 @@
 /* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity.
  * The engine lets the result be a view; the kernel copies where it cannot. Invariant: output 0 has exactly input 0's
  * elements in input 0's order. */
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
@@ -11,11 +12,6 @@ static prony_status run_view(const prony_context *context)
     prony_value *out = prn_output(context, 0);
     if (out) prn_copy_bytes(context->threads, in->data, out->data, prn_layout_bytes(in));
     return PRONY_OK;
-}
-
-static void layouts_same(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
 }
 
 static const prn_kernel view_kernels[] = {
@@ -223,7 +219,7 @@ static prony_status identity_infer(const prony_context *context)
 }
 
 static const prn_kernel identity_kernels[] = {
-    {.name = "identity_reference", .backend = "reference", .layouts = layouts_same, .run = run_view, .inplace = 1},
+    {.name = "identity_reference", .backend = "reference", .layouts = prn_same_layout, .run = run_view, .inplace = 1},
     {0}};
 
 const prn_op prn_ops_reshape[] = {
