@@ -26,6 +26,12 @@ typedef struct unary_args {
     float a, b;
 } unary_args;
 
+static unary_args take_none(const prony_context *context)
+{
+    (void)context;
+    return (unary_args){0.0f, 0.0f};
+}
+
 static unary_args take_alpha_beta(const prony_context *context)
 {
     const unary_params *params = context->params;
@@ -55,16 +61,10 @@ typedef void (*function_fn)(double *block, int64_t n, double a, double b);
 /* An operator's variant. */
 typedef struct unary {
     function_fn f;
-    prn_map_id map;                                   /* where there is a vector map */
-    unary_args (*take)(const prony_context *context); /* NULL: the function takes x alone */
-    uint64_t flops, special, madds;                   /* per element */
+    prn_map_id map; /* where there is a vector map */
+    unary_args (*take)(const prony_context *context);
+    uint64_t flops, special, madds; /* per element */
 } unary;
-
-static unary_args args_of(const prony_context *context)
-{
-    const unary *kind = prn_variant(context);
-    return kind->take ? kind->take(context) : (unary_args){0.0f, 0.0f};
-}
 
 /* ---- functions in double */
 
@@ -99,10 +99,20 @@ static double shrink(double x, double lambd, double bias)
         }                                                                                                              \
     }
 
-FUNCTION(leaky_relu, x < 0.0 ? a * x : x)
+/* Those that are post-operations too. */
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    FUNCTION(SYMBOL, in_double)
+#define PRN_RECTIFIER(SYMBOL, operator, a_, b_, flops, in_float, dnnl)
+#include "ops/activations.inc"
+
+static const unary activations[] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    [PRN_POST_##SYMBOL] = {f_##SYMBOL, PRN_MAP_##SYMBOL, take_##attributes, flops, special, madds},
+#define PRN_RECTIFIER(SYMBOL, operator, a_, b_, flops, in_float, dnnl)
+#include "ops/activations.inc"
+};
+
 FUNCTION(thresholded_relu, x <= a ? 0.0 : x)
-FUNCTION(sigmoid, sigmoid(x))
-FUNCTION(tanh, tanh(x))
 FUNCTION(erf, erf(x))
 FUNCTION(exp, exp(x))
 FUNCTION(log, log(x))
@@ -111,10 +121,6 @@ FUNCTION(reciprocal, 1.0 / x)
 FUNCTION(floor, floor(x))
 FUNCTION(ceil, ceil(x))
 FUNCTION(round, nearbyint(x))
-FUNCTION(hard_sigmoid, clamp_unit(a *x + b))
-FUNCTION(hard_swish, x *clamp_unit(x / 6.0 + 0.5))
-FUNCTION(silu, x / (1.0 + exp(-a * x)))
-FUNCTION(gelu_erf, 0.5 * x * (1.0 + erf(x * M_SQRT1_2)))
 FUNCTION(gelu_tanh, 0.5 * x * (1.0 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))))
 FUNCTION(elu, x > 0.0 ? x : a * expm1(x))
 FUNCTION(selu, b *(x > 0.0 ? x : a * expm1(x)))
@@ -157,17 +163,16 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status reference_by(const prony_context *context, function_fn f, unary_args args)
+static prony_status reference_by(const prony_context *context, const unary *kind)
 {
-    unary_job job = {.f = f, .args = args, .in = context->inputs[0], .out = context->outputs[0]};
+    unary_job job = {.f = kind->f, .args = kind->take(context), .in = context->inputs[0], .out = context->outputs[0]};
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, reference_range, &job);
     return PRONY_OK;
 }
 
 static prony_status run_reference(const prony_context *context)
 {
-    const unary *kind = prn_variant(context);
-    return reference_by(context, kind->f, args_of(context));
+    return reference_by(context, prn_variant(context));
 }
 
 static void map_range(void *argument, int64_t begin, int64_t end)
@@ -186,11 +191,15 @@ prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float
     return PRONY_OK;
 }
 
+static prony_status native_by(const prony_context *context, const unary *kind)
+{
+    const unary_args args = kind->take(context);
+    return prn_run_map_f32(context, kind->map, args.a, args.b);
+}
+
 static prony_status run_native(const prony_context *context)
 {
-    const unary *kind = prn_variant(context);
-    const unary_args args = args_of(context);
-    return prn_run_map_f32(context, kind->map, args.a, args.b);
+    return native_by(context, prn_variant(context));
 }
 
 /* The half precisions by way of float32, in blocks. */
@@ -207,17 +216,18 @@ static void half_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status half_by(const prony_context *context, prn_map_id map, unary_args args)
+static prony_status half_by(const prony_context *context, const unary *kind)
 {
-    unary_job job = {.map = prn_vec()->map[map], .args = args, .in = context->inputs[0], .out = context->outputs[0]};
+    unary_job job = {.map = prn_vec()->map[kind->map], .args = kind->take(context)};
+    job.in = context->inputs[0];
+    job.out = context->outputs[0];
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, half_range, &job);
     return PRONY_OK;
 }
 
 static prony_status run_half(const prony_context *context)
 {
-    const unary *kind = prn_variant(context);
-    return half_by(context, kind->map, args_of(context));
+    return half_by(context, prn_variant(context));
 }
 
 /* ---- inference and cost */
@@ -244,10 +254,14 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
     return prn_cost_elementwise(context, cost, n, flops, special);
 }
 
+static prony_status cost_by(const prony_context *context, prony_cost *cost, const unary *kind)
+{
+    return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
+}
+
 static prony_status cost(const prony_context *context, prony_cost *cost)
 {
-    const unary *kind = prn_variant(context);
-    return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
+    return cost_by(context, cost, prn_variant(context));
 }
 
 /* ---- Gelu: two definitions, told apart by an attribute */
@@ -265,24 +279,30 @@ static prony_status check_gelu(const prony_context *context)
                       approximate);
 }
 
+static const unary *gelu_of(const prony_context *context)
+{
+    static const unary tanh_form = {f_gelu_tanh, PRN_MAP_GELU_TANH, take_none, 9, 1, 0};
+    return by_tanh(context) ? &tanh_form : &activations[PRN_POST_GELU_ERF];
+}
+
 static prony_status reference_gelu(const prony_context *context)
 {
-    return reference_by(context, by_tanh(context) ? f_gelu_tanh : f_gelu_erf, (unary_args){0.0f, 0.0f});
+    return reference_by(context, gelu_of(context));
 }
 
 static prony_status native_gelu(const prony_context *context)
 {
-    return prn_run_map_f32(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, 0.0f, 0.0f);
+    return native_by(context, gelu_of(context));
 }
 
 static prony_status half_gelu(const prony_context *context)
 {
-    return half_by(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, (unary_args){0.0f, 0.0f});
+    return half_by(context, gelu_of(context));
 }
 
 static prony_status cost_gelu(const prony_context *context, prony_cost *cost)
 {
-    return prn_cost_map(context, cost, by_tanh(context) ? 9 : 5, 1, 0);
+    return cost_by(context, cost, gelu_of(context));
 }
 
 /* ---- attributes, kernels, rows */
@@ -349,43 +369,44 @@ static const prn_kernel gelu_kernels[] = {
 
 const prn_op prn_ops_activation[] = {
     {.name = "LeakyRelu", .since_opset = 1, .inputs = {1, 1},
-     .params = leaky_relu_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_leaky_relu, PRN_MAP_LEAKY_RELU, take_alpha_beta, 2, 0, 0},
+     .params = leaky_relu_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_LEAKY_RELU],
      .infer = infer, .cost = cost, .cost_text = "2 n", .kernels = leaky_relu_kernels},
     {.name = "ThresholdedRelu", .since_opset = 1, .inputs = {1, 1},
      .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
      .variant = &(const unary){f_thresholded_relu, PRN_MAP_THRESHOLDED_RELU, take_alpha_beta, 1, 0, 0},
      .infer = infer, .cost = cost, .cost_text = "n", .kernels = thresholded_relu_kernels},
-    {.name = "Sigmoid", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_sigmoid, PRN_MAP_SIGMOID, NULL, 4, 2, 0},
+    {.name = "Sigmoid", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SIGMOID],
      .infer = infer, .cost = cost, .cost_text = "4 n; special 2 n", .kernels = sigmoid_kernels},
-    {.name = "Tanh", .since_opset = 1, .inputs = {1, 1}, .variant = &(const unary){f_tanh, PRN_MAP_TANH, NULL, 1, 1, 0},
+    {.name = "Tanh", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_TANH],
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tanh_kernels},
-    {.name = "Erf", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_erf, PRN_MAP_ERF, NULL, 1, 1, 0},
+    {.name = "Erf", .since_opset = 9, .inputs = {1, 1},
+     .variant = &(const unary){f_erf, PRN_MAP_ERF, take_none, 1, 1, 0},
      .infer = infer_number, .cost = cost, .cost_text = "n; special n", .kernels = erf_kernels},
-    {.name = "Exp", .since_opset = 1, .inputs = {1, 1}, .variant = &(const unary){f_exp, PRN_MAP_EXP, NULL, 1, 1, 0},
+    {.name = "Exp", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_exp, PRN_MAP_EXP, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = exp_kernels},
-    {.name = "Log", .since_opset = 1, .inputs = {1, 1}, .variant = &(const unary){f_log, PRN_MAP_LOG, NULL, 1, 1, 0},
+    {.name = "Log", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_log, PRN_MAP_LOG, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = log_kernels},
-    {.name = "Sqrt", .since_opset = 1, .inputs = {1, 1}, .variant = &(const unary){f_sqrt, PRN_MAP_SQRT, NULL, 1, 1, 0},
+    {.name = "Sqrt", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_sqrt, PRN_MAP_SQRT, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sqrt_kernels},
     {.name = "Reciprocal", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_reciprocal, PRN_MAP_RECIPROCAL, NULL, 1, 1, 0},
+     .variant = &(const unary){f_reciprocal, PRN_MAP_RECIPROCAL, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = reciprocal_kernels},
     {.name = "Floor", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_floor, PRN_MAP_FLOOR, NULL, 1, 0, 0},
+     .variant = &(const unary){f_floor, PRN_MAP_FLOOR, take_none, 1, 0, 0},
      .infer = infer, .cost = cost, .cost_text = "n", .kernels = floor_kernels},
-    {.name = "Ceil", .since_opset = 1, .inputs = {1, 1}, .variant = &(const unary){f_ceil, PRN_MAP_CEIL, NULL, 1, 0, 0},
+    {.name = "Ceil", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_ceil, PRN_MAP_CEIL, take_none, 1, 0, 0},
      .infer = infer, .cost = cost, .cost_text = "n", .kernels = ceil_kernels},
     {.name = "Round", .since_opset = 11, .inputs = {1, 1},
-     .variant = &(const unary){f_round, PRN_MAP_ROUND, NULL, 1, 0, 0},
+     .variant = &(const unary){f_round, PRN_MAP_ROUND, take_none, 1, 0, 0},
      .infer = infer, .cost = cost, .cost_text = "n", .kernels = round_kernels},
     {.name = "HardSigmoid", .since_opset = 1, .inputs = {1, 1},
-     .params = hard_sigmoid_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_hard_sigmoid, PRN_MAP_HARD_SIGMOID, take_alpha_beta, 4, 0, 1},
+     .params = hard_sigmoid_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_HARD_SIGMOID],
      .infer = infer, .cost = cost, .cost_text = "4 n; madds n", .kernels = hard_sigmoid_kernels},
-    {.name = "HardSwish", .since_opset = 14, .inputs = {1, 1},
-     .variant = &(const unary){f_hard_swish, PRN_MAP_HARD_SWISH, NULL, 5, 0, 1},
+    {.name = "HardSwish", .since_opset = 14, .inputs = {1, 1}, .variant = &activations[PRN_POST_HARD_SWISH],
      .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
     {.name = "Elu", .since_opset = 1, .inputs = {1, 1}, .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
      .variant = &(const unary){f_elu, PRN_MAP_ELU, take_alpha_beta, 4, 1, 0},
@@ -399,53 +420,58 @@ const prn_op prn_ops_activation[] = {
      .infer = infer, .cost = cost, .cost_text = "7 n (max, min, div, exp, sub, mul, add); special 2 n",
      .kernels = celu_kernels},
     {.name = "Softplus", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_softplus, PRN_MAP_SOFTPLUS, NULL, 3, 2, 0},
+     .variant = &(const unary){f_softplus, PRN_MAP_SOFTPLUS, take_none, 3, 2, 0},
      .infer = infer, .cost = cost, .cost_text = "3 n (exp, add, log); special 2 n", .kernels = softplus_kernels},
     {.name = "Softsign", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_softsign, PRN_MAP_SOFTSIGN, NULL, 3, 1, 0},
+     .variant = &(const unary){f_softsign, PRN_MAP_SOFTSIGN, take_none, 3, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "3 n (abs, add, div); special n", .kernels = softsign_kernels},
     {.name = "Mish", .since_opset = 18, .inputs = {1, 1},
-     .variant = &(const unary){f_mish, PRN_MAP_MISH, NULL, 5, 3, 0},
+     .variant = &(const unary){f_mish, PRN_MAP_MISH, take_none, 5, 3, 0},
      .infer = infer, .cost = cost, .cost_text = "5 n (exp, add, log, tanh, mul); special 3 n", .kernels = mish_kernels},
     {.name = "Swish", .since_opset = 24, .inputs = {1, 1},
      .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
-     .variant = &(const unary){f_silu, PRN_MAP_SILU, take_alpha_beta, 6, 2, 0},
+     .variant = &(const unary){f_SILU, PRN_MAP_SILU, take_alpha_beta, 6, 2, 0},
      .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = swish_kernels},
     {.name = "Shrink", .since_opset = 9, .inputs = {1, 1}, .params = shrink_rows, .params_bytes = sizeof(unary_params),
      .variant = &(const unary){f_shrink, PRN_MAP_SHRINK, take_lambd_bias, 3, 0, 0},
      .infer = infer_number, .cost = cost, .cost_text = "3 n (2 compares, add)", .kernels = shrink_kernels},
-    {.name = "Sin", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_sin, PRN_MAP_SIN, NULL, 1, 1, 0},
+    {.name = "Sin", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_sin, PRN_MAP_SIN, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sin_kernels},
-    {.name = "Cos", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_cos, PRN_MAP_COS, NULL, 1, 1, 0},
+    {.name = "Cos", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_cos, PRN_MAP_COS, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cos_kernels},
-    {.name = "Tan", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_tan, PRN_MAP_TAN, NULL, 1, 1, 0},
+    {.name = "Tan", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_tan, PRN_MAP_TAN, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tan_kernels},
-    {.name = "Asin", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_asin, PRN_MAP_ASIN, NULL, 1, 1, 0},
+    {.name = "Asin", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_asin, PRN_MAP_ASIN, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asin_kernels},
-    {.name = "Acos", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_acos, PRN_MAP_ACOS, NULL, 1, 1, 0},
+    {.name = "Acos", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_acos, PRN_MAP_ACOS, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acos_kernels},
-    {.name = "Atan", .since_opset = 7, .inputs = {1, 1}, .variant = &(const unary){f_atan, PRN_MAP_ATAN, NULL, 1, 1, 0},
+    {.name = "Atan", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_atan, PRN_MAP_ATAN, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atan_kernels},
-    {.name = "Sinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_sinh, 0, NULL, 1, 1, 0},
+    {.name = "Sinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_sinh, 0, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sinh_kernels},
-    {.name = "Cosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_cosh, 0, NULL, 1, 1, 0},
+    {.name = "Cosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_cosh, 0, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cosh_kernels},
-    {.name = "Asinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_asinh, 0, NULL, 1, 1, 0},
+    {.name = "Asinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_asinh, 0, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asinh_kernels},
-    {.name = "Acosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_acosh, 0, NULL, 1, 1, 0},
+    {.name = "Acosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_acosh, 0, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acosh_kernels},
-    {.name = "Atanh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_atanh, 0, NULL, 1, 1, 0},
+    {.name = "Atanh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_atanh, 0, take_none, 1, 1, 0},
      .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atanh_kernels},
     {.name = "Gelu", .since_opset = 20, .inputs = {1, 1},
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
      .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
 
     /* What rewrites put in place of primitives, whatever the model's opset. */
-    {.name = "SiLU", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_silu, PRN_MAP_SILU, take_one, 5, 2, 0},
+    {.name = "SiLU", .domain = "prony", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SILU],
      .infer = infer, .cost = cost, .cost_text = "5 n; special 2 n", .kernels = silu_kernels},
     {.name = "HardSwish", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
-     .variant = &(const unary){f_hard_swish, PRN_MAP_HARD_SWISH, NULL, 5, 0, 1},
+     .variant = &activations[PRN_POST_HARD_SWISH],
      .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
     {.name = "Gelu", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
