@@ -63,17 +63,12 @@ typedef struct prn_param {
 
 /* ---- post-operations: what a rewrite attaches to a contraction -------------------------------------------------- */
 
+/* One of each line of activations.inc, where the function stands. */
 typedef enum prn_post_kind {
-    PRN_POST_RELU,
-    PRN_POST_CLIP,         /* min(max(x, a), b) */
-    PRN_POST_LEAKY_RELU,   /* x < 0 ? a x : x */
-    PRN_POST_SIGMOID,
-    PRN_POST_TANH,
-    PRN_POST_HARD_SIGMOID, /* max(0, min(1, a x + b)) */
-    PRN_POST_HARD_SWISH,   /* x max(0, min(1, x / 6 + 1/2)) */
-    PRN_POST_SILU,         /* x sigmoid(x) */
-    PRN_POST_GELU_ERF,     /* x/2 (1 + erf(x / sqrt 2)) */
-    PRN_POST_ADD           /* + inputs[input], which has the output's shape and layout */
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    PRN_POST_##SYMBOL,
+#include "ops/activations.inc"
+    PRN_POST_ADD /* + inputs[input], which has the output's shape and layout */
 } prn_post_kind;
 
 typedef struct prn_post_op {

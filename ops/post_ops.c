@@ -24,33 +24,11 @@ static void apply_one(const prony_context *context, const prn_post_op *op, float
 {
     const float a = op->a, b = op->b;
     switch (op->kind) {
-    case PRN_POST_RELU:
-        EACH(x < 0.0f ? 0.0f : x)
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    case PRN_POST_##SYMBOL:                                                                                            \
+        EACH(in_float)                                                                                                 \
         break;
-    case PRN_POST_CLIP:
-        EACH((x = x < a ? a : x) > b ? b : x)
-        break;
-    case PRN_POST_LEAKY_RELU:
-        EACH(x < 0.0f ? a * x : x)
-        break;
-    case PRN_POST_SIGMOID:
-        EACH(sigmoid(x))
-        break;
-    case PRN_POST_TANH:
-        EACH(tanhf(x))
-        break;
-    case PRN_POST_HARD_SIGMOID:
-        EACH(clamp_unit(a * x + b))
-        break;
-    case PRN_POST_HARD_SWISH:
-        EACH(x * clamp_unit(x * (1.0f / 6.0f) + 0.5f))
-        break;
-    case PRN_POST_SILU:
-        EACH(x * sigmoid(x))
-        break;
-    case PRN_POST_GELU_ERF:
-        EACH(0.5f * x * (1.0f + erff(x * 0.70710678118654752f)))
-        break;
+#include "ops/activations.inc"
     case PRN_POST_ADD: {
         const float *added = (const float *)context->inputs[op->input]->data + first;
         EACH(x + added[i])

@@ -26,33 +26,25 @@ static bool read_prelu(const prn_rewriter *r, const prn_node_def *node, prn_post
 
 static bool read_activation(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op)
 {
-    *op = (prn_post_op){0};
+    static const struct {
+        const char *op_type;
+        prn_post_op post;
+    } activations[] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+        {operator, {.kind = PRN_POST_##SYMBOL, .a = a_, .b = b_}},
+#include "ops/activations.inc"
+    };
     if (prn_node_is(node, "Clip")) return read_clip(r, node, op);
     if (prn_node_is(node, "PRelu")) return read_prelu(r, node, op);
-    if (prn_node_is(node, "Relu")) {
-        op->kind = PRN_POST_RELU;
-    } else if (prn_node_is(node, "LeakyRelu")) {
-        *op = (prn_post_op){.kind = PRN_POST_LEAKY_RELU, .a = (float)prn_node_float(node, "alpha", (double)0.01f)};
-    } else if (prn_node_is(node, "Sigmoid")) {
-        op->kind = PRN_POST_SIGMOID;
-    } else if (prn_node_is(node, "Tanh")) {
-        op->kind = PRN_POST_TANH;
-    } else if (prn_node_is(node, "HardSigmoid")) {
-        *op = (prn_post_op){.kind = PRN_POST_HARD_SIGMOID,
-                            .a = (float)prn_node_float(node, "alpha", (double)0.2f),
-                            .b = (float)prn_node_float(node, "beta", (double)0.5f)};
-    } else if (prn_node_is(node, "HardSwish")) {
-        op->kind = PRN_POST_HARD_SWISH;
-    } else if (prn_node_is(node, "SiLU")) {
-        op->kind = PRN_POST_SILU;
-    } else if (prn_node_is(node, "Gelu")) {
-        const prn_attr *approximate = prn_attr_find(node->info.attributes, "approximate");
-        op->kind = PRN_POST_GELU_ERF;
-        return !approximate || (approximate->type == PRN_ATTR_STRING && strcmp(approximate->s.data, "none") == 0);
-    } else {
-        return false;
-    }
-    return true;
+    size_t i = 0;
+    while (i < sizeof activations / sizeof *activations && !prn_node_is(node, activations[i].op_type)) i++;
+    if (i == sizeof activations / sizeof *activations) return false;
+    *op = activations[i].post;
+    op->a = (float)prn_node_float(node, "alpha", (double)op->a);
+    op->b = (float)prn_node_float(node, "beta", (double)op->b);
+    if (op->kind != PRN_POST_GELU_ERF) return true;
+    const prn_attr *approximate = prn_attr_find(node->info.attributes, "approximate");
+    return !approximate || (approximate->type == PRN_ATTR_STRING && strcmp(approximate->s.data, "none") == 0);
 }
 
 prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t n)

@@ -4,32 +4,11 @@
 
 #include "ops/loops/vec.h"
 
-static prn_map_id map_of(prn_post_kind kind)
-{
-    switch (kind) {
-    case PRN_POST_RELU:
-        return PRN_MAP_RELU;
-    case PRN_POST_CLIP:
-        return PRN_MAP_CLIP;
-    case PRN_POST_LEAKY_RELU:
-        return PRN_MAP_LEAKY_RELU;
-    case PRN_POST_SIGMOID:
-        return PRN_MAP_SIGMOID;
-    case PRN_POST_TANH:
-        return PRN_MAP_TANH;
-    case PRN_POST_HARD_SIGMOID:
-        return PRN_MAP_HARD_SIGMOID;
-    case PRN_POST_HARD_SWISH:
-        return PRN_MAP_HARD_SWISH;
-    case PRN_POST_SILU:
-        return PRN_MAP_SILU;
-    case PRN_POST_GELU_ERF:
-        return PRN_MAP_GELU_ERF;
-    case PRN_POST_ADD:
-        break;
-    }
-    return PRN_MAP_COPY;
-}
+static const prn_map_id maps[] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    [PRN_POST_##SYMBOL] = PRN_MAP_##SYMBOL,
+#include "ops/activations.inc"
+};
 
 void prn_post_ops_apply_vec(const prony_context *context, float *data, int64_t first, int64_t count)
 {
@@ -42,7 +21,7 @@ void prn_post_ops_apply_vec(const prony_context *context, float *data, int64_t f
             vec->vv[PRN_BINARY_ADD](data, data, added, count);
         } else {
             /* SiLU's map takes a slope: x sigmoid(a x). */
-            vec->map[map_of(op->kind)](data, data, count, op->kind == PRN_POST_SILU ? 1.0f : op->a, op->b);
+            vec->map[maps[op->kind]](data, data, count, op->kind == PRN_POST_SILU ? 1.0f : op->a, op->b);
         }
     }
 }

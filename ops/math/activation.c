@@ -1,6 +1,6 @@
 /* Elementwise functions of one float tensor: activations, rounding, exponentials, trigonometry.
- * One row says what the function is in double (the reference, for every float type), which vector map computes it in
- * float32, and what it costs. Kernels do not care about layout; owns nothing.
+ * An operator's row says what the function is in double (the reference, for every float type), which vector map
+ * computes it in float32, and what it costs. Kernels do not care about layout.
  * Invariant: padding lanes are zero again after every map, since f(0) need not be. */
 #include "ops/loops/elementwise.h"
 
@@ -8,6 +8,7 @@
 #include "ops/loops/broadcast.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
+#include "ops/loops/widen.h"
 
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct unary_args {
     float a, b;
 } unary_args;
 
-static unary_args take_nothing(const prony_context *context)
+static unary_args take_none(const prony_context *context)
 {
     (void)context;
     return (unary_args){0.0f, 0.0f};
@@ -55,6 +56,16 @@ static unary_args take_one(const prony_context *context)
     return (unary_args){1.0f, 0.0f};
 }
 
+typedef void (*function_fn)(double *block, int64_t n, double a, double b);
+
+/* An operator's variant. */
+typedef struct unary {
+    function_fn f;
+    prn_map_id map; /* where there is a vector map */
+    unary_args (*take)(const prony_context *context);
+    uint64_t flops, special, madds; /* per element */
+} unary;
+
 /* ---- functions in double */
 
 static double sigmoid(double x)
@@ -77,8 +88,6 @@ static double shrink(double x, double lambd, double bias)
     return x < -lambd ? x + bias : (x > lambd ? x - bias : (x != x ? x : 0.0));
 }
 
-typedef void (*function_fn)(double *block, int64_t n, double a, double b);
-
 #define FUNCTION(name, expression)                                                                                     \
     static void f_##name(double *block, int64_t n, double a, double b)                                                 \
     {                                                                                                                  \
@@ -90,10 +99,20 @@ typedef void (*function_fn)(double *block, int64_t n, double a, double b);
         }                                                                                                              \
     }
 
-FUNCTION(leaky_relu, x < 0.0 ? a * x : x)
+/* Those that are post-operations too. */
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    FUNCTION(SYMBOL, in_double)
+#define PRN_RECTIFIER(SYMBOL, operator, a_, b_, flops, in_float, dnnl)
+#include "ops/activations.inc"
+
+static const unary activations[] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    [PRN_POST_##SYMBOL] = {f_##SYMBOL, PRN_MAP_##SYMBOL, take_##attributes, flops, special, madds},
+#define PRN_RECTIFIER(SYMBOL, operator, a_, b_, flops, in_float, dnnl)
+#include "ops/activations.inc"
+};
+
 FUNCTION(thresholded_relu, x <= a ? 0.0 : x)
-FUNCTION(sigmoid, sigmoid(x))
-FUNCTION(tanh, tanh(x))
 FUNCTION(erf, erf(x))
 FUNCTION(exp, exp(x))
 FUNCTION(log, log(x))
@@ -102,10 +121,6 @@ FUNCTION(reciprocal, 1.0 / x)
 FUNCTION(floor, floor(x))
 FUNCTION(ceil, ceil(x))
 FUNCTION(round, nearbyint(x))
-FUNCTION(hard_sigmoid, clamp_unit(a *x + b))
-FUNCTION(hard_swish, x *clamp_unit(x / 6.0 + 0.5))
-FUNCTION(silu, x / (1.0 + exp(-a * x)))
-FUNCTION(gelu_erf, 0.5 * x * (1.0 + erf(x * M_SQRT1_2)))
 FUNCTION(gelu_tanh, 0.5 * x * (1.0 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))))
 FUNCTION(elu, x > 0.0 ? x : a * expm1(x))
 FUNCTION(selu, b *(x > 0.0 ? x : a * expm1(x)))
@@ -148,11 +163,16 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context, function_fn f, unary_args args)
+static prony_status reference_by(const prony_context *context, const unary *kind)
 {
-    unary_job job = {.f = f, .args = args, .in = context->inputs[0], .out = context->outputs[0]};
+    unary_job job = {.f = kind->f, .args = kind->take(context), .in = context->inputs[0], .out = context->outputs[0]};
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 4096, reference_range, &job);
     return PRONY_OK;
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return reference_by(context, prn_variant(context));
 }
 
 static void map_range(void *argument, int64_t begin, int64_t end)
@@ -171,6 +191,17 @@ prony_status prn_run_map_f32(const prony_context *context, prn_map_id map, float
     return PRONY_OK;
 }
 
+static prony_status native_by(const prony_context *context, const unary *kind)
+{
+    const unary_args args = kind->take(context);
+    return prn_run_map_f32(context, kind->map, args.a, args.b);
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return native_by(context, prn_variant(context));
+}
+
 /* The half precisions by way of float32, in blocks. */
 static void half_range(void *argument, int64_t begin, int64_t end)
 {
@@ -185,21 +216,32 @@ static void half_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_map_half(const prony_context *context, prn_map_id map, unary_args args)
+static prony_status half_by(const prony_context *context, const unary *kind)
 {
-    unary_job job = {.map = prn_vec()->map[map], .args = args, .in = context->inputs[0], .out = context->outputs[0]};
+    unary_job job = {.map = prn_vec()->map[kind->map], .args = kind->take(context)};
+    job.in = context->inputs[0];
+    job.out = context->outputs[0];
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, half_range, &job);
     return PRONY_OK;
 }
 
+static prony_status run_half(const prony_context *context)
+{
+    return half_by(context, prn_variant(context));
+}
+
 /* ---- inference and cost */
 
-/* Two of the functions are defined on integers as well; what they give is cut off. */
-static prony_status infer_float(const prony_context *context)
+static prony_status infer(const prony_context *context)
 {
-    const char *name = context->node->op_type;
-    const bool integers = strcmp(name, "Erf") == 0 || strcmp(name, "Shrink") == 0;
-    PRN_TRY(prn_check_type(context, 0, integers ? PRN_TYPES_NUMBER : PRN_TYPES_FLOAT));
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
+    return prn_infer_same(context);
+}
+
+/* Two of the functions are defined on integers as well; what they give is cut off. */
+static prony_status infer_number(const prony_context *context)
+{
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
     return prn_infer_same(context);
 }
 
@@ -212,128 +254,17 @@ prony_status prn_cost_map(const prony_context *context, prony_cost *cost, uint64
     return prn_cost_elementwise(context, cost, n, flops, special);
 }
 
-/* ---- descriptors */
+static prony_status cost_by(const prony_context *context, prony_cost *cost, const unary *kind)
+{
+    return prn_cost_map(context, cost, kind->flops, kind->special, kind->madds);
+}
 
-#define FUNCTIONS(symbol, f, take, flops, special, madds)                                                              \
-    static prony_status reference_##symbol(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, f_##f, take(context));                                                           \
-    }                                                                                                                  \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return prn_cost_map(context, cost, flops, special, madds);                                                     \
-    }
-
-#define NATIVE(symbol, id, take)                                                                                       \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        const unary_args args = take(context);                                                                         \
-        return prn_run_map_f32(context, PRN_MAP_##id, args.a, args.b);                                                 \
-    }                                                                                                                  \
-    static prony_status half_##symbol(const prony_context *context)                                                    \
-    {                                                                                                                  \
-        return run_map_half(context, PRN_MAP_##id, take(context));                                                     \
-    }
-
-#define REFERENCE_KERNEL(symbol)                                                                                       \
-    {                                                                                                                  \
-        .name = #symbol "_reference", .backend = "reference", .run = reference_##symbol, .inplace = 1                  \
-    }
-#define NATIVE_KERNEL(symbol)                                                                                          \
-    {.name = #symbol "_f32_native",                                                                                    \
-     .backend = "native",                                                                                              \
-     .types = PRN_TYPE_F32,                                                                                            \
-     .layouts = prn_same_layout,                                                                                       \
-     .run = native_##symbol,                                                                                           \
-     .inplace = 1},                                                                                                    \
-    {                                                                                                                  \
-        .name = #symbol "_half_native", .backend = "native",                                                           \
-        .types = PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .run = half_##symbol, .inplace = 1                \
-    }
-
-#define DESCRIPTOR(symbol, op_name, op_domain, opset, attributes, text, kernel_rows, ...)                              \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = op_domain,                                                               \
-                                    .since_opset = opset,                                                              \
-                                    .inputs.least = 1,                                                                   \
-                                    .inputs.most = 1,                                                                   \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .params = attributes,                                                              \
-                                    .params_bytes = sizeof(unary_params),                                              \
-                                    .infer = infer_float,                                                              \
-                                    .cost = cost_##kernel_rows,                                                        \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = kernel_rows##_kernels __VA_OPT__(, ) __VA_ARGS__};
-
-/* A function with a vector map, and one without. */
-#define MAPPED(symbol, op_name, opset, f, id, take, attributes, flops, special, madds, text)                           \
-    FUNCTIONS(symbol, f, take, flops, special, madds)                                                                  \
-    NATIVE(symbol, id, take)                                                                                           \
-    static const prn_kernel symbol##_kernels[] = {NATIVE_KERNEL(symbol), REFERENCE_KERNEL(symbol), {0}};               \
-    DESCRIPTOR(symbol, op_name, "", opset, attributes, text, symbol)
-#define UNMAPPED(symbol, op_name, opset, take, attributes, flops, special, text)                                       \
-    FUNCTIONS(symbol, symbol, take, flops, special, 0)                                                                 \
-    static const prn_kernel symbol##_kernels[] = {REFERENCE_KERNEL(symbol), {0}};                                      \
-    DESCRIPTOR(symbol, op_name, "", opset, attributes, text, symbol)
-
-static const prn_param none[] = {{0}};
-static const prn_param leaky_relu_rows[] = {FLOAT_ROW(alpha, 0.01f), {0}};
-static const prn_param alpha_one_rows[] = {FLOAT_ROW(alpha, 1.0f), {0}};
-static const prn_param hard_sigmoid_rows[] = {FLOAT_ROW(alpha, 0.2f), FLOAT_ROW(beta, 0.5f), {0}};
-static const prn_param selu_rows[] = {
-    FLOAT_ROW(alpha, 1.67326319217681884765625f), FLOAT_ROW(gamma, 1.05070102214813232421875f), {0}};
-static const prn_param shrink_rows[] = {FLOAT_ROW(lambd, 0.5f), FLOAT_ROW(bias, 0.0f), {0}};
-
-MAPPED(leaky_relu, "LeakyRelu", 1, leaky_relu, LEAKY_RELU, take_alpha_beta, leaky_relu_rows, 2, 0, 0, "2 n")
-MAPPED(thresholded_relu, "ThresholdedRelu", 1, thresholded_relu, THRESHOLDED_RELU, take_alpha_beta, alpha_one_rows, 1,
-       0, 0, "n")
-MAPPED(sigmoid, "Sigmoid", 1, sigmoid, SIGMOID, take_nothing, none, 4, 2, 0, "4 n; special 2 n")
-MAPPED(tanh, "Tanh", 1, tanh, TANH, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(erf, "Erf", 9, erf, ERF, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(exp, "Exp", 1, exp, EXP, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(log, "Log", 1, log, LOG, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(sqrt, "Sqrt", 1, sqrt, SQRT, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(reciprocal, "Reciprocal", 1, reciprocal, RECIPROCAL, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(floor, "Floor", 1, floor, FLOOR, take_nothing, none, 1, 0, 0, "n")
-MAPPED(ceil, "Ceil", 1, ceil, CEIL, take_nothing, none, 1, 0, 0, "n")
-MAPPED(round, "Round", 11, round, ROUND, take_nothing, none, 1, 0, 0, "n")
-MAPPED(hard_sigmoid, "HardSigmoid", 1, hard_sigmoid, HARD_SIGMOID, take_alpha_beta, hard_sigmoid_rows, 4, 0, 1,
-       "4 n; madds n")
-MAPPED(hard_swish, "HardSwish", 14, hard_swish, HARD_SWISH, take_nothing, none, 5, 0, 1, "5 n; madds n")
-MAPPED(elu, "Elu", 1, elu, ELU, take_alpha_beta, alpha_one_rows, 4, 1, 0, "4 n (compare, exp, sub, mul); special n")
-MAPPED(selu, "Selu", 1, selu, SELU, take_alpha_gamma, selu_rows, 5, 1, 0, "5 n (compare, exp, sub, 2 mul); special n")
-MAPPED(celu, "Celu", 12, celu, CELU, take_alpha_beta, alpha_one_rows, 7, 2, 0,
-       "7 n (max, min, div, exp, sub, mul, add); special 2 n")
-MAPPED(softplus, "Softplus", 1, softplus, SOFTPLUS, take_nothing, none, 3, 2, 0, "3 n (exp, add, log); special 2 n")
-MAPPED(softsign, "Softsign", 1, softsign, SOFTSIGN, take_nothing, none, 3, 1, 0, "3 n (abs, add, div); special n")
-MAPPED(mish, "Mish", 18, mish, MISH, take_nothing, none, 5, 3, 0, "5 n (exp, add, log, tanh, mul); special 3 n")
-MAPPED(swish, "Swish", 24, silu, SILU, take_alpha_beta, alpha_one_rows, 6, 2, 0, "6 n; special 2 n")
-
-MAPPED(shrink, "Shrink", 9, shrink, SHRINK, take_lambd_bias, shrink_rows, 3, 0, 0, "3 n (2 compares, add)")
-MAPPED(sin, "Sin", 7, sin, SIN, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(cos, "Cos", 7, cos, COS, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(tan, "Tan", 7, tan, TAN, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(asin, "Asin", 7, asin, ASIN, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(acos, "Acos", 7, acos, ACOS, take_nothing, none, 1, 1, 0, "n; special n")
-MAPPED(atan, "Atan", 7, atan, ATAN, take_nothing, none, 1, 1, 0, "n; special n")
-UNMAPPED(sinh, "Sinh", 9, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(cosh, "Cosh", 9, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(asinh, "Asinh", 9, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(acosh, "Acosh", 9, take_nothing, none, 1, 1, "n; special n")
-UNMAPPED(atanh, "Atanh", 9, take_nothing, none, 1, 1, "n; special n")
-
-/* ---- what rewrites put in place of primitives, whatever the model's opset */
-
-FUNCTIONS(silu, silu, take_one, 5, 2, 0)
-NATIVE(silu, SILU, take_one)
-static const prn_kernel silu_kernels[] = {NATIVE_KERNEL(silu), REFERENCE_KERNEL(silu), {0}};
-DESCRIPTOR(silu, "SiLU", "prony", 1, none, "5 n; special 2 n", silu)
-DESCRIPTOR(prony_hard_swish, "HardSwish", "prony", 1, none, "5 n; madds n", hard_swish)
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    return cost_by(context, cost, prn_variant(context));
+}
 
 /* ---- Gelu: two definitions, told apart by an attribute */
-
-static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "none"), {0}};
 
 static bool by_tanh(const prony_context *context)
 {
@@ -348,26 +279,201 @@ static prony_status check_gelu(const prony_context *context)
                       approximate);
 }
 
+static const unary *gelu_of(const prony_context *context)
+{
+    static const unary tanh_form = {f_gelu_tanh, PRN_MAP_GELU_TANH, take_none, 9, 1, 0};
+    return by_tanh(context) ? &tanh_form : &activations[PRN_POST_GELU_ERF];
+}
+
 static prony_status reference_gelu(const prony_context *context)
 {
-    return run_reference(context, by_tanh(context) ? f_gelu_tanh : f_gelu_erf, take_nothing(context));
+    return reference_by(context, gelu_of(context));
 }
 
 static prony_status native_gelu(const prony_context *context)
 {
-    return prn_run_map_f32(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, 0.0f, 0.0f);
+    return native_by(context, gelu_of(context));
 }
 
 static prony_status half_gelu(const prony_context *context)
 {
-    return run_map_half(context, by_tanh(context) ? PRN_MAP_GELU_TANH : PRN_MAP_GELU_ERF, take_nothing(context));
+    return half_by(context, gelu_of(context));
 }
 
 static prony_status cost_gelu(const prony_context *context, prony_cost *cost)
 {
-    return prn_cost_map(context, cost, by_tanh(context) ? 9 : 5, 1, 0);
+    return cost_by(context, cost, gelu_of(context));
 }
 
-static const prn_kernel gelu_kernels[] = {NATIVE_KERNEL(gelu), REFERENCE_KERNEL(gelu), {0}};
-DESCRIPTOR(gelu, "Gelu", "", 20, gelu_rows, "5 n, by tanh 9 n; special n", gelu, .check = check_gelu)
-DESCRIPTOR(prony_gelu, "Gelu", "prony", 1, gelu_rows, "5 n, by tanh 9 n; special n", gelu, .check = check_gelu)
+/* ---- attributes, kernels, rows */
+
+static const prn_param leaky_relu_rows[] = {FLOAT_ROW(alpha, 0.01f), {0}};
+static const prn_param alpha_one_rows[] = {FLOAT_ROW(alpha, 1.0f), {0}};
+static const prn_param hard_sigmoid_rows[] = {FLOAT_ROW(alpha, 0.2f), FLOAT_ROW(beta, 0.5f), {0}};
+static const prn_param selu_rows[] = {
+    FLOAT_ROW(alpha, 1.67326319217681884765625f), FLOAT_ROW(gamma, 1.05070102214813232421875f), {0}};
+static const prn_param shrink_rows[] = {FLOAT_ROW(lambd, 0.5f), FLOAT_ROW(bias, 0.0f), {0}};
+static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "none"), {0}};
+
+/* Of a function with a vector map. */
+#define MAP_KERNELS(stem)                                                                                              \
+    {.name = stem "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,               \
+     .run = run_native, .inplace = 1},                                                                                 \
+    {.name = stem "_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = run_half, .inplace = 1},        \
+    {.name = stem "_reference", .backend = "reference", .run = run_reference, .inplace = 1}
+
+static const prn_kernel leaky_relu_kernels[] = {MAP_KERNELS("leaky_relu"), {0}};
+static const prn_kernel thresholded_relu_kernels[] = {MAP_KERNELS("thresholded_relu"), {0}};
+static const prn_kernel sigmoid_kernels[] = {MAP_KERNELS("sigmoid"), {0}};
+static const prn_kernel tanh_kernels[] = {MAP_KERNELS("tanh"), {0}};
+static const prn_kernel erf_kernels[] = {MAP_KERNELS("erf"), {0}};
+static const prn_kernel exp_kernels[] = {MAP_KERNELS("exp"), {0}};
+static const prn_kernel log_kernels[] = {MAP_KERNELS("log"), {0}};
+static const prn_kernel sqrt_kernels[] = {MAP_KERNELS("sqrt"), {0}};
+static const prn_kernel reciprocal_kernels[] = {MAP_KERNELS("reciprocal"), {0}};
+static const prn_kernel floor_kernels[] = {MAP_KERNELS("floor"), {0}};
+static const prn_kernel ceil_kernels[] = {MAP_KERNELS("ceil"), {0}};
+static const prn_kernel round_kernels[] = {MAP_KERNELS("round"), {0}};
+static const prn_kernel hard_sigmoid_kernels[] = {MAP_KERNELS("hard_sigmoid"), {0}};
+static const prn_kernel hard_swish_kernels[] = {MAP_KERNELS("hard_swish"), {0}};
+static const prn_kernel elu_kernels[] = {MAP_KERNELS("elu"), {0}};
+static const prn_kernel selu_kernels[] = {MAP_KERNELS("selu"), {0}};
+static const prn_kernel celu_kernels[] = {MAP_KERNELS("celu"), {0}};
+static const prn_kernel softplus_kernels[] = {MAP_KERNELS("softplus"), {0}};
+static const prn_kernel softsign_kernels[] = {MAP_KERNELS("softsign"), {0}};
+static const prn_kernel mish_kernels[] = {MAP_KERNELS("mish"), {0}};
+static const prn_kernel swish_kernels[] = {MAP_KERNELS("swish"), {0}};
+static const prn_kernel shrink_kernels[] = {MAP_KERNELS("shrink"), {0}};
+static const prn_kernel sin_kernels[] = {MAP_KERNELS("sin"), {0}};
+static const prn_kernel cos_kernels[] = {MAP_KERNELS("cos"), {0}};
+static const prn_kernel tan_kernels[] = {MAP_KERNELS("tan"), {0}};
+static const prn_kernel asin_kernels[] = {MAP_KERNELS("asin"), {0}};
+static const prn_kernel acos_kernels[] = {MAP_KERNELS("acos"), {0}};
+static const prn_kernel atan_kernels[] = {MAP_KERNELS("atan"), {0}};
+static const prn_kernel sinh_kernels[] = {
+    {.name = "sinh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+static const prn_kernel cosh_kernels[] = {
+    {.name = "cosh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+static const prn_kernel asinh_kernels[] = {
+    {.name = "asinh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+static const prn_kernel acosh_kernels[] = {
+    {.name = "acosh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+static const prn_kernel atanh_kernels[] = {
+    {.name = "atanh_reference", .backend = "reference", .run = run_reference, .inplace = 1}, {0}};
+static const prn_kernel silu_kernels[] = {MAP_KERNELS("silu"), {0}};
+static const prn_kernel gelu_kernels[] = {
+    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_gelu, .inplace = 1},
+    {.name = "gelu_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = half_gelu, .inplace = 1},
+    {.name = "gelu_reference", .backend = "reference", .run = reference_gelu, .inplace = 1}, {0}};
+
+const prn_op prn_ops_activation[] = {
+    {.name = "LeakyRelu", .since_opset = 1, .inputs = {1, 1},
+     .params = leaky_relu_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_LEAKY_RELU],
+     .infer = infer, .cost = cost, .cost_text = "2 n", .kernels = leaky_relu_kernels},
+    {.name = "ThresholdedRelu", .since_opset = 1, .inputs = {1, 1},
+     .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_thresholded_relu, PRN_MAP_THRESHOLDED_RELU, take_alpha_beta, 1, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "n", .kernels = thresholded_relu_kernels},
+    {.name = "Sigmoid", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SIGMOID],
+     .infer = infer, .cost = cost, .cost_text = "4 n; special 2 n", .kernels = sigmoid_kernels},
+    {.name = "Tanh", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_TANH],
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tanh_kernels},
+    {.name = "Erf", .since_opset = 9, .inputs = {1, 1},
+     .variant = &(const unary){f_erf, PRN_MAP_ERF, take_none, 1, 1, 0},
+     .infer = infer_number, .cost = cost, .cost_text = "n; special n", .kernels = erf_kernels},
+    {.name = "Exp", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_exp, PRN_MAP_EXP, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = exp_kernels},
+    {.name = "Log", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_log, PRN_MAP_LOG, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = log_kernels},
+    {.name = "Sqrt", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_sqrt, PRN_MAP_SQRT, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sqrt_kernels},
+    {.name = "Reciprocal", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_reciprocal, PRN_MAP_RECIPROCAL, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = reciprocal_kernels},
+    {.name = "Floor", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_floor, PRN_MAP_FLOOR, take_none, 1, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "n", .kernels = floor_kernels},
+    {.name = "Ceil", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_ceil, PRN_MAP_CEIL, take_none, 1, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "n", .kernels = ceil_kernels},
+    {.name = "Round", .since_opset = 11, .inputs = {1, 1},
+     .variant = &(const unary){f_round, PRN_MAP_ROUND, take_none, 1, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "n", .kernels = round_kernels},
+    {.name = "HardSigmoid", .since_opset = 1, .inputs = {1, 1},
+     .params = hard_sigmoid_rows, .params_bytes = sizeof(unary_params), .variant = &activations[PRN_POST_HARD_SIGMOID],
+     .infer = infer, .cost = cost, .cost_text = "4 n; madds n", .kernels = hard_sigmoid_kernels},
+    {.name = "HardSwish", .since_opset = 14, .inputs = {1, 1}, .variant = &activations[PRN_POST_HARD_SWISH],
+     .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
+    {.name = "Elu", .since_opset = 1, .inputs = {1, 1}, .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_elu, PRN_MAP_ELU, take_alpha_beta, 4, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "4 n (compare, exp, sub, mul); special n", .kernels = elu_kernels},
+    {.name = "Selu", .since_opset = 1, .inputs = {1, 1}, .params = selu_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_selu, PRN_MAP_SELU, take_alpha_gamma, 5, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "5 n (compare, exp, sub, 2 mul); special n", .kernels = selu_kernels},
+    {.name = "Celu", .since_opset = 12, .inputs = {1, 1},
+     .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_celu, PRN_MAP_CELU, take_alpha_beta, 7, 2, 0},
+     .infer = infer, .cost = cost, .cost_text = "7 n (max, min, div, exp, sub, mul, add); special 2 n",
+     .kernels = celu_kernels},
+    {.name = "Softplus", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_softplus, PRN_MAP_SOFTPLUS, take_none, 3, 2, 0},
+     .infer = infer, .cost = cost, .cost_text = "3 n (exp, add, log); special 2 n", .kernels = softplus_kernels},
+    {.name = "Softsign", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const unary){f_softsign, PRN_MAP_SOFTSIGN, take_none, 3, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "3 n (abs, add, div); special n", .kernels = softsign_kernels},
+    {.name = "Mish", .since_opset = 18, .inputs = {1, 1},
+     .variant = &(const unary){f_mish, PRN_MAP_MISH, take_none, 5, 3, 0},
+     .infer = infer, .cost = cost, .cost_text = "5 n (exp, add, log, tanh, mul); special 3 n", .kernels = mish_kernels},
+    {.name = "Swish", .since_opset = 24, .inputs = {1, 1},
+     .params = alpha_one_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_SILU, PRN_MAP_SILU, take_alpha_beta, 6, 2, 0},
+     .infer = infer, .cost = cost, .cost_text = "6 n; special 2 n", .kernels = swish_kernels},
+    {.name = "Shrink", .since_opset = 9, .inputs = {1, 1}, .params = shrink_rows, .params_bytes = sizeof(unary_params),
+     .variant = &(const unary){f_shrink, PRN_MAP_SHRINK, take_lambd_bias, 3, 0, 0},
+     .infer = infer_number, .cost = cost, .cost_text = "3 n (2 compares, add)", .kernels = shrink_kernels},
+    {.name = "Sin", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_sin, PRN_MAP_SIN, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sin_kernels},
+    {.name = "Cos", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_cos, PRN_MAP_COS, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cos_kernels},
+    {.name = "Tan", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_tan, PRN_MAP_TAN, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = tan_kernels},
+    {.name = "Asin", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_asin, PRN_MAP_ASIN, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asin_kernels},
+    {.name = "Acos", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_acos, PRN_MAP_ACOS, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acos_kernels},
+    {.name = "Atan", .since_opset = 7, .inputs = {1, 1},
+     .variant = &(const unary){f_atan, PRN_MAP_ATAN, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atan_kernels},
+    {.name = "Sinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_sinh, 0, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = sinh_kernels},
+    {.name = "Cosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_cosh, 0, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = cosh_kernels},
+    {.name = "Asinh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_asinh, 0, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = asinh_kernels},
+    {.name = "Acosh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_acosh, 0, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = acosh_kernels},
+    {.name = "Atanh", .since_opset = 9, .inputs = {1, 1}, .variant = &(const unary){f_atanh, 0, take_none, 1, 1, 0},
+     .infer = infer, .cost = cost, .cost_text = "n; special n", .kernels = atanh_kernels},
+    {.name = "Gelu", .since_opset = 20, .inputs = {1, 1},
+     .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
+     .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
+
+    /* What rewrites put in place of primitives, whatever the model's opset. */
+    {.name = "SiLU", .domain = "prony", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SILU],
+     .infer = infer, .cost = cost, .cost_text = "5 n; special 2 n", .kernels = silu_kernels},
+    {.name = "HardSwish", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
+     .variant = &activations[PRN_POST_HARD_SWISH],
+     .infer = infer, .cost = cost, .cost_text = "5 n; madds n", .kernels = hard_swish_kernels},
+    {.name = "Gelu", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
+     .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
+     .infer = infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
+    {0}};

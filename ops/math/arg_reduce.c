@@ -1,5 +1,5 @@
 /* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
- * `length` is done by one task. Owns nothing. */
+ * `length` is done by one task. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
@@ -124,28 +124,25 @@ static void arg_lines(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_arg(const prony_context *context, bool smallest)
+typedef enum line_kind { ARG_MAX, ARG_MIN, CUM_SUM, CUM_PROD } line_kind;
+
+static line_kind kind_of(const prony_context *context)
+{
+    return *(const line_kind *)prn_variant(context);
+}
+
+static prony_status run_arg(const prony_context *context)
 {
     const arg_params *params = context->params;
     line_job job = {.x = context->inputs[0],
                     .y = context->outputs[0],
-                    .smallest = smallest,
+                    .smallest = kind_of(context) == ARG_MIN,
                     .last = context->node->opset >= 12 && params->select_last_index};
     int64_t axis = params->axis;
     prn_axis_normalize(&axis, job.x->shape.rank);
     const int64_t lines = set_lines(&job, (int)axis);
     prn_parallel_items(context->threads, lines, 4 * (int64_t)prn_value_bytes(job.x), arg_lines, &job);
     return PRONY_OK;
-}
-
-static prony_status run_argmax(const prony_context *context)
-{
-    return run_arg(context, false);
-}
-
-static prony_status run_argmin(const prony_context *context)
-{
-    return run_arg(context, true);
 }
 
 static prony_status infer_arg(const prony_context *context)
@@ -256,12 +253,12 @@ static prony_status cumsum_axis(const prony_context *context, int64_t *axis, boo
     return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)given, rank);
 }
 
-static prony_status run_lines(const prony_context *context, bool product)
+static prony_status run_cumulate(const prony_context *context)
 {
     const cumsum_params *params = context->params;
     line_job job = {.x = context->inputs[0],
                     .y = context->outputs[0],
-                    .product = product,
+                    .product = kind_of(context) == CUM_PROD,
                     .exclusive = params->exclusive != 0,
                     .reverse = params->reverse != 0};
     int64_t axis;
@@ -270,16 +267,6 @@ static prony_status run_lines(const prony_context *context, bool product)
     const int64_t lines = set_lines(&job, (int)axis);
     prn_parallel_items(context->threads, lines, 4 * (int64_t)prn_value_bytes(job.x), sum_lines, &job);
     return PRONY_OK;
-}
-
-static prony_status run_cumsum(const prony_context *context)
-{
-    return run_lines(context, false);
-}
-
-static prony_status run_cumprod(const prony_context *context)
-{
-    return run_lines(context, true);
 }
 
 static prony_status infer_cumsum(const prony_context *context)
@@ -303,53 +290,24 @@ static prony_status cost_cumsum(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, length ? n - n / (uint64_t)length : n, 1, 0);
 }
 
-/* ---- descriptors */
-
-static const prn_kernel argmax_kernels[] = {{.name = "argmax_reference", .backend = "reference", .run = run_argmax},
-                                            {0}};
-static const prn_kernel argmin_kernels[] = {{.name = "argmin_reference", .backend = "reference", .run = run_argmin},
-                                            {0}};
+static const prn_kernel argmax_kernels[] = {{.name = "argmax_reference", .backend = "reference", .run = run_arg}, {0}};
+static const prn_kernel argmin_kernels[] = {{.name = "argmin_reference", .backend = "reference", .run = run_arg}, {0}};
 static const prn_kernel cumsum_kernels[] = {
-    {.name = "cumsum_reference", .backend = "reference", .run = run_cumsum, .inplace = 1}, {0}};
-
+    {.name = "cumsum_reference", .backend = "reference", .run = run_cumulate, .inplace = 1}, {0}};
 static const prn_kernel cumprod_kernels[] = {
-    {.name = "cumprod_reference", .backend = "reference", .run = run_cumprod, .inplace = 1}, {0}};
+    {.name = "cumprod_reference", .backend = "reference", .run = run_cumulate, .inplace = 1}, {0}};
 
-#define ARG_DESCRIPTOR(symbol, op_name)                                                                                \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .params = arg_attributes,                                                                                      \
-        .params_bytes = sizeof(arg_params),                                                                            \
-        .infer = infer_arg,                                                                                            \
-        .cost = cost_arg,                                                                                              \
-        .cost_text = "input elements - n",                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-ARG_DESCRIPTOR(argmax, "ArgMax")
-ARG_DESCRIPTOR(argmin, "ArgMin")
-
-#define CUMULATIVE_DESCRIPTOR(symbol, op_name, opset)                                                                  \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = 2,                                                                                               \
-        .inputs.most = 2,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .non_weight_inputs = 2,                                                                                        \
-        .params = cumsum_attributes,                                                                                   \
-        .params_bytes = sizeof(cumsum_params),                                                                         \
-        .infer = infer_cumsum,                                                                                         \
-        .cost = cost_cumsum,                                                                                           \
-        .cost_text = "n - lines",                                                                                      \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-CUMULATIVE_DESCRIPTOR(cumsum, "CumSum", 11)
-CUMULATIVE_DESCRIPTOR(cumprod, "CumProd", 26)
+const prn_op prn_ops_arg_reduce[] = {
+    {.name = "ArgMax", .since_opset = 1, .inputs = {1, 1},
+     .params = arg_attributes, .params_bytes = sizeof(arg_params), .variant = &(const line_kind){ARG_MAX},
+     .infer = infer_arg, .cost = cost_arg, .cost_text = "input elements - n", .kernels = argmax_kernels},
+    {.name = "ArgMin", .since_opset = 1, .inputs = {1, 1},
+     .params = arg_attributes, .params_bytes = sizeof(arg_params), .variant = &(const line_kind){ARG_MIN},
+     .infer = infer_arg, .cost = cost_arg, .cost_text = "input elements - n", .kernels = argmin_kernels},
+    {.name = "CumSum", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = cumsum_attributes, .params_bytes = sizeof(cumsum_params), .variant = &(const line_kind){CUM_SUM},
+     .infer = infer_cumsum, .cost = cost_cumsum, .cost_text = "n - lines", .kernels = cumsum_kernels},
+    {.name = "CumProd", .since_opset = 26, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = cumsum_attributes, .params_bytes = sizeof(cumsum_params), .variant = &(const line_kind){CUM_PROD},
+     .infer = infer_cumsum, .cost = cost_cumsum, .cost_text = "n - lines", .kernels = cumprod_kernels},
+    {0}};

@@ -215,8 +215,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
     return prn_cost_macs(context, out, macs, prn_dtype_is_integer(s.dtype));
 }
 
-/* ---- as a matrix product ------------------------------------------------------------------------------------------
- */
+/* ---- as a matrix product */
 
 /* A run of axes that one extent and one stride per array describe. */
 typedef struct run {
@@ -312,8 +311,7 @@ static prony_status native_run(const prony_context *context)
     return prn_product_native_run(context, &product);
 }
 
-/* ---- one operand, no sum: a copy ------------------------------------------------------------------------------------
- */
+/* ---- one operand, no sum: a copy */
 
 static bool copy_usable(const prony_context *context)
 {
@@ -332,8 +330,7 @@ static prony_status run_copy(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- reference ------------------------------------------------------------------------------------------------------
- */
+/* ---- reference */
 
 typedef struct reference_job {
     const prony_context *context;
@@ -415,40 +412,24 @@ static prony_status run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptor -----------------------------------------------------------------------------------------------------
- */
-
 static const prn_param params[] = {
     {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(einsum_params, equation), .required = true}, {0}};
 
-#define NATIVE                                                                                                         \
-    {                                                                                                                  \
-        .name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,              \
-        .prepare = native_prepare, .run = native_run                                                                   \
-    }
-static const prn_kernel native = NATIVE;
+static const prn_kernel native = {.usable = native_usable, .prepare = native_prepare, .run = native_run};
 PRN_WIDENED(half, &native)
 
 static const prn_kernel kernels[] = {
-    NATIVE,
+    {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
+     .prepare = native_prepare, .run = native_run},
     PRN_WIDENED_ROW(half, "einsum_half_native"),
     {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable, .run = run_copy},
     {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = run_reference},
     {0}};
 
-const prn_op prn_op_einsum = {.name = "Einsum",
-                              .domain = "",
-                              .since_opset = 12,
-                              .inputs.least = 1,
-                              .inputs.most = -1,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .flags = PRN_OP_INT_WEIGHTS,
-                              .params = params,
-                              .params_bytes = sizeof(einsum_params),
-                              .infer = infer,
-                              .cost = cost,
-                              .cost_text =
-                                  "v extents of all indices multiplied, o operands: MACs v (o - 1) where an index is "
-                                  "summed, else FLOPs v (o - 1); one operand: v - n additions",
-                              .kernels = kernels};
+const prn_op prn_ops_einsum[] = {
+    {.name = "Einsum", .since_opset = 12, .inputs = {1, -1}, .flags = PRN_OP_INT_WEIGHTS,
+     .params = params, .params_bytes = sizeof(einsum_params), .infer = infer, .cost = cost,
+     .cost_text = "v extents of all indices multiplied, o operands: MACs v (o - 1) where an index is summed, else "
+                  "FLOPs v (o - 1); one operand: v - n additions",
+     .kernels = kernels},
+    {0}};

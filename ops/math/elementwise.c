@@ -1,6 +1,6 @@
 /* Binary and variadic elementwise operators with multidirectional broadcasting: arithmetic, comparisons, logic, bits.
  * Every type has the row loops of element_rows.h; float32 arithmetic has vector kernels that also take NHWC and blocked
- * operands. Owns nothing. Invariant: an element's result depends on its operands alone. */
+ * operands. Invariant: an element's result depends on its operands alone. */
 #include "base/parallel.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
@@ -9,6 +9,14 @@
 #include "ops/loops/number.h"
 
 #include <string.h>
+
+/* An operator's variant. */
+typedef struct element_kind {
+    prn_row_op row;          /* of every type */
+    prn_binary_id vec;       /* of float32, where there is a vector kernel */
+    uint32_t types;          /* that input 0 may have */
+    uint64_t flops, special; /* per output element, where the number of inputs does not matter */
+} element_kind;
 
 static void equal_texts(void *y_, const void *a_, const void *b_, int64_t n, int64_t a_step, int64_t b_step)
 {
@@ -63,13 +71,19 @@ static void copy_single(const prony_context *context)
     prn_copy_bytes(context->threads, in->data, context->outputs[0]->data, prn_layout_bytes(in));
 }
 
-static prony_status run_rows(const prony_context *context, prn_row_op op)
+static prony_status run_rows_of(const prony_context *context, prn_row_op op)
 {
     if (context->input_count == 1) copy_single(context);
     for (size_t i = 1; i < context->input_count; i++) {
         step_rows(context, op, i == 1 ? context->inputs[0] : context->outputs[0], context->inputs[i]);
     }
     return PRONY_OK;
+}
+
+static prony_status run_rows(const prony_context *context)
+{
+    const element_kind *kind = prn_variant(context);
+    return run_rows_of(context, kind->row);
 }
 
 /* ---- float32: the same steps with vector kernels */
@@ -145,6 +159,12 @@ prony_status prn_run_binary_f32(const prony_context *context, prn_binary_id op)
     return PRONY_OK;
 }
 
+static prony_status run_vec(const prony_context *context)
+{
+    const element_kind *kind = prn_variant(context);
+    return prn_run_binary_f32(context, kind->vec);
+}
+
 /* ---- Mean: the sum, then a division by a scalar operand */
 
 static prony_value count_operand(const prony_context *context, double *storage)
@@ -158,7 +178,7 @@ static prony_status run_mean_rows(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(run_rows(context, PRN_ROW_ADD));
+    PRN_TRY(run_rows(context));
     step_rows(context, PRN_ROW_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
@@ -167,22 +187,34 @@ static prony_status run_mean_vec(const prony_context *context)
 {
     double storage;
     const prony_value count = count_operand(context, &storage);
-    PRN_TRY(prn_run_binary_f32(context, PRN_BINARY_ADD));
+    PRN_TRY(run_vec(context));
     step_vec(context, PRN_BINARY_DIV, context->outputs[0], &count);
     return PRONY_OK;
 }
 
 /* ---- inference and cost */
 
-static prony_status infer_numbers(const prony_context *context, uint32_t types)
+static prony_status check_types(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, types));
+    const element_kind *kind = prn_variant(context);
+    return prn_check_type(context, 0, kind->types);
+}
+
+static prony_status infer_same(const prony_context *context)
+{
+    PRN_TRY(check_types(context));
+    return prn_infer_same(context);
+}
+
+static prony_status infer_binary(const prony_context *context)
+{
+    PRN_TRY(check_types(context));
     return prn_infer_broadcast(context);
 }
 
-static prony_status infer_comparison(const prony_context *context, uint32_t types)
+static prony_status infer_comparison(const prony_context *context)
 {
-    PRN_TRY(infer_numbers(context, types));
+    PRN_TRY(infer_binary(context));
     context->outputs[0]->dtype = PRONY_BOOL;
     return PRONY_OK;
 }
@@ -190,7 +222,7 @@ static prony_status infer_comparison(const prony_context *context, uint32_t type
 static prony_status infer_prelu(const prony_context *context)
 {
     const prony_shape *shape = &context->inputs[0]->shape;
-    PRN_TRY(infer_numbers(context, PRN_TYPES_NUMBER));
+    PRN_TRY(infer_binary(context));
     if (prn_shape_equal(shape, &context->outputs[0]->shape)) return PRONY_OK;
     char slope[PRN_SHAPE_TEXT_BYTES], data[PRN_SHAPE_TEXT_BYTES];
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "slope of shape %s does not broadcast to %s",
@@ -203,24 +235,15 @@ static prony_status cost_steps(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, context->input_count - 1, 0, 0);
 }
 
-static prony_status cost_division(const prony_context *context, prony_cost *cost)
-{
-    return prn_cost_map(context, cost, 1, 1, 0);
-}
-
 static prony_status cost_mean(const prony_context *context, prony_cost *cost)
 {
     return prn_cost_map(context, cost, context->input_count, 1, 0);
 }
 
-static prony_status cost_bitwise_not(const prony_context *context, prony_cost *cost)
+static prony_status cost_each(const prony_context *context, prony_cost *cost)
 {
-    return prn_cost_map(context, cost, 1, 0, 0);
-}
-
-static prony_status cost_prelu(const prony_context *context, prony_cost *cost)
-{
-    return prn_cost_map(context, cost, 2, 0, 0);
+    const element_kind *kind = prn_variant(context);
+    return prn_cost_map(context, cost, kind->flops, kind->special, 0);
 }
 
 /* ---- attributes */
@@ -241,7 +264,7 @@ static prony_status check_mod(const prony_context *context)
 static prony_status run_mod(const prony_context *context)
 {
     const mod_params *params = context->params;
-    return run_rows(context, params->fmod ? PRN_ROW_FMOD : PRN_ROW_MOD);
+    return run_rows_of(context, params->fmod ? PRN_ROW_FMOD : PRN_ROW_MOD);
 }
 
 typedef struct shift_params {
@@ -261,7 +284,7 @@ static prony_status check_shift(const prony_context *context)
 static prony_status run_shift(const prony_context *context)
 {
     const shift_params *params = context->params;
-    return run_rows(context, params->direction[0] == 'L' ? PRN_ROW_SHIFT_LEFT : PRN_ROW_SHIFT_RIGHT);
+    return run_rows_of(context, params->direction[0] == 'L' ? PRN_ROW_SHIFT_LEFT : PRN_ROW_SHIFT_RIGHT);
 }
 
 /* ---- Not, BitwiseNot */
@@ -294,118 +317,134 @@ static prony_status run_not(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status infer_not(const prony_context *context)
-{
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPE(PRONY_BOOL)));
-    return prn_infer_same(context);
-}
+/* ---- kernels: float32 arithmetic in vectors, everything in rows */
 
-static prony_status infer_bitwise_not(const prony_context *context)
-{
-    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_INTEGER));
-    return prn_infer_same(context);
-}
+static const prn_kernel add_kernels[] = {
+    {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "add_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel sub_kernels[] = {
+    {.name = "sub_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "sub_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel mul_kernels[] = {
+    {.name = "mul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "mul_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel div_kernels[] = {
+    {.name = "div_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "div_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel min_kernels[] = {
+    {.name = "min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "min_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel max_kernels[] = {
+    {.name = "max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "max_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel sum_kernels[] = {
+    {.name = "sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "sum_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel mean_kernels[] = {
+    {.name = "mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_mean_vec, .inplace = 3},
+    {.name = "mean_reference", .backend = "reference", .run = run_mean_rows, .inplace = 3}, {0}};
+static const prn_kernel prelu_kernels[] = {
+    {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+     .run = run_vec, .inplace = 3},
+    {.name = "prelu_reference", .backend = "reference", .run = run_rows, .inplace = 3}, {0}};
+static const prn_kernel equal_kernels[] = {{.name = "equal_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel greater_kernels[] = {
+    {.name = "greater_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel less_kernels[] = {{.name = "less_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel greater_or_equal_kernels[] = {
+    {.name = "greater_or_equal_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel less_or_equal_kernels[] = {
+    {.name = "less_or_equal_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel and_kernels[] = {{.name = "and_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel or_kernels[] = {{.name = "or_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel xor_kernels[] = {{.name = "xor_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel bitwise_and_kernels[] = {
+    {.name = "bitwise_and_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel bitwise_or_kernels[] = {
+    {.name = "bitwise_or_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel bitwise_xor_kernels[] = {
+    {.name = "bitwise_xor_reference", .backend = "reference", .run = run_rows}, {0}};
+static const prn_kernel mod_kernels[] = {{.name = "mod_reference", .backend = "reference", .run = run_mod}, {0}};
+static const prn_kernel bit_shift_kernels[] = {
+    {.name = "bit_shift_reference", .backend = "reference", .run = run_shift}, {0}};
+static const prn_kernel not_kernels[] = {{.name = "not_reference", .backend = "reference", .run = run_not}, {0}};
+static const prn_kernel bitwise_not_kernels[] = {
+    {.name = "bitwise_not_reference", .backend = "reference", .run = run_not}, {0}};
 
-/* ---- descriptors */
-
-#define FIXED_FIELDS(op_name, opset)                                                                                   \
-    .name = op_name, .domain = "", .since_opset = opset, .outputs.least = 1, .outputs.most = 1
-
-#define RUN_ROWS(symbol, id)                                                                                           \
-    static prony_status run_##symbol##_rows(const prony_context *context)                                              \
-    {                                                                                                                  \
-        return run_rows(context, id);                                                                                  \
-    }
-#define RUN_VEC(symbol, id)                                                                                            \
-    static prony_status run_##symbol##_vec(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return prn_run_binary_f32(context, id);                                                                        \
-    }
-#define INFER(symbol, how, types)                                                                                      \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return how(context, types);                                                                                    \
-    }
-
-INFER(arithmetic, infer_numbers, PRN_TYPES_NUMBER)
-INFER(floats, infer_numbers, PRN_TYPES_FLOAT)
-INFER(integers, infer_numbers, PRN_TYPES_INTEGER)
-INFER(unsigned, infer_numbers, PRN_TYPES_UNSIGNED)
-INFER(logic, infer_numbers, PRN_TYPE(PRONY_BOOL))
-INFER(order, infer_comparison, PRN_TYPES_NUMBER)
-INFER(equality, infer_comparison, PRN_TYPES_NUMBER_BOOL | PRN_TYPE(PRONY_STRING))
-
-RUN_ROWS(add, PRN_ROW_ADD)
-RUN_ROWS(sub, PRN_ROW_SUB)
-RUN_ROWS(mul, PRN_ROW_MUL)
-RUN_ROWS(div, PRN_ROW_DIV)
-RUN_ROWS(min, PRN_ROW_MIN)
-RUN_ROWS(max, PRN_ROW_MAX)
-RUN_ROWS(prelu, PRN_ROW_PRELU)
-RUN_VEC(add, PRN_BINARY_ADD)
-RUN_VEC(sub, PRN_BINARY_SUB)
-RUN_VEC(mul, PRN_BINARY_MUL)
-RUN_VEC(div, PRN_BINARY_DIV)
-RUN_VEC(min, PRN_BINARY_MIN)
-RUN_VEC(max, PRN_BINARY_MAX)
-RUN_VEC(prelu, PRN_BINARY_PRELU)
-
-/* Operators with float32 vector kernels; most -1: variadic. */
-#define FAST_OPERATOR(symbol, op_name, opset, at_most, infer_function, cost_function, text, runner)                       \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_f32_native",                                                                                \
-         .backend = "native",                                                                                          \
-         .types = PRN_TYPE_F32,                                                                                        \
-         .layouts = prn_broadcast_layouts,                                                                             \
-         .run = runner##_vec,                                                                                          \
-         .inplace = 3},                                                                                                \
-        {.name = #symbol "_reference", .backend = "reference", .run = runner##_rows, .inplace = 3},                    \
-        {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {FIXED_FIELDS(op_name, opset), .inputs.least = (at_most) == 2 ? 2 : 1,                   \
-                                    .inputs.most = at_most,           .infer = infer_function,                             \
-                                    .cost = cost_function,        .cost_text = text,                                   \
-                                    .kernels = symbol##_kernels};
-
-FAST_OPERATOR(add, "Add", 7, 2, infer_arithmetic, cost_steps, "n", run_add)
-FAST_OPERATOR(sub, "Sub", 7, 2, infer_arithmetic, cost_steps, "n", run_sub)
-FAST_OPERATOR(mul, "Mul", 7, 2, infer_arithmetic, cost_steps, "n", run_mul)
-FAST_OPERATOR(div, "Div", 7, 2, infer_arithmetic, cost_division, "n; special n", run_div)
-FAST_OPERATOR(min, "Min", 1, -1, infer_arithmetic, cost_steps, "n (inputs - 1)", run_min)
-FAST_OPERATOR(max, "Max", 1, -1, infer_arithmetic, cost_steps, "n (inputs - 1)", run_max)
-FAST_OPERATOR(sum, "Sum", 1, -1, infer_floats, cost_steps, "n (inputs - 1)", run_add)
-FAST_OPERATOR(mean, "Mean", 1, -1, infer_floats, cost_mean, "n inputs; special n", run_mean)
-FAST_OPERATOR(prelu, "PRelu", 7, 2, infer_prelu, cost_prelu, "2 n", run_prelu)
-
-/* The others have the reference alone. */
-#define PLAIN_OPERATOR(symbol, op_name, opset, operands, infer_function, cost_function, text, run_function, ...)       \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_reference", .backend = "reference", .run = run_function}, {0}};                             \
-    const prn_op prn_op_##symbol = {FIXED_FIELDS(op_name, opset),                                                      \
-                                    .inputs.least = operands,                                                            \
-                                    .inputs.most = operands,                                                            \
-                                    .infer = infer_function,                                                           \
-                                    .cost = cost_function,                                                             \
-                                    .cost_text = text,                                                                 \
-                                    .kernels = symbol##_kernels __VA_OPT__(, ) __VA_ARGS__};
-#define ROWS_OPERATOR(symbol, id, op_name, opset, infer_function, cost_function, text)                                 \
-    RUN_ROWS(symbol, PRN_ROW_##id)                                                                                     \
-    PLAIN_OPERATOR(symbol, op_name, opset, 2, infer_function, cost_function, text, run_##symbol##_rows)
-
-ROWS_OPERATOR(equal, EQUAL, "Equal", 7, infer_equality, cost_steps, "n")
-ROWS_OPERATOR(greater, GREATER, "Greater", 7, infer_order, cost_steps, "n")
-ROWS_OPERATOR(less, LESS, "Less", 7, infer_order, cost_steps, "n")
-ROWS_OPERATOR(greater_or_equal, GREATER_OR_EQUAL, "GreaterOrEqual", 12, infer_order, cost_steps, "n")
-ROWS_OPERATOR(less_or_equal, LESS_OR_EQUAL, "LessOrEqual", 12, infer_order, cost_steps, "n")
-ROWS_OPERATOR(and, AND, "And", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(or, OR, "Or", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(xor, XOR, "Xor", 7, infer_logic, prn_cost_none, "0")
-ROWS_OPERATOR(bitwise_and, BITWISE_AND, "BitwiseAnd", 18, infer_integers, cost_steps, "n int_ops")
-ROWS_OPERATOR(bitwise_or, BITWISE_OR, "BitwiseOr", 18, infer_integers, cost_steps, "n int_ops")
-ROWS_OPERATOR(bitwise_xor, BITWISE_XOR, "BitwiseXor", 18, infer_integers, cost_steps, "n int_ops")
-
-PLAIN_OPERATOR(mod, "Mod", 10, 2, infer_arithmetic, cost_division, "n; special n", run_mod, .check = check_mod,
-               .params = mod_attributes, .params_bytes = sizeof(mod_params))
-PLAIN_OPERATOR(bit_shift, "BitShift", 11, 2, infer_unsigned, cost_steps, "n int_ops", run_shift,
-               .params = shift_attributes, .params_bytes = sizeof(shift_params), .check = check_shift)
-PLAIN_OPERATOR(not, "Not", 1, 1, infer_not, prn_cost_none, "0", run_not)
-PLAIN_OPERATOR(bitwise_not, "BitwiseNot", 18, 1, infer_bitwise_not, cost_bitwise_not, "n int_ops", run_not)
+const prn_op prn_ops_elementwise[] = {
+    {.name = "Add", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = cost_steps, .cost_text = "n",
+     .variant = &(const element_kind){PRN_ROW_ADD, PRN_BINARY_ADD, PRN_TYPES_NUMBER, 0, 0}, .kernels = add_kernels},
+    {.name = "Sub", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = cost_steps, .cost_text = "n",
+     .variant = &(const element_kind){PRN_ROW_SUB, PRN_BINARY_SUB, PRN_TYPES_NUMBER, 0, 0}, .kernels = sub_kernels},
+    {.name = "Mul", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = cost_steps, .cost_text = "n",
+     .variant = &(const element_kind){PRN_ROW_MUL, PRN_BINARY_MUL, PRN_TYPES_NUMBER, 0, 0}, .kernels = mul_kernels},
+    {.name = "Div", .since_opset = 7, .inputs = {2, 2},
+     .variant = &(const element_kind){PRN_ROW_DIV, PRN_BINARY_DIV, PRN_TYPES_NUMBER, 1, 1},
+     .infer = infer_binary, .cost = cost_each, .cost_text = "n; special n", .kernels = div_kernels},
+    {.name = "Min", .since_opset = 1, .inputs = {1, -1},
+     .variant = &(const element_kind){PRN_ROW_MIN, PRN_BINARY_MIN, PRN_TYPES_NUMBER, 0, 0},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n (inputs - 1)", .kernels = min_kernels},
+    {.name = "Max", .since_opset = 1, .inputs = {1, -1},
+     .variant = &(const element_kind){PRN_ROW_MAX, PRN_BINARY_MAX, PRN_TYPES_NUMBER, 0, 0},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n (inputs - 1)", .kernels = max_kernels},
+    {.name = "Sum", .since_opset = 1, .inputs = {1, -1},
+     .variant = &(const element_kind){PRN_ROW_ADD, PRN_BINARY_ADD, PRN_TYPES_FLOAT, 0, 0},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n (inputs - 1)", .kernels = sum_kernels},
+    {.name = "Mean", .since_opset = 1, .inputs = {1, -1},
+     .variant = &(const element_kind){PRN_ROW_ADD, PRN_BINARY_ADD, PRN_TYPES_FLOAT, 0, 0},
+     .infer = infer_binary, .cost = cost_mean, .cost_text = "n inputs; special n", .kernels = mean_kernels},
+    {.name = "PRelu", .since_opset = 7, .inputs = {2, 2},
+     .variant = &(const element_kind){PRN_ROW_PRELU, PRN_BINARY_PRELU, PRN_TYPES_NUMBER, 2, 0},
+     .infer = infer_prelu, .cost = cost_each, .cost_text = "2 n", .kernels = prelu_kernels},
+    {.name = "Equal", .since_opset = 7, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_EQUAL, .types = PRN_TYPES_NUMBER_BOOL | PRN_TYPE(PRONY_STRING)},
+     .infer = infer_comparison, .cost = cost_steps, .cost_text = "n", .kernels = equal_kernels},
+    {.name = "Greater", .since_opset = 7, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_GREATER, .types = PRN_TYPES_NUMBER},
+     .infer = infer_comparison, .cost = cost_steps, .cost_text = "n", .kernels = greater_kernels},
+    {.name = "Less", .since_opset = 7, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_LESS, .types = PRN_TYPES_NUMBER},
+     .infer = infer_comparison, .cost = cost_steps, .cost_text = "n", .kernels = less_kernels},
+    {.name = "GreaterOrEqual", .since_opset = 12, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_GREATER_OR_EQUAL, .types = PRN_TYPES_NUMBER},
+     .infer = infer_comparison, .cost = cost_steps, .cost_text = "n", .kernels = greater_or_equal_kernels},
+    {.name = "LessOrEqual", .since_opset = 12, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_LESS_OR_EQUAL, .types = PRN_TYPES_NUMBER},
+     .infer = infer_comparison, .cost = cost_steps, .cost_text = "n", .kernels = less_or_equal_kernels},
+    {.name = "And", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = prn_cost_none, .cost_text = "0",
+     .variant = &(const element_kind){.row = PRN_ROW_AND, .types = PRN_TYPE(PRONY_BOOL)}, .kernels = and_kernels},
+    {.name = "Or", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = prn_cost_none, .cost_text = "0",
+     .variant = &(const element_kind){.row = PRN_ROW_OR, .types = PRN_TYPE(PRONY_BOOL)}, .kernels = or_kernels},
+    {.name = "Xor", .since_opset = 7, .inputs = {2, 2}, .infer = infer_binary, .cost = prn_cost_none, .cost_text = "0",
+     .variant = &(const element_kind){.row = PRN_ROW_XOR, .types = PRN_TYPE(PRONY_BOOL)}, .kernels = xor_kernels},
+    {.name = "BitwiseAnd", .since_opset = 18, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_BITWISE_AND, .types = PRN_TYPES_INTEGER},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n int_ops", .kernels = bitwise_and_kernels},
+    {.name = "BitwiseOr", .since_opset = 18, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_BITWISE_OR, .types = PRN_TYPES_INTEGER},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n int_ops", .kernels = bitwise_or_kernels},
+    {.name = "BitwiseXor", .since_opset = 18, .inputs = {2, 2},
+     .variant = &(const element_kind){.row = PRN_ROW_BITWISE_XOR, .types = PRN_TYPES_INTEGER},
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n int_ops", .kernels = bitwise_xor_kernels},
+    {.name = "Mod", .since_opset = 10, .inputs = {2, 2},
+     .params = mod_attributes, .params_bytes = sizeof(mod_params), .check = check_mod,
+     .variant = &(const element_kind){.types = PRN_TYPES_NUMBER, .flops = 1, .special = 1},
+     .infer = infer_binary, .cost = cost_each, .cost_text = "n; special n", .kernels = mod_kernels},
+    {.name = "BitShift", .since_opset = 11, .inputs = {2, 2},
+     .variant = &(const element_kind){.types = PRN_TYPES_UNSIGNED},
+     .params = shift_attributes, .params_bytes = sizeof(shift_params), .check = check_shift,
+     .infer = infer_binary, .cost = cost_steps, .cost_text = "n int_ops", .kernels = bit_shift_kernels},
+    {.name = "Not", .since_opset = 1, .inputs = {1, 1}, .infer = infer_same, .cost = prn_cost_none, .cost_text = "0",
+     .variant = &(const element_kind){.types = PRN_TYPE(PRONY_BOOL)}, .kernels = not_kernels},
+    {.name = "BitwiseNot", .since_opset = 18, .inputs = {1, 1},
+     .variant = &(const element_kind){.types = PRN_TYPES_INTEGER, .flops = 1},
+     .infer = infer_same, .cost = cost_each, .cost_text = "n int_ops", .kernels = bitwise_not_kernels},
+    {0}};

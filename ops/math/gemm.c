@@ -1,16 +1,23 @@
 /* Gemm and MatMul.
  *
  *   Gemm     Y = alpha op(A) op(B) + beta C, C broadcast to Y
- *   MatMul   NumPy's matmul. A third input, bias [N], which no model has, is what rewrites attach when an Add of a
- * vector follows; it is added before post_ops. Invariant: an input that a post-operation adds is never taken for C or
- * bias. */
+ *   MatMul   NumPy's matmul
+ *
+ * MatMul's third input, bias [N], which no model has, is what rewrites attach when an Add of a vector follows; it is
+ * added before post_ops. Invariant: an input that a post-operation adds is never taken for C or bias. */
 #include "base/parallel.h"
 #include "ops/loops/product.h"
 #include "ops/loops/widen.h"
 #include "ops/vendor/blas.h"
 
-/* What both operators know of themselves from shapes; data pointers are whatever the context has. */
+/* An operator's variant: what it knows of itself from shapes; data pointers are whatever the context has. */
 typedef prony_status (*describe_fn)(const prony_context *context, prn_product *out);
+
+static prony_status describe(const prony_context *context, prn_product *out)
+{
+    const describe_fn *own = prn_variant(context);
+    return (*own)(context, out);
+}
 
 static const prony_value *added_input(const prony_context *context)
 {
@@ -42,8 +49,7 @@ static prony_status check_types(const prony_context *context)
     return added_input(context) ? prn_check_type(context, 2, type) : PRONY_OK;
 }
 
-/* ---- Gemm ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Gemm */
 
 typedef struct gemm_params {
     float alpha, beta;
@@ -100,8 +106,7 @@ static prony_status gemm_infer(const prony_context *context)
     return set_output(context, product.dtype, &y);
 }
 
-/* ---- MatMul -------------------------------------------------------------------------------------------------------
- */
+/* ---- MatMul */
 
 static prony_status matmul_describe(const prony_context *context, prn_product *out)
 {
@@ -133,10 +138,9 @@ static prony_status matmul_infer(const prony_context *context)
     return matmul_describe(context, &product); /* for what it checks */
 }
 
-/* ---- cost -----------------------------------------------------------------------------------------------------------
- */
+/* ---- cost */
 
-static prony_status product_cost(const prony_context *context, prony_cost *cost, describe_fn describe)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
     prn_product p;
     PRN_TRY(describe(context, &p));
@@ -156,113 +160,82 @@ static prony_status product_cost(const prony_context *context, prony_cost *cost,
     return prn_cost_elementwise(context, cost, outputs, extra, 0);
 }
 
-/* ---- kernels
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- kernels */
 
-#define KERNELS(name)                                                                                                  \
-    static prony_status name##_cost(const prony_context *context, prony_cost *cost)                                    \
-    {                                                                                                                  \
-        return product_cost(context, cost, name##_describe);                                                           \
-    }                                                                                                                  \
-    static prony_status name##_native_prepare(const prony_context *context, prn_prepared *out)                         \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        PRN_TRY(name##_describe(context, &product));                                                                   \
-        return prn_product_native_prepare(context, &product, out);                                                     \
-    }                                                                                                                  \
-    static prony_status name##_native_run(const prony_context *context)                                                \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        PRN_TRY(name##_describe(context, &product));                                                                   \
-        return prn_product_native_run(context, &product);                                                              \
-    }                                                                                                                  \
-    static void name##_native_facts(const prony_context *context, prony_cost *facts)                                   \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        if (name##_describe(context, &product) == PRONY_OK) prn_product_native_facts(context, &product, facts);        \
-    }                                                                                                                  \
-    static prony_status name##_reference_run(const prony_context *context)                                             \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        PRN_TRY(name##_describe(context, &product));                                                                   \
-        return prn_product_reference_run(context, &product);                                                           \
-    }
-KERNELS(gemm)
-KERNELS(matmul)
+static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_native_prepare(context, &product, out);
+}
 
-#define NATIVE_ROW(op)                                                                                                 \
-    {                                                                                                                  \
-        .name = #op "_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = op##_native_prepare,         \
-        .run = op##_native_run, .facts = op##_native_facts, .post_ops = true                                           \
-    }
-#define REFERENCE_ROW(op)                                                                                              \
-    {                                                                                                                  \
-        .name = #op "_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = op##_reference_run,             \
-        .post_ops = true                                                                                               \
-    }
+static prony_status native_run(const prony_context *context)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_native_run(context, &product);
+}
+
+static void native_facts(const prony_context *context, prony_cost *facts)
+{
+    prn_product product;
+    if (describe(context, &product) == PRONY_OK) prn_product_native_facts(context, &product, facts);
+}
+
+static prony_status reference_run(const prony_context *context)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_reference_run(context, &product);
+}
 
 #ifdef PRN_HAVE_OPENBLAS
-#define BLAS_KERNELS(name)                                                                                             \
-    static bool name##_blas_usable(const prony_context *context)                                                       \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        return !context->post_ops && name##_describe(context, &product) == PRONY_OK &&                                 \
-               prn_product_blas_usable(&product);                                                                      \
-    }                                                                                                                  \
-    static prony_status name##_blas_run(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        prn_product product;                                                                                           \
-        PRN_TRY(name##_describe(context, &product));                                                                   \
-        return prn_product_blas_run(context, &product);                                                                \
-    }
-BLAS_KERNELS(gemm)
-BLAS_KERNELS(matmul)
-#define BLAS_ROW(op)                                                                                                   \
-    {.name = #op "_f64_openblas",                                                                                      \
-     .backend = "openblas",                                                                                            \
-     .types = PRN_TYPE(PRONY_FLOAT64),                                                                                 \
-     .usable = op##_blas_usable,                                                                                       \
-     .run = op##_blas_run,                                                                                             \
-     .post_ops = true},
-#else
-#define BLAS_ROW(op)
+static bool blas_usable(const prony_context *context)
+{
+    prn_product product;
+    return !context->post_ops && describe(context, &product) == PRONY_OK && prn_product_blas_usable(&product);
+}
+
+static prony_status blas_run(const prony_context *context)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_blas_run(context, &product);
+}
 #endif
 
-static const prn_kernel gemm_native = NATIVE_ROW(gemm), matmul_native = NATIVE_ROW(matmul);
-PRN_WIDENED(gemm_half, &gemm_native)
-PRN_WIDENED(matmul_half, &matmul_native)
+static const prn_kernel native = {.prepare = native_prepare, .run = native_run};
+PRN_WIDENED(half, &native)
 
 static const prn_kernel gemm_kernels[] = {
-    NATIVE_ROW(gemm), PRN_WIDENED_ROW(gemm_half, "gemm_half_native"), BLAS_ROW(gemm) REFERENCE_ROW(gemm), {0}};
-static const prn_kernel matmul_kernels[] = {NATIVE_ROW(matmul),
-                                            PRN_WIDENED_ROW(matmul_half, "matmul_half_native"),
-                                            BLAS_ROW(matmul) REFERENCE_ROW(matmul),
-                                            {0}};
+    {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
+     .run = native_run, .facts = native_facts, .post_ops = true},
+    PRN_WIDENED_ROW(half, "gemm_half_native"),
+#ifdef PRN_HAVE_OPENBLAS
+    {.name = "gemm_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+     .run = blas_run, .post_ops = true},
+#endif
+    {.name = "gemm_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},
+    {0}};
 
-const prn_op prn_op_gemm = {.name = "Gemm",
-                            .domain = "",
-                            .since_opset = 1, /* broadcast, which opset 7 dropped, only said that C does */
-                            .inputs.least = 2,
-                            .inputs.most = 3,
-                            .outputs.least = 1,
-                            .outputs.most = 1,
-                            .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
-                            .params = gemm_param_rows,
-                            .params_bytes = sizeof(gemm_params),
-                            .infer = gemm_infer,
-                            .cost = gemm_cost,
-                            .cost_text = "MACs M = n K; FLOPs 2M, + n with C, + n per alpha, beta other than 1",
-                            .kernels = gemm_kernels};
+static const prn_kernel matmul_kernels[] = {
+    {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
+     .run = native_run, .facts = native_facts, .post_ops = true},
+    PRN_WIDENED_ROW(half, "matmul_half_native"),
+#ifdef PRN_HAVE_OPENBLAS
+    {.name = "matmul_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+     .run = blas_run, .post_ops = true},
+#endif
+    {.name = "matmul_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},
+    {0}};
 
-const prn_op prn_op_matmul = {.name = "MatMul",
-                              .domain = "",
-                              .since_opset = 1,
-                              .inputs.least = 2,
-                              .inputs.most = 3,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
-                              .infer = matmul_infer,
-                              .cost = matmul_cost,
-                              .cost_text = "MACs M = n K; FLOPs 2M",
-                              .kernels = matmul_kernels};
+const prn_op prn_ops_gemm[] = {
+    /* From 1 on: `broadcast`, which opset 7 dropped, only said that C does. */
+    {.name = "Gemm", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
+     .params = gemm_param_rows, .params_bytes = sizeof(gemm_params), .variant = &(const describe_fn){gemm_describe},
+     .infer = gemm_infer, .cost = cost,
+     .cost_text = "MACs M = n K; FLOPs 2M, + n with C, + n per alpha, beta other than 1", .kernels = gemm_kernels},
+    {.name = "MatMul", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS | PRN_OP_INT_WEIGHTS,
+     .variant = &(const describe_fn){matmul_describe},
+     .infer = matmul_infer, .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M", .kernels = matmul_kernels},
+    {0}};

@@ -159,34 +159,15 @@ static prony_status cost_power(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 1, 1, 0);
 }
 
-static const prn_kernel power_kernels[] = {{.name = "pow_f32_native",
-                                            .backend = "native",
-                                            .types = PRN_TYPE_F32,
-                                            .usable = one_exponent,
-                                            .layouts = prn_same_layout,
-                                            .run = run_one_exponent,
-                                            .inplace = 1},
-                                           {.name = "pow_f32_vec",
-                                            .backend = "native",
-                                            .types = PRN_TYPE_F32,
-                                            .usable = both_f32,
-                                            .layouts = prn_broadcast_layouts,
-                                            .run = run_both_f32,
-                                            .inplace = 3},
-                                           {.name = "pow_reference", .backend = "reference", .run = run_power},
-                                           {0}};
+static const prn_kernel power_kernels[] = {
+    {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = one_exponent,
+     .layouts = prn_same_layout, .run = run_one_exponent, .inplace = 1},
+    {.name = "pow_f32_vec", .backend = "native", .types = PRN_TYPE_F32, .usable = both_f32,
+     .layouts = prn_broadcast_layouts, .run = run_both_f32, .inplace = 3},
+    {.name = "pow_reference", .backend = "reference", .run = run_power},
+    {0}};
 
-const prn_op prn_op_pow = {
-    .name = "Pow",
-    .domain = "",
-    .since_opset = 7,
-    .inputs.least = 2,
-    .inputs.most = 2,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .non_weight_inputs = 2,
-    .infer = infer_power,
-    .cost = cost_power,
-    .cost_text = "n; special n",
-    .kernels = power_kernels,
-};
+const prn_op prn_ops_power[] = {
+    {.name = "Pow", .since_opset = 7, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .infer = infer_power, .cost = cost_power, .cost_text = "n; special n", .kernels = power_kernels},
+    {0}};

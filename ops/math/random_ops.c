@@ -1,5 +1,5 @@
 /* RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Each element is drawn by its index
- * (random.h), so any cut among threads gives the same result. Owns nothing. */
+ * (random.h), so any cut among threads gives the same result. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/elementwise.h"
@@ -118,10 +118,7 @@ static prony_status run_normal(const prony_context *context)
 
 static prony_status cost_draw(const prony_context *context, prony_cost *cost)
 {
-    const prony_value *y = context->outputs[0];
-    const uint64_t n = (uint64_t)prony_shape_numel(&y->shape);
-    prn_cost_fact(cost, "output_elements", (int64_t)n);
-    return prn_cost_elementwise(context, cost, n, 2, 0);
+    return prn_cost_map(context, cost, 2, 0, 0);
 }
 
 /* ---- Bernoulli */
@@ -234,8 +231,6 @@ static prony_status cost_multinomial(const prony_context *context, prony_cost *c
     return prn_cost_elementwise(context, cost, samples, 2 * (uint64_t)x->shape.dim[1], 0);
 }
 
-/* ---- descriptors */
-
 #define SEED PRN_FLOAT(random_params, seed, NAN)
 #define DTYPE PRN_INT(random_params, dtype, PRN_ABSENT)
 #define UNIFORM PRN_FLOAT(random_params, low, 0.0f), PRN_FLOAT(random_params, high, 1.0f)
@@ -248,40 +243,43 @@ static const prn_param normal_like_attributes[] = {NORMAL, SEED, DTYPE, {0}};
 static const prn_param bernoulli_attributes[] = {SEED, DTYPE, {0}};
 static const prn_param multinomial_attributes[] = {SEED, DTYPE, PRN_INT(random_params, sample_size, 1), {0}};
 
-#define DESCRIPTOR(symbol, op_name, opset, input_count, op_flags, attributes, check_fn, infer_fn, run_fn, cost_fn,     \
-                   text)                                                                                               \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_reference", .backend = "reference", .run = run_fn}, {0}};                                   \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = input_count,                                                                                     \
-        .inputs.most = input_count,                                                                                     \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .flags = PRN_OP_RANDOM | op_flags,                                                                             \
-        .non_weight_inputs = 1,                                                                                        \
-        .params = attributes,                                                                                          \
-        .params_bytes = sizeof(random_params),                                                                         \
-        .check = check_fn,                                                                                             \
-        .infer = infer_fn,                                                                                             \
-        .cost = cost_fn,                                                                                               \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
+static const prn_kernel random_uniform_kernels[] = {
+    {.name = "random_uniform_reference", .backend = "reference", .run = run_uniform}, {0}};
+static const prn_kernel random_normal_kernels[] = {
+    {.name = "random_normal_reference", .backend = "reference", .run = run_normal}, {0}};
+static const prn_kernel random_uniform_like_kernels[] = {
+    {.name = "random_uniform_like_reference", .backend = "reference", .run = run_uniform}, {0}};
+static const prn_kernel random_normal_like_kernels[] = {
+    {.name = "random_normal_like_reference", .backend = "reference", .run = run_normal}, {0}};
+static const prn_kernel bernoulli_kernels[] = {
+    {.name = "bernoulli_reference", .backend = "reference", .run = run_bernoulli}, {0}};
+static const prn_kernel multinomial_kernels[] = {
+    {.name = "multinomial_reference", .backend = "reference", .run = run_multinomial}, {0}};
 
 #define DRAW_TEXT "2 n (scale and shift; the drawing itself counts nothing)"
-DESCRIPTOR(random_uniform, "RandomUniform", 1, 0, 0, uniform_attributes, check_float, infer_shape, run_uniform,
-           cost_draw, DRAW_TEXT)
-DESCRIPTOR(random_normal, "RandomNormal", 1, 0, 0, normal_attributes, check_float, infer_shape, run_normal, cost_draw,
-           DRAW_TEXT)
-DESCRIPTOR(random_uniform_like, "RandomUniformLike", 1, 1, PRN_OP_SHAPE_ONLY, uniform_like_attributes, check_float,
-           infer_like, run_uniform, cost_draw, DRAW_TEXT)
-DESCRIPTOR(random_normal_like, "RandomNormalLike", 1, 1, PRN_OP_SHAPE_ONLY, normal_like_attributes, check_float,
-           infer_like, run_normal, cost_draw, DRAW_TEXT)
-DESCRIPTOR(bernoulli, "Bernoulli", 15, 1, 0, bernoulli_attributes, check_bernoulli, infer_bernoulli, run_bernoulli,
-           cost_bernoulli, "n (compare; the drawing itself counts nothing)")
-DESCRIPTOR(multinomial, "Multinomial", 7, 1, 0, multinomial_attributes, check_multinomial, infer_multinomial,
-           run_multinomial, cost_multinomial,
-           "4 N (max, sub, exp, sum over the input's N elements), + 2 C per sample; special N")
+
+const prn_op prn_ops_random_ops[] = {
+    {.name = "RandomUniform", .since_opset = 1, .flags = PRN_OP_RANDOM, .non_weight_inputs = 1,
+     .params = uniform_attributes, .params_bytes = sizeof(random_params), .check = check_float,
+     .infer = infer_shape, .cost = cost_draw, .cost_text = DRAW_TEXT, .kernels = random_uniform_kernels},
+    {.name = "RandomNormal", .since_opset = 1, .flags = PRN_OP_RANDOM, .non_weight_inputs = 1,
+     .params = normal_attributes, .params_bytes = sizeof(random_params), .check = check_float,
+     .infer = infer_shape, .cost = cost_draw, .cost_text = DRAW_TEXT, .kernels = random_normal_kernels},
+    {.name = "RandomUniformLike", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_RANDOM | PRN_OP_SHAPE_ONLY,
+     .non_weight_inputs = 1,
+     .params = uniform_like_attributes, .params_bytes = sizeof(random_params), .check = check_float,
+     .infer = infer_like, .cost = cost_draw, .cost_text = DRAW_TEXT, .kernels = random_uniform_like_kernels},
+    {.name = "RandomNormalLike", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_RANDOM | PRN_OP_SHAPE_ONLY,
+     .non_weight_inputs = 1,
+     .params = normal_like_attributes, .params_bytes = sizeof(random_params), .check = check_float,
+     .infer = infer_like, .cost = cost_draw, .cost_text = DRAW_TEXT, .kernels = random_normal_like_kernels},
+    {.name = "Bernoulli", .since_opset = 15, .inputs = {1, 1}, .flags = PRN_OP_RANDOM, .non_weight_inputs = 1,
+     .params = bernoulli_attributes, .params_bytes = sizeof(random_params), .check = check_bernoulli,
+     .infer = infer_bernoulli, .cost = cost_bernoulli,
+     .cost_text = "n (compare; the drawing itself counts nothing)", .kernels = bernoulli_kernels},
+    {.name = "Multinomial", .since_opset = 7, .inputs = {1, 1}, .flags = PRN_OP_RANDOM, .non_weight_inputs = 1,
+     .params = multinomial_attributes, .params_bytes = sizeof(random_params), .check = check_multinomial,
+     .infer = infer_multinomial, .cost = cost_multinomial,
+     .cost_text = "4 N (max, sub, exp, sum over the input's N elements), + 2 C per sample; special N",
+     .kernels = multinomial_kernels},
+    {0}};

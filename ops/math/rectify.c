@@ -13,6 +13,13 @@
 
 typedef enum function { RELU, ABS, NEG, SIGN } function;
 
+/* An operator's variant. */
+typedef struct rectify_kind {
+    function function;
+    prn_map_id map;
+    uint32_t types;
+} rectify_kind;
+
 /* The signs of floats are turned as bits of the unsigned type of their size. */
 static prony_dtype bits_of(prony_dtype dtype)
 {
@@ -76,16 +83,24 @@ static void function_range(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_function(const prony_context *context, function function)
+static prony_status run_function(const prony_context *context)
 {
-    function_job job = {function, context->inputs[0], context->outputs[0]};
+    const rectify_kind *kind = prn_variant(context);
+    function_job job = {kind->function, context->inputs[0], context->outputs[0]};
     prn_parallel_range(context->threads, prony_shape_numel(&job.out->shape), 8192, function_range, &job);
     return PRONY_OK;
 }
 
-static prony_status infer_types(const prony_context *context, uint32_t types)
+static prony_status native_function(const prony_context *context)
 {
-    PRN_TRY(prn_check_type(context, 0, types));
+    const rectify_kind *kind = prn_variant(context);
+    return prn_run_map_f32(context, kind->map, 0.0f, 0.0f);
+}
+
+static prony_status infer_function(const prony_context *context)
+{
+    const rectify_kind *kind = prn_variant(context);
+    PRN_TRY(prn_check_type(context, 0, kind->types));
     return prn_infer_same(context);
 }
 
@@ -93,47 +108,6 @@ static prony_status cost_one(const prony_context *context, prony_cost *cost)
 {
     return prn_cost_map(context, cost, 1, 0, 0);
 }
-
-#define OPERATOR(symbol, op_name, opset, id, allowed)                                                                  \
-    static prony_status infer_##symbol(const prony_context *context)                                                   \
-    {                                                                                                                  \
-        return infer_types(context, allowed);                                                                          \
-    }                                                                                                                  \
-    static prony_status run_##symbol(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return run_function(context, id);                                                                              \
-    }                                                                                                                  \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return prn_run_map_f32(context, PRN_MAP_##id, 0.0f, 0.0f);                                                     \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_f32_native",                                                                                \
-         .backend = "native",                                                                                          \
-         .types = PRN_TYPE_F32,                                                                                        \
-         .layouts = prn_same_layout,                                                                                   \
-         .run = native_##symbol,                                                                                       \
-         .inplace = 1},                                                                                                \
-        {.name = #symbol "_reference", .backend = "reference", .run = run_##symbol, .inplace = 1},                     \
-        {0}};                                                                                                          \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .infer = infer_##symbol,                                                                                       \
-        .cost = cost_one,                                                                                              \
-        .cost_text = "n",                                                                                              \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-
-OPERATOR(relu, "Relu", 1, RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
-OPERATOR(abs, "Abs", 1, ABS, PRN_TYPES_NUMBER)
-OPERATOR(neg, "Neg", 1, NEG, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED)
-OPERATOR(sign, "Sign", 9, SIGN, PRN_TYPES_NUMBER)
 
 /* ---- Clip: bounds are attributes below opset 11, optional scalar inputs from then on */
 
@@ -225,7 +199,8 @@ static prony_status native_clip(const prony_context *context)
 
 static prony_status infer_clip(const prony_context *context)
 {
-    PRN_TRY(infer_types(context, PRN_TYPES_NUMBER));
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
+    PRN_TRY(prn_infer_same(context));
     for (size_t which = 0; which < 2; which++) {
         const prony_value *bound = bound_input(context, which);
         char text[PRN_SHAPE_TEXT_BYTES];
@@ -242,33 +217,6 @@ static prony_status cost_clip(const prony_context *context, prony_cost *cost)
     const uint64_t bounds = (uint64_t)bound_present(context, 0) + (uint64_t)bound_present(context, 1);
     return prn_cost_map(context, cost, bounds, 0, 0);
 }
-
-static const prn_kernel clip_kernels[] = {
-    {.name = "clip_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .layouts = prn_same_layout,
-     .run = native_clip,
-     .inplace = 1},
-    {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1},
-    {0}};
-
-const prn_op prn_op_clip = {
-    .name = "Clip",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .non_weight_inputs = 6,
-    .params = clip_attributes,
-    .params_bytes = sizeof(clip_params),
-    .infer = infer_clip,
-    .cost = cost_clip,
-    .cost_text = "n per bound present",
-    .kernels = clip_kernels,
-};
 
 /* ---- IsNaN, IsInf */
 
@@ -346,35 +294,48 @@ static prony_status infer_test(const prony_context *context)
     return PRONY_OK;
 }
 
+static const prn_kernel relu_kernels[] = {
+    {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_function, .inplace = 1},
+    {.name = "relu_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
+static const prn_kernel abs_kernels[] = {
+    {.name = "abs_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_function, .inplace = 1},
+    {.name = "abs_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
+static const prn_kernel neg_kernels[] = {
+    {.name = "neg_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_function, .inplace = 1},
+    {.name = "neg_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
+static const prn_kernel sign_kernels[] = {
+    {.name = "sign_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_function, .inplace = 1},
+    {.name = "sign_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
+static const prn_kernel clip_kernels[] = {
+    {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+     .run = native_clip, .inplace = 1},
+    {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1}, {0}};
 static const prn_kernel isnan_kernels[] = {{.name = "isnan_reference", .backend = "reference", .run = run_isnan}, {0}};
 static const prn_kernel isinf_kernels[] = {{.name = "isinf_reference", .backend = "reference", .run = run_isinf}, {0}};
 
-const prn_op prn_op_isnan = {
-    .name = "IsNaN",
-    .domain = "",
-    .since_opset = 9,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .infer = infer_test,
-    .cost = cost_one,
-    .cost_text = "n",
-    .kernels = isnan_kernels,
-};
-
-const prn_op prn_op_isinf = {
-    .name = "IsInf",
-    .domain = "",
-    .since_opset = 10,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = isinf_attributes,
-    .params_bytes = sizeof(isinf_params),
-    .infer = infer_test,
-    .cost = cost_one,
-    .cost_text = "n",
-    .kernels = isinf_kernels,
-};
+const prn_op prn_ops_rectify[] = {
+    {.name = "Relu", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const rectify_kind){RELU, PRN_MAP_RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED},
+     .infer = infer_function, .cost = cost_one, .cost_text = "n", .kernels = relu_kernels},
+    {.name = "Abs", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const rectify_kind){ABS, PRN_MAP_ABS, PRN_TYPES_NUMBER},
+     .infer = infer_function, .cost = cost_one, .cost_text = "n", .kernels = abs_kernels},
+    {.name = "Neg", .since_opset = 1, .inputs = {1, 1},
+     .variant = &(const rectify_kind){NEG, PRN_MAP_NEG, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED},
+     .infer = infer_function, .cost = cost_one, .cost_text = "n", .kernels = neg_kernels},
+    {.name = "Sign", .since_opset = 9, .inputs = {1, 1},
+     .variant = &(const rectify_kind){SIGN, PRN_MAP_SIGN, PRN_TYPES_NUMBER},
+     .infer = infer_function, .cost = cost_one, .cost_text = "n", .kernels = sign_kernels},
+    {.name = "Clip", .since_opset = 1, .inputs = {1, 3}, .non_weight_inputs = 6,
+     .params = clip_attributes, .params_bytes = sizeof(clip_params),
+     .infer = infer_clip, .cost = cost_clip, .cost_text = "n per bound present", .kernels = clip_kernels},
+    {.name = "IsNaN", .since_opset = 9, .inputs = {1, 1},
+     .infer = infer_test, .cost = cost_one, .cost_text = "n", .kernels = isnan_kernels},
+    {.name = "IsInf", .since_opset = 10, .inputs = {1, 1},
+     .params = isinf_attributes, .params_bytes = sizeof(isinf_params),
+     .infer = infer_test, .cost = cost_one, .cost_text = "n", .kernels = isinf_kernels},
+    {0}};

@@ -1,11 +1,11 @@
 /* Reductions over any set of axes: sum, mean, extremes, products, norms, logarithms of sums.
  * Neighbouring axes of the same fate are merged, so that a tensor is a chain of kept and reduced axes. The reference
  * walks any chain element by element in double or 64-bit integers; the kernels of reduce_native.c do so in rows, in
- * float32 also for the spatial axes of NHWC and blocked tensors. Owns nothing. Invariant: each output's elements are
- * combined by one task in an order that the shapes alone decide. */
+ * float32 also for the spatial axes of NHWC and blocked tensors. Invariant: each output's elements are combined by one
+ * task in an order that the shapes alone decide. */
 #include "ops/math/reduce.h"
-#include "base/stop.h"
 
+#include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
@@ -21,10 +21,22 @@ static const prn_param attributes[] = {PRN_INTS(reduce_params, axes),
                                        PRN_INT(reduce_params, noop_with_empty_axes, 0),
                                        {0}};
 
+/* An operator's variant: operations per input element (before the sum) and per output element (after it). */
+typedef struct reduce_op {
+    prn_reduce_kind kind;
+    uint64_t before, before_special, after, after_special;
+} reduce_op;
+
+static prn_reduce_kind kind_of(const prony_context *context)
+{
+    return ((const reduce_op *)prn_variant(context))->kind;
+}
+
 /* Whether reducing a single element gives that element. */
 static bool keeps_one(prn_reduce_kind kind)
 {
-    return kind != L1 && kind != L2 && kind != LOG_SUM && kind != SUM_SQUARE;
+    return kind != PRN_REDUCE_L1 && kind != PRN_REDUCE_L2 && kind != PRN_REDUCE_LOG_SUM &&
+           kind != PRN_REDUCE_SUM_SQUARE;
 }
 
 /* ---- which axes */
@@ -62,9 +74,9 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
     return PRONY_OK;
 }
 
-static prn_reduction job_of(const prony_context *context, prn_reduce_kind kind, const axis_set *set)
+static prn_reduction job_of(const prony_context *context, const axis_set *set)
 {
-    prn_reduction job = {.kind = kind, .x = context->inputs[0], .y = context->outputs[0], .count = 1};
+    prn_reduction job = {.kind = kind_of(context), .x = context->inputs[0], .y = context->outputs[0], .count = 1};
     const prony_shape *shape = &job.x->shape;
     for (int d = 0; d < shape->rank; d++) {
         prn_chain_add(&job.chain, shape->dim[d], set->reduced[d]);
@@ -77,28 +89,30 @@ static prn_reduction job_of(const prony_context *context, prn_reduce_kind kind, 
 
 static double start_of(prn_reduce_kind kind)
 {
-    return kind == PROD ? 1.0 : (kind == MAX ? -(double)INFINITY : (kind == MIN ? (double)INFINITY : 0.0));
+    if (kind == PRN_REDUCE_MAX) return -(double)INFINITY;
+    if (kind == PRN_REDUCE_MIN) return (double)INFINITY;
+    return kind == PRN_REDUCE_PROD ? 1.0 : 0.0;
 }
 
 static double step_f64(prn_reduce_kind kind, double sum, double x, double top)
 {
     switch (kind) {
-    case MAX:
+    case PRN_REDUCE_MAX:
         return x > sum || x != x ? x : sum;
-    case MIN:
+    case PRN_REDUCE_MIN:
         return x < sum || x != x ? x : sum;
-    case PROD:
+    case PRN_REDUCE_PROD:
         return sum * x;
-    case L1:
+    case PRN_REDUCE_L1:
         return sum + fabs(x);
-    case L2:
-    case SUM_SQUARE:
+    case PRN_REDUCE_L2:
+    case PRN_REDUCE_SUM_SQUARE:
         return sum + x * x;
-    case LOG_SUM_EXP:
+    case PRN_REDUCE_LOG_SUM_EXP:
         return sum + exp(x - top);
-    case SUM:
-    case MEAN:
-    case LOG_SUM:
+    case PRN_REDUCE_SUM:
+    case PRN_REDUCE_MEAN:
+    case PRN_REDUCE_LOG_SUM:
         break;
     }
     return sum + x;
@@ -107,13 +121,13 @@ static double step_f64(prn_reduce_kind kind, double sum, double x, double top)
 double prn_reduce_finish(prn_reduce_kind kind, double sum, double count, double top)
 {
     switch (kind) {
-    case MEAN:
+    case PRN_REDUCE_MEAN:
         return sum / count;
-    case L2:
+    case PRN_REDUCE_L2:
         return sqrt(sum);
-    case LOG_SUM:
+    case PRN_REDUCE_LOG_SUM:
         return log(sum);
-    case LOG_SUM_EXP:
+    case PRN_REDUCE_LOG_SUM_EXP:
         return top + log(sum);
     default:
         return sum;
@@ -122,7 +136,8 @@ double prn_reduce_finish(prn_reduce_kind kind, double sum, double count, double 
 
 bool prn_reduce_is_real(prn_reduce_kind kind, prony_dtype dtype)
 {
-    return prn_dtype_is_float(dtype) || kind == L2 || kind == LOG_SUM || kind == LOG_SUM_EXP;
+    return prn_dtype_is_float(dtype) || kind == PRN_REDUCE_L2 || kind == PRN_REDUCE_LOG_SUM ||
+           kind == PRN_REDUCE_LOG_SUM_EXP;
 }
 
 /* Elements as the cursor comes to them. Where the last axis is reduced they lie side by side, and a block is read at
@@ -183,23 +198,23 @@ static int64_t reduce_i64(const prn_reduction *job, int64_t output)
     reader.first = reader.count = 0;
     prn_cursor cursor;
     prn_cursor_start(&cursor, &job->chain, output);
-    uint64_t sum = job->kind == PROD;
+    uint64_t sum = job->kind == PRN_REDUCE_PROD;
     for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++, prn_cursor_next(&cursor, &job->chain)) {
         const int64_t x = read_i64(job, &reader, cursor.offset), best = (int64_t)sum;
         const bool less = is_unsigned ? (uint64_t)x < sum : x < best;
-        if (job->kind == MAX || job->kind == MIN) {
-            if (i == 0 || (x != best && less == (job->kind == MIN))) sum = (uint64_t)x;
-        } else if (job->kind == PROD) {
+        if (job->kind == PRN_REDUCE_MAX || job->kind == PRN_REDUCE_MIN) {
+            if (i == 0 || (x != best && less == (job->kind == PRN_REDUCE_MIN))) sum = (uint64_t)x;
+        } else if (job->kind == PRN_REDUCE_PROD) {
             sum *= (uint64_t)x;
-        } else if (job->kind == L1) {
+        } else if (job->kind == PRN_REDUCE_L1) {
             sum += is_unsigned || x >= 0 ? (uint64_t)x : 0 - (uint64_t)x;
-        } else if (job->kind == SUM_SQUARE) {
+        } else if (job->kind == PRN_REDUCE_SUM_SQUARE) {
             sum += (uint64_t)x * (uint64_t)x;
         } else {
             sum += (uint64_t)x;
         }
     }
-    if (job->kind == MEAN && job->count > 0) {
+    if (job->kind == PRN_REDUCE_MEAN && job->count > 0) {
         return is_unsigned ? (int64_t)(sum / (uint64_t)job->count) : (int64_t)sum / job->count;
     }
     return (int64_t)sum;
@@ -209,13 +224,14 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
 {
     const prn_reduction *job = argument;
     const prony_dtype dtype = job->x->dtype;
-    const bool no_extreme = dtype == PRONY_BOOL && job->count == 0 && (job->kind == MAX || job->kind == MIN);
+    const bool extreme = job->kind == PRN_REDUCE_MAX || job->kind == PRN_REDUCE_MIN;
+    const bool no_extreme = dtype == PRONY_BOOL && job->count == 0 && extreme;
     const bool real = prn_reduce_is_real(job->kind, dtype) || job->count == 0;
     for (int64_t output = begin; output < end; output++) {
         if (no_extreme) {
-            prn_put_i64(job->y->data, dtype, output, job->kind == MIN);
+            prn_put_i64(job->y->data, dtype, output, job->kind == PRN_REDUCE_MIN);
         } else if (real) {
-            double top = job->kind == LOG_SUM_EXP ? reduce_f64(job, MAX, output, 0.0) : 0.0;
+            double top = job->kind == PRN_REDUCE_LOG_SUM_EXP ? reduce_f64(job, PRN_REDUCE_MAX, output, 0.0) : 0.0;
             if (isinf(top)) top = 0.0;
             prn_put_f64(job->y->data, dtype, output, reduce_f64(job, job->kind, output, top));
         } else {
@@ -224,16 +240,16 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_reference(const prony_context *context, prn_reduce_kind kind)
+static prony_status run_reference(const prony_context *context)
 {
     axis_set set;
     PRN_TRY(axes_of(context, &set));
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
-    if (set.noop && keeps_one(kind)) {
+    if (set.noop && keeps_one(kind_of(context))) {
         prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
         return PRONY_OK;
     }
-    prn_reduction job = job_of(context, kind, &set);
+    prn_reduction job = job_of(context, &set);
     prn_parallel_items(context->threads, prony_shape_numel(&y->shape), 4 * (int64_t)prn_value_bytes(x),
                        reference_outputs, &job);
     return PRONY_OK;
@@ -255,7 +271,7 @@ static bool usable_native(const prony_context *context)
 {
     axis_set set;
     if (axes_of(context, &set) != PRONY_OK || !set.known || set.noop) return false;
-    return job_of(context, SUM, &set).count > 0;
+    return job_of(context, &set).count > 0;
 }
 
 /* How integers are cut off must not depend on the order of a sum of exponentials. */
@@ -277,11 +293,11 @@ static void native_layouts(const prony_context *context, prn_layout *in, prn_lay
     out[0] = keepdims ? layout : PRN_PLAIN;
 }
 
-static prony_status run_native(const prony_context *context, prn_reduce_kind kind)
+static prony_status run_native(const prony_context *context)
 {
     axis_set set;
     PRN_TRY(axes_of(context, &set));
-    prn_reduction job = job_of(context, kind, &set);
+    prn_reduction job = job_of(context, &set);
     const prony_shape *shape = &job.x->shape;
     const int64_t block = prn_layout_block((prn_layout)job.x->layout);
     if (prony_shape_numel(shape) == 0) return PRONY_OK;
@@ -317,91 +333,112 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Operations per input element (those that come before the sum), and per output element (after it). */
-static const struct kind_cost {
-    uint64_t before, after;
-    uint64_t before_special, after_special;
-} kind_costs[] = {
-    [SUM] = {0, 0, 0, 0},         [MEAN] = {0, 1, 0, 1},       [MAX] = {0, 0, 0, 0}, [MIN] = {0, 0, 0, 0},
-    [PROD] = {0, 0, 0, 0},        [L1] = {1, 0, 0, 0},         [L2] = {1, 1, 0, 1},  [LOG_SUM] = {0, 1, 0, 1},
-    [LOG_SUM_EXP] = {1, 1, 1, 1}, [SUM_SQUARE] = {1, 0, 0, 0},
-};
-
-static prony_status cost_kind(const prony_context *context, prony_cost *cost, prn_reduce_kind kind)
+static prony_status cost(const prony_context *context, prony_cost *cost)
 {
+    const reduce_op *each = prn_variant(context);
     axis_set set;
     PRN_TRY(axes_of(context, &set));
     const uint64_t inputs = (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
     const uint64_t outputs = prn_output_elements(context);
     prn_cost_fact(cost, "input_elements", (int64_t)inputs);
     prn_cost_fact(cost, "output_elements", (int64_t)outputs);
-    if ((set.noop && keeps_one(kind)) || inputs == 0) return PRONY_OK;
-    const struct kind_cost *each = &kind_costs[kind];
+    if ((set.noop && keeps_one(each->kind)) || inputs == 0) return PRONY_OK;
     PRN_TRY(prn_cost_elementwise(context, cost, inputs - outputs, 1, 0));
     PRN_TRY(prn_cost_elementwise(context, cost, inputs, each->before, each->before_special));
     return prn_cost_elementwise(context, cost, outputs, each->after, each->after_special);
 }
 
-/* ---- descriptors */
+static const prn_kernel reduce_sum_kernels[] = {
+    {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_sum_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_sum_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_mean_kernels[] = {
+    {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_mean_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_mean_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_max_kernels[] = {
+    {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_max_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_max_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_min_kernels[] = {
+    {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_min_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_min_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_l1_kernels[] = {
+    {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_l1_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_l1_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_l2_kernels[] = {
+    {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_l2_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_l2_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_sum_square_kernels[] = {
+    {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_sum_square_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_sum_square_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_prod_kernels[] = {
+    {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_prod_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_prod_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_log_sum_kernels[] = {
+    {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_log_sum_native", .backend = "native", .usable = usable_native, .run = run_native},
+    {.name = "reduce_log_sum_reference", .backend = "reference", .run = run_reference}, {0}};
+static const prn_kernel reduce_log_sum_exp_kernels[] = {
+    {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
+     .layouts = native_layouts, .run = run_native},
+    {.name = "reduce_log_sum_exp_native", .backend = "native", .usable = usable_for_floats, .run = run_native},
+    {.name = "reduce_log_sum_exp_reference", .backend = "reference", .run = run_reference}, {0}};
 
-#define KIND(symbol, kind)                                                                                             \
-    static prony_status cost_##symbol(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return cost_kind(context, cost, kind);                                                                         \
-    }                                                                                                                  \
-    static prony_status reference_##symbol(const prony_context *context)                                               \
-    {                                                                                                                  \
-        return run_reference(context, kind);                                                                           \
-    }
-#define REFERENCE_KERNEL(symbol)                                                                                       \
-    {                                                                                                                  \
-        .name = #symbol "_reference", .backend = "reference", .run = reference_##symbol                                \
-    }
-#define DESCRIPTOR(symbol, op_name, text)                                                                              \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = 1,                                                                                              \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 2,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .non_weight_inputs = 2,                                                                                        \
-        .params = attributes,                                                                                          \
-        .params_bytes = sizeof(reduce_params),                                                                         \
-        .infer = infer,                                                                                                \
-        .cost = cost_##symbol,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-#define ROWS_KERNEL(symbol, suffix, when, type_set, layout_rule)                                                       \
-    {                                                                                                                  \
-        .name = #symbol suffix, .backend = "native", .types = type_set, .usable = when, .layouts = layout_rule,        \
-        .run = native_##symbol                                                                                         \
-    }
-#define NATIVE(symbol, kind)                                                                                           \
-    static prony_status native_##symbol(const prony_context *context)                                                  \
-    {                                                                                                                  \
-        return run_native(context, kind);                                                                              \
-    }
-#define OPERATOR(symbol, op_name, kind, when, text)                                                                    \
-    KIND(symbol, kind)                                                                                                 \
-    NATIVE(symbol, kind)                                                                                               \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        ROWS_KERNEL(symbol, "_f32_native", usable_native, PRN_TYPE_F32, native_layouts),                               \
-        ROWS_KERNEL(symbol, "_native", when, 0, NULL),                                                                 \
-        REFERENCE_KERNEL(symbol),                                                                                      \
-        {0}};                                                                                                          \
-    DESCRIPTOR(symbol, op_name, text)
-
-OPERATOR(reduce_sum, "ReduceSum", SUM, usable_native, "input elements - n")
-OPERATOR(reduce_mean, "ReduceMean", MEAN, usable_native, "input elements; special n")
-OPERATOR(reduce_max, "ReduceMax", MAX, usable_native, "input elements - n")
-OPERATOR(reduce_min, "ReduceMin", MIN, usable_native, "input elements - n")
-OPERATOR(reduce_l1, "ReduceL1", L1, usable_native, "2 input elements - n")
-OPERATOR(reduce_l2, "ReduceL2", L2, usable_native, "2 input elements; special n")
-OPERATOR(reduce_sum_square, "ReduceSumSquare", SUM_SQUARE, usable_native, "2 input elements - n")
-OPERATOR(reduce_prod, "ReduceProd", PROD, usable_native, "input elements - n")
-OPERATOR(reduce_log_sum, "ReduceLogSum", LOG_SUM, usable_native, "input elements; special n")
-OPERATOR(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, usable_for_floats,
-         "2 input elements; special input elements + n")
+const prn_op prn_ops_reduce[] = {
+    {.name = "ReduceSum", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_SUM, 0, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_sum_kernels},
+    {.name = "ReduceMean", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_MEAN, 0, 0, 1, 1},
+     .infer = infer, .cost = cost, .cost_text = "input elements; special n", .kernels = reduce_mean_kernels},
+    {.name = "ReduceMax", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_MAX, 0, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_max_kernels},
+    {.name = "ReduceMin", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_MIN, 0, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_min_kernels},
+    {.name = "ReduceL1", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_L1, 1, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "2 input elements - n", .kernels = reduce_l1_kernels},
+    {.name = "ReduceL2", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_L2, 1, 0, 1, 1},
+     .infer = infer, .cost = cost, .cost_text = "2 input elements; special n", .kernels = reduce_l2_kernels},
+    {.name = "ReduceSumSquare", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_SUM_SQUARE, 1, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "2 input elements - n", .kernels = reduce_sum_square_kernels},
+    {.name = "ReduceProd", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_PROD, 0, 0, 0, 0},
+     .infer = infer, .cost = cost, .cost_text = "input elements - n", .kernels = reduce_prod_kernels},
+    {.name = "ReduceLogSum", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_LOG_SUM, 0, 0, 1, 1},
+     .infer = infer, .cost = cost, .cost_text = "input elements; special n", .kernels = reduce_log_sum_kernels},
+    {.name = "ReduceLogSumExp", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = attributes, .params_bytes = sizeof(reduce_params),
+     .variant = &(const reduce_op){PRN_REDUCE_LOG_SUM_EXP, 1, 1, 1, 1},
+     .infer = infer, .cost = cost, .cost_text = "2 input elements; special input elements + n",
+     .kernels = reduce_log_sum_exp_kernels},
+    {0}};

@@ -5,7 +5,18 @@
 #include "ops/loops/chain.h"
 #include "ops/op.h"
 
-typedef enum prn_reduce_kind { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE } prn_reduce_kind;
+typedef enum prn_reduce_kind {
+    PRN_REDUCE_SUM,
+    PRN_REDUCE_MEAN,
+    PRN_REDUCE_MAX,
+    PRN_REDUCE_MIN,
+    PRN_REDUCE_PROD,
+    PRN_REDUCE_L1,
+    PRN_REDUCE_L2,
+    PRN_REDUCE_LOG_SUM,
+    PRN_REDUCE_LOG_SUM_EXP,
+    PRN_REDUCE_SUM_SQUARE
+} prn_reduce_kind;
 
 /* One reduction of a tensor without gaps, which the chain describes; `count` elements stand behind each output. */
 typedef struct prn_reduction {

@@ -1,7 +1,7 @@
 /* Reductions in blocks: a chain of kept and reduced axes is walked in rows of its last axis. Where that is reduced, a
  * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
- * Owns nothing. Invariant: an output or a strip is one task, whose order the shapes alone decide. */
+ * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
 #include "base/stop.h"
 #include "ops/math/reduce.h"
 
@@ -28,16 +28,16 @@ typedef struct job {
 static prn_fold fold_of(prn_reduce_kind kind)
 {
     switch (kind) {
-    case MAX:
+    case PRN_REDUCE_MAX:
         return PRN_FOLD_MAX;
-    case MIN:
+    case PRN_REDUCE_MIN:
         return PRN_FOLD_MIN;
-    case PROD:
+    case PRN_REDUCE_PROD:
         return PRN_FOLD_MUL;
-    case L1:
+    case PRN_REDUCE_L1:
         return PRN_FOLD_ABS;
-    case L2:
-    case SUM_SQUARE:
+    case PRN_REDUCE_L2:
+    case PRN_REDUCE_SUM_SQUARE:
         return PRN_FOLD_SQUARE;
     default:
         return PRN_FOLD_ADD;
@@ -82,9 +82,13 @@ static bool called_off(const job *job, int64_t c)
 static bool stays_narrow(const prn_reduction *reduction, prn_row_op *op)
 {
     const prn_reduce_kind kind = reduction->kind;
-    *op = kind == MAX ? PRN_ROW_MAX : (kind == MIN ? PRN_ROW_MIN : (kind == PROD ? PRN_ROW_MUL : PRN_ROW_ADD));
+    const bool extreme = kind == PRN_REDUCE_MAX || kind == PRN_REDUCE_MIN;
+    if (extreme)
+        *op = kind == PRN_REDUCE_MAX ? PRN_ROW_MAX : PRN_ROW_MIN;
+    else
+        *op = kind == PRN_REDUCE_PROD ? PRN_ROW_MUL : PRN_ROW_ADD;
     return (PRN_TYPE(reduction->x->dtype) & PRN_TYPES_INTEGER) &&
-           (kind == MAX || kind == MIN || kind == PROD || kind == SUM);
+           (extreme || kind == PRN_REDUCE_PROD || kind == PRN_REDUCE_SUM);
 }
 
 /* The sum begins with the first element. */
@@ -124,7 +128,7 @@ static void strip_narrow(const job *job, int64_t output, int64_t column, int64_t
 static bool is_turned(const job *job)
 {
     const prn_reduce_kind kind = job->reduction->kind;
-    return job->reduction->x->dtype == PRONY_UINT64 && (kind == MAX || kind == MIN);
+    return job->reduction->x->dtype == PRONY_UINT64 && (kind == PRN_REDUCE_MAX || kind == PRN_REDUCE_MIN);
 }
 
 static void load_i64(const job *job, int64_t *block, int64_t first, int64_t n)
@@ -139,7 +143,7 @@ static void store_i64(const job *job, int64_t *sum, int64_t first, int64_t n)
     const prn_reduction *reduction = job->reduction;
     const prony_dtype dtype = reduction->y->dtype;
     for (int64_t i = 0; i < n && is_turned(job); i++) sum[i] ^= INT64_MIN;
-    for (int64_t i = 0; i < n && reduction->kind == MEAN; i++) {
+    for (int64_t i = 0; i < n && reduction->kind == PRN_REDUCE_MEAN; i++) {
         sum[i] = dtype == PRONY_UINT64 ? (int64_t)((uint64_t)sum[i] / (uint64_t)reduction->count)
                                        : sum[i] / reduction->count;
     }
@@ -224,7 +228,7 @@ static double fold_output_f64(const job *job, int64_t output, prn_fold fold, con
 static void output_f64(const job *job, int64_t output)
 {
     const prn_reduction *reduction = job->reduction;
-    const bool exponentials = reduction->kind == LOG_SUM_EXP;
+    const bool exponentials = reduction->kind == PRN_REDUCE_LOG_SUM_EXP;
     double top = exponentials ? finite_or_zero(fold_output_f64(job, output, PRN_FOLD_MAX, NULL)) : 0.0;
     const double sum = fold_output_f64(job, output, fold_of(reduction->kind), exponentials ? &top : NULL);
     prn_put_f64(reduction->y->data, reduction->y->dtype, output,
@@ -248,7 +252,7 @@ static void fold_strip_f64(const job *job, int64_t output, int64_t column, int64
 static void strip_f64(const job *job, int64_t output, int64_t column, int64_t n)
 {
     const prn_reduction *reduction = job->reduction;
-    const bool exponentials = reduction->kind == LOG_SUM_EXP;
+    const bool exponentials = reduction->kind == PRN_REDUCE_LOG_SUM_EXP;
     double top[STRIP] = {0.0}, sum[STRIP];
     if (exponentials) {
         fold_strip_f64(job, output, column, n, PRN_FOLD_MAX, NULL, top);
@@ -283,22 +287,22 @@ static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind ki
     for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
         const float *x = (const float *)job->reduction->x->data + cursor.offset * job->row;
         switch (kind) {
-        case MAX:
+        case PRN_REDUCE_MAX:
             extreme = (double)vec->max(x, job->row);
             sum = extreme > sum || extreme != extreme ? extreme : sum;
             break;
-        case MIN:
+        case PRN_REDUCE_MIN:
             extreme = (double)vec->min(x, job->row);
             sum = extreme < sum || extreme != extreme ? extreme : sum;
             break;
-        case L1:
+        case PRN_REDUCE_L1:
             sum += vec->sum_abs(x, job->row);
             break;
-        case L2:
-        case SUM_SQUARE:
+        case PRN_REDUCE_L2:
+        case PRN_REDUCE_SUM_SQUARE:
             sum += vec->sum_squares(x, job->row);
             break;
-        case LOG_SUM_EXP:
+        case PRN_REDUCE_LOG_SUM_EXP:
             sum += exponentials_f32(job, x, top);
             break;
         default:
@@ -313,7 +317,8 @@ static void output_f32(const job *job, int64_t output)
 {
     const prn_reduction *reduction = job->reduction;
     double top = 0.0;
-    if (reduction->kind == LOG_SUM_EXP) top = finite_or_zero(fold_output_f32(job, output, MAX, 0.0f));
+    if (reduction->kind == PRN_REDUCE_LOG_SUM_EXP)
+        top = finite_or_zero(fold_output_f32(job, output, PRN_REDUCE_MAX, 0.0f));
     const double sum = fold_output_f32(job, output, reduction->kind, (float)top);
     ((float *)reduction->y->data)[output] =
         (float)prn_reduce_finish(reduction->kind, sum, (double)reduction->count, top);
@@ -325,14 +330,14 @@ static const float *terms_f32(const job *job, prn_reduce_kind kind, const float 
 {
     const prn_vec_table *vec = job->vec;
     switch (kind) {
-    case L1:
+    case PRN_REDUCE_L1:
         vec->map[PRN_MAP_ABS](terms, x, n, 0.0f, 0.0f);
         return terms;
-    case L2:
-    case SUM_SQUARE:
+    case PRN_REDUCE_L2:
+    case PRN_REDUCE_SUM_SQUARE:
         vec->map[PRN_MAP_SQUARE](terms, x, n, 0.0f, 0.0f);
         return terms;
-    case LOG_SUM_EXP:
+    case PRN_REDUCE_LOG_SUM_EXP:
         vec->vv[PRN_BINARY_SUB](terms, x, top, n);
         vec->map[PRN_MAP_EXP](terms, terms, n, 0.0f, 0.0f);
         return terms;
@@ -346,7 +351,10 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
                            const float *top, float *y)
 {
     const prn_vec_table *vec = job->vec;
-    const prn_binary_id step = kind == MAX ? PRN_BINARY_MAX : (kind == MIN ? PRN_BINARY_MIN : PRN_BINARY_ADD);
+    const prn_binary_id step = kind == PRN_REDUCE_MAX   ? PRN_BINARY_MAX
+                               : kind == PRN_REDUCE_MIN ? PRN_BINARY_MIN
+                                                      : PRN_BINARY_ADD;
+    const bool plain = kind == PRN_REDUCE_SUM || kind == PRN_REDUCE_MEAN || kind == PRN_REDUCE_LOG_SUM;
     const float *x = (const float *)job->reduction->x->data + column;
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
@@ -356,7 +364,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
         float *to = first == 0 ? y : part;
         int64_t r = 0;
         while (r < rows) {
-            if (r > 0 && r + 4 <= rows && (kind == SUM || kind == MEAN || kind == LOG_SUM)) {
+            if (r > 0 && r + 4 <= rows && plain) {
                 const float *four[4];
                 for (int k = 0; k < 4; k++, next(&cursor, job)) four[k] = x + cursor.offset * job->row;
                 vec->add_four(to, four, n);
@@ -382,15 +390,15 @@ static void strip_f32(const job *job, int64_t output, int64_t column, int64_t n)
     const prn_reduction *reduction = job->reduction;
     const prn_reduce_kind kind = reduction->kind;
     float *y = (float *)reduction->y->data + output * job->row + column, top[STRIP] = {0.0f};
-    if (kind == LOG_SUM_EXP) {
-        fold_strip_f32(job, output, column, n, MAX, NULL, top);
+    if (kind == PRN_REDUCE_LOG_SUM_EXP) {
+        fold_strip_f32(job, output, column, n, PRN_REDUCE_MAX, NULL, top);
         for (int64_t i = 0; i < n; i++) top[i] = (float)finite_or_zero((double)top[i]);
     }
     fold_strip_f32(job, output, column, n, kind, top, y);
-    if (kind == MEAN) vec->vs[PRN_BINARY_DIV](y, y, (float)reduction->count, n);
-    if (kind == L2) vec->map[PRN_MAP_SQRT](y, y, n, 0.0f, 0.0f);
-    if (kind == LOG_SUM || kind == LOG_SUM_EXP) vec->map[PRN_MAP_LOG](y, y, n, 0.0f, 0.0f);
-    if (kind == LOG_SUM_EXP) vec->vv[PRN_BINARY_ADD](y, y, top, n);
+    if (kind == PRN_REDUCE_MEAN) vec->vs[PRN_BINARY_DIV](y, y, (float)reduction->count, n);
+    if (kind == PRN_REDUCE_L2) vec->map[PRN_MAP_SQRT](y, y, n, 0.0f, 0.0f);
+    if (kind == PRN_REDUCE_LOG_SUM || kind == PRN_REDUCE_LOG_SUM_EXP) vec->map[PRN_MAP_LOG](y, y, n, 0.0f, 0.0f);
+    if (kind == PRN_REDUCE_LOG_SUM_EXP) vec->vv[PRN_BINARY_ADD](y, y, top, n);
 }
 
 /* ---- work: outputs, or strips of them */
@@ -399,7 +407,7 @@ static void run_items(void *argument, int64_t begin, int64_t end)
 {
     const job *job = argument;
     const prn_reduction *reduction = job->reduction;
-    const bool f32 = reduction->x->dtype == PRONY_FLOAT32 && reduction->kind != PROD;
+    const bool f32 = reduction->x->dtype == PRONY_FLOAT32 && reduction->kind != PRN_REDUCE_PROD;
     const bool real = prn_reduce_is_real(reduction->kind, reduction->x->dtype);
     prn_row_op op;
     const bool narrow = stays_narrow(reduction, &op);
@@ -437,6 +445,7 @@ void prn_reduce_native(int threads, const prn_reduction *reduction)
     int64_t outputs = 1;
     for (int d = 0; d < job.outer.rank; d++) outputs *= job.outer.reduced[d] ? 1 : job.outer.dim[d];
     const int64_t bytes = outputs * job.combinations * job.row * (int64_t)prony_dtype_bytes(reduction->x->dtype, 1);
-    const int64_t effort = reduction->kind == LOG_SUM_EXP ? 8 : (reduction->x->dtype == PRONY_FLOAT32 ? 1 : 2);
+    const int64_t width = reduction->x->dtype == PRONY_FLOAT32 ? 1 : 2;
+    const int64_t effort = reduction->kind == PRN_REDUCE_LOG_SUM_EXP ? 8 : width;
     prn_parallel_items(threads, along ? outputs : outputs * job.strips, effort * bytes, run_items, &job);
 }

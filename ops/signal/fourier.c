@@ -1,5 +1,5 @@
 /* Transforms of a power of two by radix 2; any other length as a convolution with a chirp (Bluestein), which takes two
- * transforms of at least twice the length. Owns nothing. */
+ * transforms of at least twice the length. */
 #include "ops/signal/fourier.h"
 #include "base/stop.h"
 

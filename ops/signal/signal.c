@@ -5,7 +5,7 @@
  *
  *   scratch: tables | per task: a line, working space
  *
- * Owns nothing. Invariant: lines are independent, so any number of threads gives the same result. */
+ * Invariant: lines are independent, so any number of threads gives the same result. */
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/elementwise.h"
@@ -129,9 +129,11 @@ static prony_status describe_stft(const prony_context *context, transform *out)
     return PRONY_OK;
 }
 
+typedef enum transform_kind { DFT, STFT } transform_kind;
+
 static bool is_stft(const prony_context *context)
 {
-    return strcmp(context->node->op_type, "STFT") == 0;
+    return *(const transform_kind *)prn_variant(context) == STFT;
 }
 
 static prony_status describe(const prony_context *context, transform *out)
@@ -317,36 +319,28 @@ static const prn_param dft_20_attributes[] = {
     PRN_INT(signal_params, inverse, 0), PRN_INT(signal_params, onesided, 0), {0}};
 static const prn_param stft_attributes[] = {PRN_INT(signal_params, onesided, 1), {0}};
 
-#define KERNELS(symbol)                                                                                                \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_native", .backend = "native", .prepare = prepare_native, .run = run_native},                \
-        {.name = #symbol "_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},    \
-        {0}}
-KERNELS(dft);
-KERNELS(stft);
-
-#define DESCRIPTOR(symbol, op_name, opset, at_least, at_most, attributes, text, kernel_rows)                                 \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = opset,                                                                                          \
-        .inputs.least = at_least,                                                                                           \
-        .inputs.most = at_most,                                                                                            \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .non_weight_inputs = 1 << 1 | 1 << 2 | 1 << 3,                                                                 \
-        .params = attributes,                                                                                          \
-        .params_bytes = sizeof(signal_params),                                                                         \
-        .infer = infer,                                                                                                \
-        .cost = cost,                                                                                                  \
-        .cost_text = text,                                                                                             \
-        .kernels = kernel_rows,                                                                                        \
-    }
+static const prn_kernel dft_kernels[] = {
+    {.name = "dft_native", .backend = "native", .prepare = prepare_native, .run = run_native},
+    {.name = "dft_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
+static const prn_kernel stft_kernels[] = {
+    {.name = "stft_native", .backend = "native", .prepare = prepare_native, .run = run_native},
+    {.name = "stft_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
+    {0}};
 
 #define DFT_TEXT                                                                                                       \
     "5 r N log2(N), log2 rounded up, half of it for a real signal; inverse + n (the division), which is special"
-DESCRIPTOR(dft, "DFT", 17, 1, 2, dft_attributes, DFT_TEXT, dft_kernels);
-DESCRIPTOR(dft_20, "DFT", 20, 1, 3, dft_20_attributes, DFT_TEXT, dft_kernels);
-DESCRIPTOR(stft, "STFT", 17, 2, 4, stft_attributes,
-           "r frames: 5 r N log2(N), log2 rounded up, half of it for a real signal; + r N per part with a window",
-           stft_kernels);
+
+const prn_op prn_ops_signal[] = {
+    {.name = "DFT", .since_opset = 17, .inputs = {1, 2}, .non_weight_inputs = 0xe,
+     .params = dft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
+     .infer = infer, .cost = cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
+    {.name = "DFT", .since_opset = 20, .inputs = {1, 3}, .non_weight_inputs = 0xe,
+     .params = dft_20_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
+     .infer = infer, .cost = cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
+    {.name = "STFT", .since_opset = 17, .inputs = {2, 4}, .non_weight_inputs = 0xe,
+     .params = stft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){STFT},
+     .infer = infer, .cost = cost,
+     .cost_text = "r frames: 5 r N log2(N), log2 rounded up, half of it for a real signal; + r N per part with a window",
+     .kernels = stft_kernels},
+    {0}};

@@ -1,5 +1,5 @@
 /* Tables that signal processing multiplies with: Hann, Hamming and Blackman windows, and the mel filter bank. All
- * follow from a few numbers, usually constants; they are made in double, one element after the other. Owns nothing. */
+ * follow from a few numbers, usually constants; they are made in double, one element after the other. */
 #include "base/stop.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -50,57 +50,33 @@ static prony_status window_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+typedef struct window {
+    double a0, a1, a2;
+    uint64_t flops, special; /* per element: i / N times a constant, and per cosine itself, its factor and its addend */
+} window;
+
+static const window hann = {0.5, 0.5, 0.0, 5, 2}, hamming = {25.0 / 46.0, 21.0 / 46.0, 0.0, 5, 2},
+                    blackman = {0.42, 0.5, 0.08, 9, 3};
+
 /* A symmetric window of one element is its peak. */
-static prony_status window_run(const prony_context *context, double a0, double a1, double a2)
+static prony_status window_run(const prony_context *context)
 {
+    const window *w = prn_variant(context);
     const prony_value *y = context->outputs[0];
     const int64_t size = y->shape.dim[0];
     const int64_t period = ((const table_params *)context->params)->periodic ? size : size - 1;
     for (int64_t i = 0; i < size && !prn_stopped_at(i); i++) {
         const double angle = period ? 2.0 * M_PI * (double)i / (double)period : M_PI;
-        prn_put_f64(y->data, y->dtype, i, a0 - a1 * cos(angle) + a2 * cos(2.0 * angle));
+        prn_put_f64(y->data, y->dtype, i, w->a0 - w->a1 * cos(angle) + w->a2 * cos(2.0 * angle));
     }
     return PRONY_OK;
 }
 
-static const prn_param window_attributes[] = {
-    PRN_INT(table_params, output_datatype, PRONY_FLOAT32), PRN_INT(table_params, periodic, 1), {0}};
-
-/* flops: i / N times a constant, and per cosine itself, its factor and its addend. */
-#define WINDOW(symbol, op_name, a0, a1, a2, flops, special, text)                                                      \
-    static prony_status symbol##_run(const prony_context *context)                                                     \
-    {                                                                                                                  \
-        return window_run(context, a0, a1, a2);                                                                        \
-    }                                                                                                                  \
-    static prony_status symbol##_cost(const prony_context *context, prony_cost *cost)                                  \
-    {                                                                                                                  \
-        return prn_cost_map(context, cost, flops, special, 0);                                                         \
-    }                                                                                                                  \
-    static const prn_kernel symbol##_kernels[] = {                                                                     \
-        {.name = #symbol "_reference", .backend = "reference", .run = symbol##_run}, {0}};                             \
-    const prn_op prn_op_##symbol = {                                                                                   \
-        .name = op_name,                                                                                               \
-        .domain = "",                                                                                                  \
-        .since_opset = 17,                                                                                             \
-        .inputs.least = 1,                                                                                               \
-        .inputs.most = 1,                                                                                               \
-        .outputs.least = 1,                                                                                              \
-        .outputs.most = 1,                                                                                              \
-        .non_weight_inputs = 1,                                                                                        \
-        .params = window_attributes,                                                                                   \
-        .params_bytes = sizeof(table_params),                                                                          \
-        .check = check,                                                                                                \
-        .infer = window_infer,                                                                                         \
-        .cost = symbol##_cost,                                                                                         \
-        .cost_text = text,                                                                                             \
-        .kernels = symbol##_kernels,                                                                                   \
-    };
-
-WINDOW(hann_window, "HannWindow", 0.5, 0.5, 0.0, 5, 2, "5 n (mul, div, cos, mul, sub); special 2 n")
-WINDOW(hamming_window, "HammingWindow", 25.0 / 46.0, 21.0 / 46.0, 0.0, 5, 2,
-       "5 n (mul, div, cos, mul, sub); special 2 n")
-WINDOW(blackman_window, "BlackmanWindow", 0.42, 0.5, 0.08, 9, 3,
-       "9 n (mul, div, cos, mul, sub, mul, cos, mul, add); special 3 n")
+static prony_status window_cost(const prony_context *context, prony_cost *cost)
+{
+    const window *w = prn_variant(context);
+    return prn_cost_map(context, cost, w->flops, w->special, 0);
+}
 
 /* ---- MelWeightMatrix [dft_length / 2 + 1, num_mel_bins]: a triangle per mel band */
 
@@ -174,24 +150,34 @@ static prony_status mel_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 2, 1, 0);
 }
 
+static const prn_param window_attributes[] = {
+    PRN_INT(table_params, output_datatype, PRONY_FLOAT32), PRN_INT(table_params, periodic, 1), {0}};
 static const prn_param mel_attributes[] = {PRN_INT(table_params, output_datatype, PRONY_FLOAT32), {0}};
+
+static const prn_kernel hann_kernels[] = {
+    {.name = "hann_window_reference", .backend = "reference", .run = window_run}, {0}};
+static const prn_kernel hamming_kernels[] = {
+    {.name = "hamming_window_reference", .backend = "reference", .run = window_run}, {0}};
+static const prn_kernel blackman_kernels[] = {
+    {.name = "blackman_window_reference", .backend = "reference", .run = window_run}, {0}};
 static const prn_kernel mel_kernels[] = {
     {.name = "mel_weight_matrix_reference", .backend = "reference", .run = mel_run}, {0}};
 
-const prn_op prn_op_mel_weight_matrix = {
-    .name = "MelWeightMatrix",
-    .domain = "",
-    .since_opset = 17,
-    .inputs.least = 5,
-    .inputs.most = 5,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .non_weight_inputs = 31,
-    .params = mel_attributes,
-    .params_bytes = sizeof(table_params),
-    .check = check,
-    .infer = mel_infer,
-    .cost = mel_cost,
-    .cost_text = "2 n (sub, div per weight, as if none were 0); special n",
-    .kernels = mel_kernels,
-};
+const prn_op prn_ops_signal_window[] = {
+    {.name = "HannWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hann, .check = check,
+     .infer = window_infer, .cost = window_cost, .cost_text = "5 n (mul, div, cos, mul, sub); special 2 n",
+     .kernels = hann_kernels},
+    {.name = "HammingWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &hamming, .check = check,
+     .infer = window_infer, .cost = window_cost, .cost_text = "5 n (mul, div, cos, mul, sub); special 2 n",
+     .kernels = hamming_kernels},
+    {.name = "BlackmanWindow", .since_opset = 17, .inputs = {1, 1}, .non_weight_inputs = 1,
+     .params = window_attributes, .params_bytes = sizeof(table_params), .variant = &blackman, .check = check,
+     .infer = window_infer, .cost = window_cost,
+     .cost_text = "9 n (mul, div, cos, mul, sub, mul, cos, mul, add); special 3 n", .kernels = blackman_kernels},
+    {.name = "MelWeightMatrix", .since_opset = 17, .inputs = {5, 5}, .non_weight_inputs = 31,
+     .params = mel_attributes, .params_bytes = sizeof(table_params), .check = check,
+     .infer = mel_infer, .cost = mel_cost,
+     .cost_text = "2 n (sub, div per weight, as if none were 0); special n", .kernels = mel_kernels},
+    {0}};

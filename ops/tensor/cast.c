@@ -167,53 +167,14 @@ static prony_status run_cast(const prony_context *context)
 static const prn_kernel cast_kernels[] = {
     {.name = "cast_reference", .backend = "reference", .run = run_cast, .inplace = 1}, {0}};
 
-const prn_op prn_op_cast = {
-    .name = "Cast",
-    .domain = "",
-    .since_opset = 6,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = cast_attributes,
-    .params_bytes = sizeof(cast_params),
-    .check = check_cast,
-    .infer = infer_cast,
-    .cost = prn_cost_none,
-    .cost_text = "0",
-    .kernels = cast_kernels,
-};
-
-const prn_op prn_op_cast_1 = {
-    .name = "Cast",
-    .domain = "",
-    .since_opset = 1,
-    .inputs.least = 1,
-    .inputs.most = 1,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .params = cast_1_attributes,
-    .params_bytes = sizeof(cast_params),
-    .infer = infer_cast_1,
-    .cost = prn_cost_none,
-    .cost_text = "0",
-    .kernels = cast_kernels,
-};
-
-const prn_op prn_op_cast_like = {
-    .name = "CastLike",
-    .domain = "",
-    .since_opset = 15,
-    .inputs.least = 2,
-    .inputs.most = 2,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .non_weight_inputs = 2,
-    .params = cast_like_attributes,
-    .params_bytes = sizeof(cast_params),
-    .check = check_rule,
-    .infer = infer_cast_like,
-    .cost = prn_cost_none,
-    .cost_text = "0",
-    .kernels = cast_kernels,
-};
+const prn_op prn_ops_cast[] = {
+    {.name = "Cast", .since_opset = 6, .inputs = {1, 1},
+     .params = cast_attributes, .params_bytes = sizeof(cast_params), .check = check_cast,
+     .infer = infer_cast, .cost = prn_cost_none, .cost_text = "0", .kernels = cast_kernels},
+    {.name = "Cast", .since_opset = 1, .inputs = {1, 1},
+     .params = cast_1_attributes, .params_bytes = sizeof(cast_params),
+     .infer = infer_cast_1, .cost = prn_cost_none, .cost_text = "0", .kernels = cast_kernels},
+    {.name = "CastLike", .since_opset = 15, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = cast_like_attributes, .params_bytes = sizeof(cast_params), .check = check_rule,
+     .infer = infer_cast_like, .cost = prn_cost_none, .cost_text = "0", .kernels = cast_kernels},
+    {0}};

@@ -5,8 +5,7 @@
 
 /* ---- shared */
 
-/* Where a part lies in the whole: `outer` rows of `part_row` elements, `whole_row` apart, the first of them at `first`.
- */
+/* Where a part lies in the whole: `outer` rows of `part_row` elements, `whole_row` apart, the first at `first`. */
 typedef struct place {
     int64_t outer, part_row, whole_row, first;
 } place;
@@ -163,29 +162,10 @@ static bool concat_placed(const prony_context *context, size_t input, uint64_t *
 }
 
 static const prn_kernel concat_kernels[] = {
-    {.name = "concat_native",
-     .backend = "native",
-     .layouts = concat_layouts,
-     .run = concat_native,
+    {.name = "concat_native", .backend = "native", .layouts = concat_layouts, .run = concat_native,
      .placed = concat_placed},
     {.name = "concat_reference", .backend = "reference", .run = concat_reference},
-    {0},
-};
-
-const prn_op prn_op_concat = {.name = "Concat",
-                              .domain = "",
-                              .since_opset = 1,
-                              .inputs.least = 1,
-                              .inputs.most = -1,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .params = concat_attributes,
-                              .params_bytes = sizeof(concat_params),
-                              .check = concat_check,
-                              .infer = concat_infer,
-                              .cost = prn_cost_none,
-                              .cost_text = "0",
-                              .kernels = concat_kernels};
+    {0}};
 
 /* ---- Split */
 
@@ -357,21 +337,13 @@ static bool split_part(const prony_context *context, size_t output, uint64_t *of
 static const prn_kernel split_kernels[] = {
     {.name = "split_native", .backend = "native", .layouts = split_layouts, .run = split_native, .part = split_part},
     {.name = "split_reference", .backend = "reference", .run = split_reference},
-    {0},
-};
+    {0}};
 
-const prn_op prn_op_split = {.name = "Split",
-                             .domain = "",
-                             .since_opset = 1,
-                             .inputs.least = 1,
-                             .inputs.most = 2,
-                             .outputs.least = 1,
-                             .outputs.most = -1,
-                             .non_weight_inputs = 2,
-                             .params = split_attributes,
-                             .params_bytes = sizeof(split_params),
-                             .check = split_check,
-                             .infer = split_infer,
-                             .cost = prn_cost_none,
-                             .cost_text = "0",
-                             .kernels = split_kernels};
+const prn_op prn_ops_concat[] = {
+    {.name = "Concat", .since_opset = 1, .inputs = {1, -1},
+     .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,
+     .infer = concat_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = concat_kernels},
+    {.name = "Split", .since_opset = 1, .inputs = {1, 2}, .outputs = {1, -1}, .non_weight_inputs = 2,
+     .params = split_attributes, .params_bytes = sizeof(split_params), .check = split_check,
+     .infer = split_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = split_kernels},
+    {0}};

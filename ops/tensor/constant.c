@@ -53,25 +53,7 @@ static prony_status shape_cost(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
-static const prn_kernel shape_kernels[] = {
-    {.name = "shape_reference", .backend = "reference", .run = shape_run},
-    {0},
-};
-
-const prn_op prn_op_shape = {.name = "Shape",
-                             .domain = "",
-                             .since_opset = 1,
-                             .inputs.least = 1,
-                             .inputs.most = 1,
-                             .outputs.least = 1,
-                             .outputs.most = 1,
-                             .flags = PRN_OP_SHAPE_ONLY,
-                             .params = shape_attributes,
-                             .params_bytes = sizeof(shape_params),
-                             .infer = shape_infer,
-                             .cost = shape_cost,
-                             .cost_text = "0 (reads no data)",
-                             .kernels = shape_kernels};
+static const prn_kernel shape_kernels[] = {{.name = "shape_reference", .backend = "reference", .run = shape_run}, {0}};
 
 static prony_status size_infer(const prony_context *context)
 {
@@ -86,23 +68,7 @@ static prony_status size_run(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel size_kernels[] = {
-    {.name = "size_reference", .backend = "reference", .run = size_run},
-    {0},
-};
-
-const prn_op prn_op_size = {.name = "Size",
-                            .domain = "",
-                            .since_opset = 1,
-                            .inputs.least = 1,
-                            .inputs.most = 1,
-                            .outputs.least = 1,
-                            .outputs.most = 1,
-                            .flags = PRN_OP_SHAPE_ONLY,
-                            .infer = size_infer,
-                            .cost = shape_cost,
-                            .cost_text = "0 (reads no data)",
-                            .kernels = size_kernels};
+static const prn_kernel size_kernels[] = {{.name = "size_reference", .backend = "reference", .run = size_run}, {0}};
 
 /* ---- Constant */
 
@@ -175,23 +141,7 @@ static prony_status constant_run(const prony_context *context)
 }
 
 static const prn_kernel constant_kernels[] = {
-    {.name = "constant_reference", .backend = "reference", .run = constant_run},
-    {0},
-};
-
-const prn_op prn_op_constant = {.name = "Constant",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 0,
-                                .inputs.most = 0,
-                                .outputs.least = 1,
-                                .outputs.most = 1,
-                                .params = constant_attributes,
-                                .params_bytes = sizeof(constant_params),
-                                .infer = constant_infer,
-                                .cost = prn_cost_none,
-                                .cost_text = "0",
-                                .kernels = constant_kernels};
+    {.name = "constant_reference", .backend = "reference", .run = constant_run}, {0}};
 
 /* ---- ConstantOfShape */
 
@@ -243,23 +193,7 @@ static prony_status fill_run(const prony_context *context)
 }
 
 static const prn_kernel fill_kernels[] = {
-    {.name = "constant_of_shape_reference", .backend = "reference", .run = fill_run},
-    {0},
-};
-
-const prn_op prn_op_constant_of_shape = {.name = "ConstantOfShape",
-                                         .domain = "",
-                                         .since_opset = 9,
-                                         .inputs.least = 1,
-                                         .inputs.most = 1,
-                                         .outputs.least = 1,
-                                         .outputs.most = 1,
-                                         .params = fill_attributes,
-                                         .params_bytes = sizeof(fill_params),
-                                         .infer = fill_infer,
-                                         .cost = prn_cost_none,
-                                         .cost_text = "0",
-                                         .kernels = fill_kernels};
+    {.name = "constant_of_shape_reference", .backend = "reference", .run = fill_run}, {0}};
 
 /* ---- Range */
 
@@ -343,22 +277,7 @@ static prony_status range_cost(const prony_context *context, prony_cost *cost)
 }
 
 static const prn_kernel range_kernels[] = {
-    {.name = "range_reference", .backend = "reference", .types = RANGE_TYPES, .run = range_run},
-    {0},
-};
-
-const prn_op prn_op_range = {.name = "Range",
-                             .domain = "",
-                             .since_opset = 11,
-                             .inputs.least = 3,
-                             .inputs.most = 3,
-                             .outputs.least = 1,
-                             .outputs.most = 1,
-                             .non_weight_inputs = 7,
-                             .infer = range_infer,
-                             .cost = range_cost,
-                             .cost_text = "2n",
-                             .kernels = range_kernels};
+    {.name = "range_reference", .backend = "reference", .types = RANGE_TYPES, .run = range_run}, {0}};
 
 /* ---- EyeLike */
 
@@ -392,22 +311,23 @@ static prony_status eye_run(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel eye_kernels[] = {
-    {.name = "eye_like_reference", .backend = "reference", .run = eye_run},
-    {0},
-};
+static const prn_kernel eye_kernels[] = {{.name = "eye_like_reference", .backend = "reference", .run = eye_run}, {0}};
 
-const prn_op prn_op_eye_like = {.name = "EyeLike",
-                                .domain = "",
-                                .since_opset = 9,
-                                .inputs.least = 1,
-                                .inputs.most = 1,
-                                .outputs.least = 1,
-                                .outputs.most = 1,
-                                .flags = PRN_OP_SHAPE_ONLY,
-                                .params = eye_attributes,
-                                .params_bytes = sizeof(eye_params),
-                                .infer = eye_infer,
-                                .cost = shape_cost,
-                                .cost_text = "0 (reads no data)",
-                                .kernels = eye_kernels};
+const prn_op prn_ops_constant[] = {
+    {.name = "Shape", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_SHAPE_ONLY,
+     .params = shape_attributes, .params_bytes = sizeof(shape_params),
+     .infer = shape_infer, .cost = shape_cost, .cost_text = "0 (reads no data)", .kernels = shape_kernels},
+    {.name = "Size", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_SHAPE_ONLY,
+     .infer = size_infer, .cost = shape_cost, .cost_text = "0 (reads no data)", .kernels = size_kernels},
+    {.name = "Constant", .since_opset = 1,
+     .params = constant_attributes, .params_bytes = sizeof(constant_params),
+     .infer = constant_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = constant_kernels},
+    {.name = "ConstantOfShape", .since_opset = 9, .inputs = {1, 1},
+     .params = fill_attributes, .params_bytes = sizeof(fill_params),
+     .infer = fill_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = fill_kernels},
+    {.name = "Range", .since_opset = 11, .inputs = {3, 3}, .non_weight_inputs = 7,
+     .infer = range_infer, .cost = range_cost, .cost_text = "2n", .kernels = range_kernels},
+    {.name = "EyeLike", .since_opset = 9, .inputs = {1, 1}, .flags = PRN_OP_SHAPE_ONLY,
+     .params = eye_attributes, .params_bytes = sizeof(eye_params),
+     .infer = eye_infer, .cost = shape_cost, .cost_text = "0 (reads no data)", .kernels = eye_kernels},
+    {0}};

@@ -1,9 +1,7 @@
 /* Operators that move whole blocks along chosen axes: CenterCropPad, ReverseSequence, TensorScatter and Compress.
- * Owns nothing. Invariant: what depends on data is checked before the first byte is written. */
+ * Invariant: what depends on data is checked before the first byte is written. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
-#include "ops/loops/indexing.h"
-#include "ops/loops/number.h"
 
 #include <string.h>
 
@@ -305,8 +303,6 @@ static prony_status run_compress(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptors */
-
 static const prn_param crop_attributes[] = {PRN_INTS(crop_params, axes), {0}};
 static const prn_param reverse_attributes[] = {
     PRN_INT(reverse_params, batch_axis, 1), PRN_INT(reverse_params, time_axis, 0), {0}};
@@ -325,23 +321,17 @@ static const prn_kernel tensor_scatter_kernels[] = {
 static const prn_kernel compress_kernels[] = {
     {.name = "compress_reference", .backend = "reference", .run = run_compress}, {0}};
 
-#define DESCRIPTOR(symbol, op_name, opset, at_least, at_most, constants, row, ...)                                           \
-    const prn_op prn_op_##symbol = {.name = op_name,                                                                   \
-                                    .domain = "",                                                                      \
-                                    .since_opset = opset,                                                              \
-                                    .inputs.least = at_least,                                                               \
-                                    .inputs.most = at_most,                                                                \
-                                    .outputs.least = 1,                                                                  \
-                                    .outputs.most = 1,                                                                  \
-                                    .non_weight_inputs = constants,                                                    \
-                                    .params = row##_attributes,                                                        \
-                                    .params_bytes = sizeof(row##_params),                                              \
-                                    .infer = infer_##row,                                                              \
-                                    .cost = prn_cost_none,                                                             \
-                                    .cost_text = "0",                                                                  \
-                                    .kernels = row##_kernels,                                                          \
-                                    __VA_ARGS__};
-DESCRIPTOR(center_crop_pad, "CenterCropPad", 18, 2, 2, 2, crop)
-DESCRIPTOR(reverse_sequence, "ReverseSequence", 10, 2, 2, 2, reverse)
-DESCRIPTOR(tensor_scatter, "TensorScatter", 24, 2, 3, 4, tensor_scatter, .check = check_tensor_scatter)
-DESCRIPTOR(compress, "Compress", 9, 2, 2, 2, compress, .flags = PRN_OP_DATA_SHAPE)
+const prn_op prn_ops_crop[] = {
+    {.name = "CenterCropPad", .since_opset = 18, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = crop_attributes, .params_bytes = sizeof(crop_params),
+     .infer = infer_crop, .cost = prn_cost_none, .cost_text = "0", .kernels = crop_kernels},
+    {.name = "ReverseSequence", .since_opset = 10, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = reverse_attributes, .params_bytes = sizeof(reverse_params),
+     .infer = infer_reverse, .cost = prn_cost_none, .cost_text = "0", .kernels = reverse_kernels},
+    {.name = "TensorScatter", .since_opset = 24, .inputs = {2, 3}, .non_weight_inputs = 4,
+     .params = tensor_scatter_attributes, .params_bytes = sizeof(tensor_scatter_params), .check = check_tensor_scatter,
+     .infer = infer_tensor_scatter, .cost = prn_cost_none, .cost_text = "0", .kernels = tensor_scatter_kernels},
+    {.name = "Compress", .since_opset = 9, .inputs = {2, 2}, .flags = PRN_OP_DATA_SHAPE, .non_weight_inputs = 2,
+     .params = compress_attributes, .params_bytes = sizeof(compress_params),
+     .infer = infer_compress, .cost = prn_cost_none, .cost_text = "0", .kernels = compress_kernels},
+    {0}};

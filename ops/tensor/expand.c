@@ -60,20 +60,7 @@ static prony_status expand_reference(const prony_context *context)
 static const prn_kernel expand_kernels[] = {
     {.name = "expand_native", .backend = "native", .run = expand_native},
     {.name = "expand_reference", .backend = "reference", .run = expand_reference},
-    {0},
-};
-
-const prn_op prn_op_expand = {.name = "Expand",
-                              .domain = "",
-                              .since_opset = 8,
-                              .inputs.least = 2,
-                              .inputs.most = 2,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .infer = expand_infer,
-                              .cost = prn_cost_none,
-                              .cost_text = "0",
-                              .kernels = expand_kernels};
+    {0}};
 
 /* ---- Tile */
 
@@ -131,20 +118,7 @@ static prony_status tile_reference(const prony_context *context)
 static const prn_kernel tile_kernels[] = {
     {.name = "tile_native", .backend = "native", .run = tile_native},
     {.name = "tile_reference", .backend = "reference", .run = tile_reference},
-    {0},
-};
-
-const prn_op prn_op_tile = {.name = "Tile",
-                            .domain = "",
-                            .since_opset = 6,
-                            .inputs.least = 2,
-                            .inputs.most = 2,
-                            .outputs.least = 1,
-                            .outputs.most = 1,
-                            .infer = tile_infer,
-                            .cost = prn_cost_none,
-                            .cost_text = "0",
-                            .kernels = tile_kernels};
+    {0}};
 
 /* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */
 
@@ -182,15 +156,11 @@ static prony_status tile_1_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-const prn_op prn_op_tile_1 = {.name = "Tile",
-                              .domain = "",
-                              .since_opset = 1,
-                              .inputs.least = 3,
-                              .inputs.most = 3,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 6,
-                              .infer = tile_1_infer,
-                              .cost = prn_cost_none,
-                              .cost_text = "0",
-                              .kernels = tile_kernels};
+const prn_op prn_ops_expand[] = {
+    {.name = "Expand", .since_opset = 8, .inputs = {2, 2},
+     .infer = expand_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = expand_kernels},
+    {.name = "Tile", .since_opset = 6, .inputs = {2, 2},
+     .infer = tile_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = tile_kernels},
+    {.name = "Tile", .since_opset = 1, .inputs = {3, 3}, .non_weight_inputs = 6,
+     .infer = tile_1_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = tile_kernels},
+    {0}};

@@ -80,6 +80,21 @@ static void move_blocks(const prony_context *context, block_work *work, int64_t 
     prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
 }
 
+/* An operator's variant. */
+typedef prony_status (*gather_fn)(const prony_context *context, bool native);
+
+static prony_status run_native(const prony_context *context)
+{
+    const gather_fn *run = prn_variant(context);
+    return (*run)(context, true);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    const gather_fn *run = prn_variant(context);
+    return (*run)(context, false);
+}
+
 /* ---- Gather */
 
 typedef struct axis_params {
@@ -139,36 +154,10 @@ static prony_status gather_run(const prony_context *context, bool native)
     return PRONY_OK;
 }
 
-static prony_status gather_native(const prony_context *context)
-{
-    return gather_run(context, true);
-}
-
-static prony_status gather_reference(const prony_context *context)
-{
-    return gather_run(context, false);
-}
-
 static const prn_kernel gather_kernels[] = {
-    {.name = "gather_native", .backend = "native", .run = gather_native},
-    {.name = "gather_reference", .backend = "reference", .run = gather_reference},
-    {0},
-};
-
-const prn_op prn_op_gather = {.name = "Gather",
-                              .domain = "",
-                              .since_opset = 1,
-                              .inputs.least = 2,
-                              .inputs.most = 2,
-                              .outputs.least = 1,
-                              .outputs.most = 1,
-                              .non_weight_inputs = 2,
-                              .params = axis_attributes,
-                              .params_bytes = sizeof(axis_params),
-                              .infer = gather_infer,
-                              .cost = selected_cost,
-                              .cost_text = "0 (reads the selected rows only)",
-                              .kernels = gather_kernels};
+    {.name = "gather_native", .backend = "native", .run = run_native},
+    {.name = "gather_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
 /* ---- GatherND */
 
@@ -208,36 +197,10 @@ static prony_status gather_nd_run(const prony_context *context, bool native)
     return PRONY_OK;
 }
 
-static prony_status gather_nd_native(const prony_context *context)
-{
-    return gather_nd_run(context, true);
-}
-
-static prony_status gather_nd_reference(const prony_context *context)
-{
-    return gather_nd_run(context, false);
-}
-
 static const prn_kernel gather_nd_kernels[] = {
-    {.name = "gather_nd_native", .backend = "native", .run = gather_nd_native},
-    {.name = "gather_nd_reference", .backend = "reference", .run = gather_nd_reference},
-    {0},
-};
-
-const prn_op prn_op_gather_nd = {.name = "GatherND",
-                                 .domain = "",
-                                 .since_opset = 11,
-                                 .inputs.least = 2,
-                                 .inputs.most = 2,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .non_weight_inputs = 2,
-                                 .params = nd_attributes,
-                                 .params_bytes = sizeof(nd_params),
-                                 .infer = gather_nd_infer,
-                                 .cost = selected_cost,
-                                 .cost_text = "0 (reads the selected rows only)",
-                                 .kernels = gather_nd_kernels};
+    {.name = "gather_nd_native", .backend = "native", .run = run_native},
+    {.name = "gather_nd_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
 /* ---- GatherElements */
 
@@ -272,33 +235,22 @@ static prony_status gather_elements_run(const prony_context *context, bool nativ
     return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
 }
 
-static prony_status gather_elements_native(const prony_context *context)
-{
-    return gather_elements_run(context, true);
-}
-
-static prony_status gather_elements_reference(const prony_context *context)
-{
-    return gather_elements_run(context, false);
-}
-
 static const prn_kernel gather_elements_kernels[] = {
-    {.name = "gather_elements_native", .backend = "native", .run = gather_elements_native},
-    {.name = "gather_elements_reference", .backend = "reference", .run = gather_elements_reference},
-    {0},
-};
+    {.name = "gather_elements_native", .backend = "native", .run = run_native},
+    {.name = "gather_elements_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-const prn_op prn_op_gather_elements = {.name = "GatherElements",
-                                       .domain = "",
-                                       .since_opset = 11,
-                                       .inputs.least = 2,
-                                       .inputs.most = 2,
-                                       .outputs.least = 1,
-                                       .outputs.most = 1,
-                                       .non_weight_inputs = 2,
-                                       .params = axis_attributes,
-                                       .params_bytes = sizeof(axis_params),
-                                       .infer = gather_elements_infer,
-                                       .cost = selected_cost,
-                                       .cost_text = "0 (reads the selected elements only)",
-                                       .kernels = gather_elements_kernels};
+const prn_op prn_ops_gather[] = {
+    {.name = "Gather", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_fn){gather_run},
+     .infer = gather_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
+     .kernels = gather_kernels},
+    {.name = "GatherND", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_fn){gather_nd_run},
+     .infer = gather_nd_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
+     .kernels = gather_nd_kernels},
+    {.name = "GatherElements", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
+     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_fn){gather_elements_run},
+     .infer = gather_elements_infer, .cost = selected_cost, .cost_text = "0 (reads the selected elements only)",
+     .kernels = gather_elements_kernels},
+    {0}};

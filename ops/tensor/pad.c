@@ -314,21 +314,10 @@ static prony_status pad_reference(const prony_context *context)
 static const prn_kernel pad_kernels[] = {
     {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .run = pad_native},
     {.name = "pad_reference", .backend = "reference", .run = pad_reference},
-    {0},
-};
+    {0}};
 
-const prn_op prn_op_pad = {.name = "Pad",
-                           .domain = "",
-                           .since_opset = 1,
-                           .inputs.least = 1,
-                           .inputs.most = 4,
-                           .outputs.least = 1,
-                           .outputs.most = 1,
-                           .non_weight_inputs = 0xe,
-                           .params = pad_attributes,
-                           .params_bytes = sizeof(pad_params),
-                           .check = pad_check,
-                           .infer = pad_infer,
-                           .cost = prn_cost_none,
-                           .cost_text = "0",
-                           .kernels = pad_kernels};
+const prn_op prn_ops_pad[] = {
+    {.name = "Pad", .since_opset = 1, .inputs = {1, 4}, .non_weight_inputs = 0xe,
+     .params = pad_attributes, .params_bytes = sizeof(pad_params), .check = pad_check,
+     .infer = pad_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = pad_kernels},
+    {0}};

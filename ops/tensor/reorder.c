@@ -2,8 +2,8 @@
  * no attributes, the layouts stand in the values.
  *
  * Every layout keeps eight consecutive channels of one image (a group, starting at a multiple of eight) at a constant
- * distance from each other, and so its positions; a group is therefore copied, or transposed tile by tile. Owns
- * nothing. Invariant: lanes behind the last channel are written as zeros. */
+ * distance from each other, and so its positions; a group is therefore copied, or transposed tile by tile.
+ * Invariant: lanes behind the last channel are written as zeros. */
 #include "ops/op.h"
 
 #include "base/isa.h"
@@ -42,7 +42,8 @@ typedef struct job {
     prn_layout from, to;
     int64_t channels, spatial;
     int64_t groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
-    int64_t parts, parts_per_task; /* a part is one piece of one group; a task of a single small one would not be worth a thread */
+    /* A part is one piece of one group; a task of a single small one would not be worth a thread. */
+    int64_t parts, parts_per_task;
 } job;
 
 /* Where channel c of image n starts, in elements, and how far its positions and the next channel of its group are. */
@@ -188,25 +189,12 @@ static prony_status run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptor */
-
 static const prn_kernel kernels[] = {
-    {.name = "reorder_native", .backend = "native", .types = PRN_TYPE_ANY, .layouts = given_layouts, .run = run_native},
-    {.name = "reorder_ref",
-     .backend = "reference",
-     .types = PRN_TYPE_ANY,
-     .layouts = given_layouts,
-     .run = run_reference},
+    {.name = "reorder_native", .backend = "native", .layouts = given_layouts, .run = run_native},
+    {.name = "reorder_ref", .backend = "reference", .layouts = given_layouts, .run = run_reference},
     {0}};
 
-const prn_op prn_op_reorder = {.name = "Reorder",
-                               .domain = "prony",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 1,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .infer = infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "none: data movement",
-                               .kernels = kernels};
+const prn_op prn_ops_reorder[] = {
+    {.name = "Reorder", .domain = "prony", .since_opset = 1, .inputs = {1, 1},
+     .infer = infer, .cost = prn_cost_none, .cost_text = "none: data movement", .kernels = kernels},
+    {0}};

@@ -1,6 +1,6 @@
 /* The inner loop of prony::Reorder: eight channels at a time, transposed in tiles of 8 by 8 where one side has its
  * positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant); without AVX2 a tile
- * does not pay and elements are copied one by one. Owns nothing. */
+ * does not pay and elements are copied one by one. */
 #include "ops/tensor/reorder_simd.h"
 
 #define JOIN_(a, b) a##b

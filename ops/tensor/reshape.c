@@ -1,6 +1,7 @@
 /* Operators whose result is their input's bytes under another shape: Reshape, Flatten, Squeeze, Unsqueeze and Identity.
  * The engine lets the result be a view; the kernel copies where it cannot. Invariant: output 0 has exactly input 0's
  * elements in input 0's order. */
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
@@ -13,15 +14,8 @@ static prony_status run_view(const prony_context *context)
     return PRONY_OK;
 }
 
-static void layouts_same(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = (prn_layout)context->inputs[0]->layout;
-}
-
 static const prn_kernel view_kernels[] = {
-    {.name = "view_reference", .backend = "reference", .run = run_view, .inplace = 1},
-    {0},
-};
+    {.name = "view_reference", .backend = "reference", .run = run_view, .inplace = 1}, {0}};
 
 /* Axes in [-rank, rank), each once, as a bit mask. */
 static prony_status axes_mask(const prony_context *context, const int64_t *axes, size_t count, int rank, uint32_t *mask)
@@ -119,21 +113,6 @@ static prony_status reshape_infer(const prony_context *context)
     return set_shape(context, &shape);
 }
 
-const prn_op prn_op_reshape = {.name = "Reshape",
-                               .domain = "",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 2,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .flags = PRN_OP_VIEW,
-                               .params = reshape_attributes,
-                               .params_bytes = sizeof(reshape_params),
-                               .infer = reshape_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0",
-                               .kernels = view_kernels};
-
 /* ---- Flatten */
 
 typedef struct flatten_params {
@@ -157,21 +136,6 @@ static prony_status flatten_infer(const prony_context *context)
     if (!prn_shape_known(&shape)) return prony_fail(context, PRONY_LIMIT, "the output is too large");
     return set_shape(context, &shape);
 }
-
-const prn_op prn_op_flatten = {.name = "Flatten",
-                               .domain = "",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 1,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .flags = PRN_OP_VIEW,
-                               .params = flatten_attributes,
-                               .params_bytes = sizeof(flatten_params),
-                               .infer = flatten_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0",
-                               .kernels = view_kernels};
 
 /* ---- Squeeze, Unsqueeze */
 
@@ -238,36 +202,6 @@ static prony_status unsqueeze_infer(const prony_context *context)
     return set_shape(context, &shape);
 }
 
-const prn_op prn_op_squeeze = {.name = "Squeeze",
-                               .domain = "",
-                               .since_opset = 1,
-                               .inputs.least = 1,
-                               .inputs.most = 2,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .flags = PRN_OP_VIEW,
-                               .params = axes_attributes,
-                               .params_bytes = sizeof(axes_params),
-                               .infer = squeeze_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0",
-                               .kernels = view_kernels};
-
-const prn_op prn_op_unsqueeze = {.name = "Unsqueeze",
-                                 .domain = "",
-                                 .since_opset = 1,
-                                 .inputs.least = 1,
-                                 .inputs.most = 2,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .flags = PRN_OP_VIEW,
-                                 .params = axes_attributes,
-                                 .params_bytes = sizeof(axes_params),
-                                 .infer = unsqueeze_infer,
-                                 .cost = prn_cost_none,
-                                 .cost_text = "0",
-                                 .kernels = view_kernels};
-
 /* ---- Identity */
 
 /* Of a sequence or optional it is the engine's business: the output holds what the input holds. */
@@ -285,19 +219,22 @@ static prony_status identity_infer(const prony_context *context)
 }
 
 static const prn_kernel identity_kernels[] = {
-    {.name = "identity_reference", .backend = "reference", .layouts = layouts_same, .run = run_view, .inplace = 1},
-    {0},
-};
+    {.name = "identity_reference", .backend = "reference", .layouts = prn_same_layout, .run = run_view, .inplace = 1},
+    {0}};
 
-const prn_op prn_op_identity = {.name = "Identity",
-                                .domain = "",
-                                .since_opset = 1,
-                                .inputs.least = 1,
-                                .inputs.most = 1,
-                                .outputs.least = 1,
-                                .outputs.most = 1,
-                                .flags = PRN_OP_VIEW | PRN_OP_OPEN,
-                                .infer = identity_infer,
-                                .cost = prn_cost_none,
-                                .cost_text = "0",
-                                .kernels = identity_kernels};
+const prn_op prn_ops_reshape[] = {
+    {.name = "Reshape", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_VIEW,
+     .params = reshape_attributes, .params_bytes = sizeof(reshape_params),
+     .infer = reshape_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = view_kernels},
+    {.name = "Flatten", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW,
+     .params = flatten_attributes, .params_bytes = sizeof(flatten_params),
+     .infer = flatten_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = view_kernels},
+    {.name = "Squeeze", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_VIEW,
+     .params = axes_attributes, .params_bytes = sizeof(axes_params),
+     .infer = squeeze_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = view_kernels},
+    {.name = "Unsqueeze", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_VIEW,
+     .params = axes_attributes, .params_bytes = sizeof(axes_params),
+     .infer = unsqueeze_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = view_kernels},
+    {.name = "Identity", .since_opset = 1, .inputs = {1, 1}, .flags = PRN_OP_VIEW | PRN_OP_OPEN,
+     .infer = identity_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = identity_kernels},
+    {0}};

@@ -147,41 +147,7 @@ static prony_status scatter_run(const prony_context *context)
 }
 
 static const prn_kernel scatter_kernels[] = {
-    {.name = "scatter_elements_reference", .backend = "reference", .run = scatter_run, .inplace = 1},
-    {0},
-};
-
-const prn_op prn_op_scatter_elements = {.name = "ScatterElements",
-                                        .domain = "",
-                                        .since_opset = 11,
-                                        .inputs.least = 3,
-                                        .inputs.most = 3,
-                                        .outputs.least = 1,
-                                        .outputs.most = 1,
-                                        .non_weight_inputs = 2,
-                                        .params = scatter_attributes,
-                                        .params_bytes = sizeof(scatter_params),
-                                        .check = scatter_check,
-                                        .infer = scatter_infer,
-                                        .cost = scatter_cost,
-                                        .cost_text = "0; with a reduction, one per update",
-                                        .kernels = scatter_kernels};
-
-const prn_op prn_op_scatter = {.name = "Scatter",
-                               .domain = "",
-                               .since_opset = 9,
-                               .inputs.least = 3,
-                               .inputs.most = 3,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .non_weight_inputs = 2,
-                               .params = scatter_attributes,
-                               .params_bytes = sizeof(scatter_params),
-                               .check = scatter_check,
-                               .infer = scatter_infer,
-                               .cost = scatter_cost,
-                               .cost_text = "0",
-                               .kernels = scatter_kernels};
+    {.name = "scatter_elements_reference", .backend = "reference", .run = scatter_run, .inplace = 1}, {0}};
 
 /* ---- ScatterND */
 
@@ -238,22 +204,18 @@ static prony_status scatter_nd_run(const prony_context *context)
 }
 
 static const prn_kernel scatter_nd_kernels[] = {
-    {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1},
-    {0},
-};
+    {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1}, {0}};
 
-const prn_op prn_op_scatter_nd = {.name = "ScatterND",
-                                  .domain = "",
-                                  .since_opset = 11,
-                                  .inputs.least = 3,
-                                  .inputs.most = 3,
-                                  .outputs.least = 1,
-                                  .outputs.most = 1,
-                                  .non_weight_inputs = 2,
-                                  .params = scatter_nd_attributes,
-                                  .params_bytes = sizeof(scatter_params),
-                                  .check = scatter_check,
-                                  .infer = scatter_nd_infer,
-                                  .cost = scatter_cost,
-                                  .cost_text = "0; with a reduction, one per updated element",
-                                  .kernels = scatter_nd_kernels};
+const prn_op prn_ops_scatter[] = {
+    {.name = "ScatterElements", .since_opset = 11, .inputs = {3, 3}, .non_weight_inputs = 2,
+     .params = scatter_attributes, .params_bytes = sizeof(scatter_params), .check = scatter_check,
+     .infer = scatter_infer, .cost = scatter_cost, .cost_text = "0; with a reduction, one per update",
+     .kernels = scatter_kernels},
+    {.name = "Scatter", .since_opset = 9, .inputs = {3, 3}, .non_weight_inputs = 2,
+     .params = scatter_attributes, .params_bytes = sizeof(scatter_params), .check = scatter_check,
+     .infer = scatter_infer, .cost = scatter_cost, .cost_text = "0", .kernels = scatter_kernels},
+    {.name = "ScatterND", .since_opset = 11, .inputs = {3, 3}, .non_weight_inputs = 2,
+     .params = scatter_nd_attributes, .params_bytes = sizeof(scatter_params), .check = scatter_check,
+     .infer = scatter_nd_infer, .cost = scatter_cost, .cost_text = "0; with a reduction, one per updated element",
+     .kernels = scatter_nd_kernels},
+    {0}};

@@ -58,22 +58,7 @@ static prony_status nonzero_run(const prony_context *context)
 }
 
 static const prn_kernel nonzero_kernels[] = {
-    {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run},
-    {0},
-};
-
-const prn_op prn_op_nonzero = {.name = "NonZero",
-                               .domain = "",
-                               .since_opset = 9,
-                               .inputs.least = 1,
-                               .inputs.most = 1,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .flags = PRN_OP_DATA_SHAPE,
-                               .infer = nonzero_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0",
-                               .kernels = nonzero_kernels};
+    {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run}, {0}};
 
 /* ---- OneHot */
 
@@ -144,24 +129,7 @@ static prony_status one_hot_run(const prony_context *context)
 }
 
 static const prn_kernel one_hot_kernels[] = {
-    {.name = "one_hot_reference", .backend = "reference", .run = one_hot_run},
-    {0},
-};
-
-const prn_op prn_op_one_hot = {.name = "OneHot",
-                               .domain = "",
-                               .since_opset = 9,
-                               .inputs.least = 3,
-                               .inputs.most = 3,
-                               .outputs.least = 1,
-                               .outputs.most = 1,
-                               .non_weight_inputs = 6,
-                               .params = one_hot_attributes,
-                               .params_bytes = sizeof(one_hot_params),
-                               .infer = one_hot_infer,
-                               .cost = prn_cost_none,
-                               .cost_text = "0",
-                               .kernels = one_hot_kernels};
+    {.name = "one_hot_reference", .backend = "reference", .run = one_hot_run}, {0}};
 
 /* ---- Trilu */
 
@@ -206,21 +174,15 @@ static prony_status trilu_run(const prony_context *context)
 }
 
 static const prn_kernel trilu_kernels[] = {
-    {.name = "trilu_reference", .backend = "reference", .run = trilu_run, .inplace = 1},
-    {0},
-};
+    {.name = "trilu_reference", .backend = "reference", .run = trilu_run, .inplace = 1}, {0}};
 
-const prn_op prn_op_trilu = {.name = "Trilu",
-                             .domain = "",
-                             .since_opset = 14,
-                             .inputs.least = 1,
-                             .inputs.most = 2,
-                             .outputs.least = 1,
-                             .outputs.most = 1,
-                             .non_weight_inputs = 2,
-                             .params = trilu_attributes,
-                             .params_bytes = sizeof(trilu_params),
-                             .infer = trilu_infer,
-                             .cost = prn_cost_none,
-                             .cost_text = "0",
-                             .kernels = trilu_kernels};
+const prn_op prn_ops_select[] = {
+    {.name = "NonZero", .since_opset = 9, .inputs = {1, 1}, .flags = PRN_OP_DATA_SHAPE,
+     .infer = nonzero_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = nonzero_kernels},
+    {.name = "OneHot", .since_opset = 9, .inputs = {3, 3}, .non_weight_inputs = 6,
+     .params = one_hot_attributes, .params_bytes = sizeof(one_hot_params),
+     .infer = one_hot_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = one_hot_kernels},
+    {.name = "Trilu", .since_opset = 14, .inputs = {1, 2}, .non_weight_inputs = 2,
+     .params = trilu_attributes, .params_bytes = sizeof(trilu_params),
+     .infer = trilu_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = trilu_kernels},
+    {0}};

@@ -206,20 +206,10 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 static const prn_kernel slice_kernels[] = {
     {.name = "slice_native", .backend = "native", .run = slice_native, .part = slice_part},
     {.name = "slice_reference", .backend = "reference", .run = slice_reference},
-    {0},
-};
+    {0}};
 
-const prn_op prn_op_slice = {.name = "Slice",
-                             .domain = "",
-                             .since_opset = 1,
-                             .inputs.least = 1,
-                             .inputs.most = 5,
-                             .outputs.least = 1,
-                             .outputs.most = 1,
-                             .non_weight_inputs = 0x1e,
-                             .params = slice_attributes,
-                             .params_bytes = sizeof(slice_params),
-                             .infer = slice_infer,
-                             .cost = slice_cost,
-                             .cost_text = "0",
-                             .kernels = slice_kernels};
+const prn_op prn_ops_slice[] = {
+    {.name = "Slice", .since_opset = 1, .inputs = {1, 5}, .non_weight_inputs = 0x1e,
+     .params = slice_attributes, .params_bytes = sizeof(slice_params),
+     .infer = slice_infer, .cost = slice_cost, .cost_text = "0", .kernels = slice_kernels},
+    {0}};

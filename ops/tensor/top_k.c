@@ -269,14 +269,10 @@ static bool wants_indices(const prony_context *context)
 }
 
 static const prn_kernel top_k_kernels[] = {
-    {.name = "top_k_native",
-     .backend = "native",
-     .types = PRN_TYPES_NUMBER,
-     .usable = wants_indices,
+    {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = wants_indices,
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},
-    {0},
-};
+    {0}};
 
 static prony_status top_k_check(const prony_context *context)
 {
@@ -289,18 +285,8 @@ static prony_status top_k_check(const prony_context *context)
     return PRONY_OK;
 }
 
-const prn_op prn_op_top_k = {.name = "TopK",
-                             .domain = "",
-                             .since_opset = 1,
-                             .inputs.least = 1,
-                             .inputs.most = 2,
-                             .outputs.least = 1,
-                             .outputs.most = 2,
-                             .non_weight_inputs = 2,
-                             .params = top_k_attributes,
-                             .params_bytes = sizeof(top_k_params),
-                             .check = top_k_check,
-                             .infer = top_k_infer,
-                             .cost = top_k_cost,
-                             .cost_text = "input elements * (floor(log2 k) + 1)",
-                             .kernels = top_k_kernels};
+const prn_op prn_ops_top_k[] = {
+    {.name = "TopK", .since_opset = 1, .inputs = {1, 2}, .outputs = {1, 2}, .non_weight_inputs = 2,
+     .params = top_k_attributes, .params_bytes = sizeof(top_k_params), .check = top_k_check, .infer = top_k_infer,
+     .cost = top_k_cost, .cost_text = "input elements * (floor(log2 k) + 1)", .kernels = top_k_kernels},
+    {0}};

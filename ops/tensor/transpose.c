@@ -5,19 +5,32 @@
 
 #include <string.h>
 
-static prony_status run_copy(const prony_context *context, prn_copy (*describe)(const prony_context *context),
-                             prn_copy_fn execute)
+/* An operator's variant: its permutation of a node's elements. */
+typedef prn_copy (*permutation)(const prony_context *context);
+
+static prony_status run_copy(const prony_context *context, prn_copy_fn execute)
 {
+    const permutation *describe = prn_variant(context);
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
     const size_t width = prn_copy_width(in->dtype);
-    prn_copy copy = describe(context);
+    prn_copy copy = (*describe)(context);
     if (width > 0) {
         execute(context->threads, width, &copy, in->data, out->data);
     } else {
         prn_copy_packed(in->dtype, &copy, in->data, out->data);
     }
     return PRONY_OK;
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_copy(context, prn_copy_native);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_copy(context, prn_copy_reference);
 }
 
 /* ---- Transpose */
@@ -69,35 +82,10 @@ static prn_copy transpose_copy(const prony_context *context)
     return copy;
 }
 
-static prony_status transpose_native(const prony_context *context)
-{
-    return run_copy(context, transpose_copy, prn_copy_native);
-}
-
-static prony_status transpose_reference(const prony_context *context)
-{
-    return run_copy(context, transpose_copy, prn_copy_reference);
-}
-
 static const prn_kernel transpose_kernels[] = {
-    {.name = "transpose_native", .backend = "native", .run = transpose_native},
-    {.name = "transpose_reference", .backend = "reference", .run = transpose_reference},
-    {0},
-};
-
-const prn_op prn_op_transpose = {.name = "Transpose",
-                                 .domain = "",
-                                 .since_opset = 1,
-                                 .inputs.least = 1,
-                                 .inputs.most = 1,
-                                 .outputs.least = 1,
-                                 .outputs.most = 1,
-                                 .params = transpose_attributes,
-                                 .params_bytes = sizeof(transpose_params),
-                                 .infer = transpose_infer,
-                                 .cost = prn_cost_none,
-                                 .cost_text = "0",
-                                 .kernels = transpose_kernels};
+    {.name = "transpose_native", .backend = "native", .run = run_native},
+    {.name = "transpose_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
 /* ---- DepthToSpace, SpaceToDepth */
 
@@ -195,64 +183,27 @@ static prn_copy space_to_depth_copy(const prony_context *context)
     return copy;
 }
 
-static prony_status depth_to_space_native(const prony_context *context)
-{
-    return run_copy(context, depth_to_space_copy, prn_copy_native);
-}
-
-static prony_status depth_to_space_reference(const prony_context *context)
-{
-    return run_copy(context, depth_to_space_copy, prn_copy_reference);
-}
-
-static prony_status space_to_depth_native(const prony_context *context)
-{
-    return run_copy(context, space_to_depth_copy, prn_copy_native);
-}
-
-static prony_status space_to_depth_reference(const prony_context *context)
-{
-    return run_copy(context, space_to_depth_copy, prn_copy_reference);
-}
-
 static const prn_kernel depth_to_space_kernels[] = {
-    {.name = "depth_to_space_native", .backend = "native", .run = depth_to_space_native},
-    {.name = "depth_to_space_reference", .backend = "reference", .run = depth_to_space_reference},
-    {0},
-};
+    {.name = "depth_to_space_native", .backend = "native", .run = run_native},
+    {.name = "depth_to_space_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
 static const prn_kernel space_to_depth_kernels[] = {
-    {.name = "space_to_depth_native", .backend = "native", .run = space_to_depth_native},
-    {.name = "space_to_depth_reference", .backend = "reference", .run = space_to_depth_reference},
-    {0},
-};
+    {.name = "space_to_depth_native", .backend = "native", .run = run_native},
+    {.name = "space_to_depth_reference", .backend = "reference", .run = run_reference},
+    {0}};
 
-const prn_op prn_op_depth_to_space = {.name = "DepthToSpace",
-                                      .domain = "",
-                                      .since_opset = 1,
-                                      .inputs.least = 1,
-                                      .inputs.most = 1,
-                                      .outputs.least = 1,
-                                      .outputs.most = 1,
-                                      .params = block_attributes,
-                                      .params_bytes = sizeof(block_params),
-                                      .check = block_check,
-                                      .infer = depth_to_space_infer,
-                                      .cost = prn_cost_none,
-                                      .cost_text = "0",
-                                      .kernels = depth_to_space_kernels};
-
-const prn_op prn_op_space_to_depth = {.name = "SpaceToDepth",
-                                      .domain = "",
-                                      .since_opset = 1,
-                                      .inputs.least = 1,
-                                      .inputs.most = 1,
-                                      .outputs.least = 1,
-                                      .outputs.most = 1,
-                                      .params = block_attributes,
-                                      .params_bytes = sizeof(block_params),
-                                      .check = block_check,
-                                      .infer = space_to_depth_infer,
-                                      .cost = prn_cost_none,
-                                      .cost_text = "0",
-                                      .kernels = space_to_depth_kernels};
+const prn_op prn_ops_transpose[] = {
+    {.name = "Transpose", .since_opset = 1, .inputs = {1, 1},
+     .params = transpose_attributes, .params_bytes = sizeof(transpose_params),
+     .variant = &(const permutation){transpose_copy},
+     .infer = transpose_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = transpose_kernels},
+    {.name = "DepthToSpace", .since_opset = 1, .inputs = {1, 1},
+     .params = block_attributes, .params_bytes = sizeof(block_params),
+     .variant = &(const permutation){depth_to_space_copy}, .check = block_check,
+     .infer = depth_to_space_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = depth_to_space_kernels},
+    {.name = "SpaceToDepth", .since_opset = 1, .inputs = {1, 1},
+     .params = block_attributes, .params_bytes = sizeof(block_params),
+     .variant = &(const permutation){space_to_depth_copy}, .check = block_check,
+     .infer = space_to_depth_infer, .cost = prn_cost_none, .cost_text = "0", .kernels = space_to_depth_kernels},
+    {0}};

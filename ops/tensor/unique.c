@@ -225,25 +225,13 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- descriptor */
-
 static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
 
 static const prn_kernel kernels[] = {
     {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
-const prn_op prn_op_unique = {.name = "Unique",
-                              .domain = "",
-                              .since_opset = 11,
-                              .inputs.least = 1,
-                              .inputs.most = 1,
-                              .outputs.least = 1,
-                              .outputs.most = 4,
-                              .flags = PRN_OP_DATA_SHAPE,
-                              .params = params,
-                              .params_bytes = sizeof(unique_params),
-                              .check = check,
-                              .infer = infer,
-                              .cost = prn_cost_none,
-                              .cost_text = "0",
-                              .kernels = kernels};
+const prn_op prn_ops_unique[] = {
+    {.name = "Unique", .since_opset = 11, .inputs = {1, 1}, .outputs = {1, 4}, .flags = PRN_OP_DATA_SHAPE,
+     .params = params, .params_bytes = sizeof(unique_params), .check = check,
+     .infer = infer, .cost = prn_cost_none, .cost_text = "0", .kernels = kernels},
+    {0}};

@@ -67,16 +67,7 @@ static prony_status infer_where(const prony_context *context)
 static const prn_kernel where_kernels[] = {
     {.name = "where_reference", .backend = "reference", .run = run_where, .inplace = 6}, {0}};
 
-const prn_op prn_op_where = {
-    .name = "Where",
-    .domain = "",
-    .since_opset = 9,
-    .inputs.least = 3,
-    .inputs.most = 3,
-    .outputs.least = 1,
-    .outputs.most = 1,
-    .infer = infer_where,
-    .cost = prn_cost_none,
-    .cost_text = "0",
-    .kernels = where_kernels,
-};
+const prn_op prn_ops_where[] = {
+    {.name = "Where", .since_opset = 9, .inputs = {3, 3},
+     .infer = infer_where, .cost = prn_cost_none, .cost_text = "0", .kernels = where_kernels},
+    {0}};

@@ -221,50 +221,33 @@ bool prn_dnnl_summed_in_place(const prn_post_ops *post_ops, size_t index)
 
 int prn_dnnl_post_op_count(const prn_post_op *op)
 {
-    return op->kind == PRN_POST_HARD_SIGMOID ? 2 : 1;
+    static const int steps[] = {
+#define STEP(algorithm, alpha, beta) +1
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+        [PRN_POST_##SYMBOL] = dnnl,
+#include "ops/activations.inc"
+#undef STEP
+        [PRN_POST_ADD] = 1};
+    return steps[op->kind];
 }
 
 static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
 {
-    dnnl_alg_kind_t kind = dnnl_eltwise_relu;
-    float a = 0.0f, b = 0.0f;
+    const float a = op->a, b = op->b;
+    dnnl_status_t status = dnnl_success;
     switch (op->kind) {
-    case PRN_POST_RELU:
+#define STEP(algorithm, alpha, beta)                                                                                   \
+    if (status == dnnl_success)                                                                                        \
+        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_##algorithm, alpha, beta);
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    case PRN_POST_##SYMBOL:                                                                                            \
+        dnnl break;
+#include "ops/activations.inc"
+#undef STEP
     case PRN_POST_ADD:
         break;
-    case PRN_POST_LEAKY_RELU:
-        a = op->a;
-        break;
-    case PRN_POST_CLIP:
-        kind = dnnl_eltwise_clip;
-        a = op->a;
-        b = op->b;
-        break;
-    case PRN_POST_SIGMOID:
-        kind = dnnl_eltwise_logistic;
-        break;
-    case PRN_POST_TANH:
-        kind = dnnl_eltwise_tanh;
-        break;
-    case PRN_POST_HARD_SIGMOID: {
-        dnnl_status_t status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_linear, op->a, op->b);
-        if (status != dnnl_success) return status;
-        kind = dnnl_eltwise_clip;
-        b = 1.0f;
-        break;
     }
-    case PRN_POST_HARD_SWISH:
-        kind = dnnl_eltwise_hardswish;
-        break;
-    case PRN_POST_SILU:
-        kind = dnnl_eltwise_swish;
-        a = 1.0f;
-        break;
-    case PRN_POST_GELU_ERF:
-        kind = dnnl_eltwise_gelu_erf;
-        break;
-    }
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, a, b);
+    return status;
 }
 
 static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_memory_desc_t *y,
