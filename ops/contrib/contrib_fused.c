@@ -22,25 +22,20 @@ static const struct activation {
     const char *name;
     prn_post_kind kind;
     float a, b;
-    uint64_t flops, special;
+    uint64_t flops, special, madds;
     bool mapped;
     prn_map_id map;
 } activations[] = {
-    {"Relu", PRN_POST_RELU, 0.0f, 0.0f, 1, 0, false, 0},
-    {"Clip", PRN_POST_CLIP, -INFINITY, INFINITY, 2, 0, false, 0},
-    {"LeakyRelu", PRN_POST_LEAKY_RELU, 0.01f, 0.0f, 2, 0, false, 0},
-    {"Sigmoid", PRN_POST_SIGMOID, 0.0f, 0.0f, 4, 2, false, 0},
-    {"Tanh", PRN_POST_TANH, 0.0f, 0.0f, 1, 1, false, 0},
-    {"HardSigmoid", PRN_POST_HARD_SIGMOID, 0.2f, 0.5f, 4, 0, false, 0},
-    {"HardSwish", PRN_POST_HARD_SWISH, 0.0f, 0.0f, 5, 0, false, 0},
-    {"Silu", PRN_POST_SILU, 0.0f, 0.0f, 5, 2, false, 0},
-    {"Gelu", PRN_POST_GELU_ERF, 0.0f, 0.0f, 5, 1, false, 0},
-    {"Elu", 0, 1.0f, 0.0f, 4, 1, true, PRN_MAP_ELU},
-    {"Selu", 0, 1.67326319217681884765625f, 1.05070102214813232421875f, 5, 1, true, PRN_MAP_SELU},
-    {"Celu", 0, 1.0f, 0.0f, 7, 2, true, PRN_MAP_CELU},
-    {"Softplus", 0, 0.0f, 0.0f, 3, 2, true, PRN_MAP_SOFTPLUS},
-    {"Softsign", 0, 0.0f, 0.0f, 3, 1, true, PRN_MAP_SOFTSIGN},
-    {"ThresholdedRelu", 0, 1.0f, 0.0f, 1, 0, true, PRN_MAP_THRESHOLDED_RELU},
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    {PRN_POST_##SYMBOL == PRN_POST_SILU ? "Silu" : operator, PRN_POST_##SYMBOL,                                        \
+     a_, b_, flops, special, madds, false, 0},
+#include "ops/activations.inc"
+    {"Elu", 0, 1.0f, 0.0f, 4, 1, 0, true, PRN_MAP_ELU},
+    {"Selu", 0, 1.67326319217681884765625f, 1.05070102214813232421875f, 5, 1, 0, true, PRN_MAP_SELU},
+    {"Celu", 0, 1.0f, 0.0f, 7, 2, 0, true, PRN_MAP_CELU},
+    {"Softplus", 0, 0.0f, 0.0f, 3, 2, 0, true, PRN_MAP_SOFTPLUS},
+    {"Softsign", 0, 0.0f, 0.0f, 3, 1, 0, true, PRN_MAP_SOFTSIGN},
+    {"ThresholdedRelu", 0, 1.0f, 0.0f, 1, 0, 0, true, PRN_MAP_THRESHOLDED_RELU},
 };
 
 static const struct activation *find_activation(const char *name)
@@ -105,8 +100,7 @@ static prony_status cost_activation(const prony_context *context, prony_cost *co
     const struct activation *found = find_activation(params->activation);
     const uint64_t n = (uint64_t)prony_shape_numel(&context->outputs[0]->shape);
     if (!found) return PRONY_OK;
-    const bool scaled = found->kind == PRN_POST_HARD_SIGMOID || found->kind == PRN_POST_HARD_SWISH;
-    if (scaled && !found->mapped) cost->madds += n;
+    cost->madds += n * found->madds;
     return prn_cost_elementwise(context, cost, n, found->flops, found->special);
 }
 
