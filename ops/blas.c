@@ -19,9 +19,10 @@
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "base/text_file.h"
 
-enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256 };
+enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256, TILE_DEPTH = 16384 };
 
 static struct {
     __typeof__(cblas_dgemm) *dgemm;
@@ -145,9 +146,14 @@ static void run_tile(void *argument, int64_t task)
     const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
     double *z = (double *)p->c + c + i0 * p->c_row + j0;
     const int former = prn_team_set(1);
-    blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
-               job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)p->k, 1.0, x,
-               (blasint)job->a.lead, y, (blasint)job->b.lead, 0.0, z, (blasint)p->c_row);
+    int64_t depth;
+    for (int64_t k = 0; k < p->k && (k == 0 || !prn_stopped()); k += depth) {
+        depth = p->k - k < 2 * TILE_DEPTH ? p->k - k : TILE_DEPTH;
+        blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
+                   job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)depth, 1.0,
+                   x + k * p->a_col, (blasint)job->a.lead, y + k * p->b_row, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
+                   (blasint)p->c_row);
+    }
     prn_team_restore(former);
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
 }
