@@ -70,7 +70,7 @@ static prony_status run_crop_with(const prony_context *context, prn_copy_fn copy
         prn_copy_axis(&copy, want < have ? want : have, from_stride[i], to_stride[i]);
     }
     if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
-    if (padded) memset(out->data, 0, prn_value_bytes(out));
+    if (padded) prn_stop_clear(out->data, prn_value_bytes(out));
     if (prony_shape_numel(&in->shape) == 0) return PRONY_OK;
     copy_fn(context->threads, width, &copy, (const char *)in->data + (size_t)from * width,
             (char *)out->data + (size_t)to * width);

@@ -1,10 +1,11 @@
 /* How soon operators answer a request to stop, for a person to read: it measures time, so it is no test.
  *
- *     cancel_times [-t THREADS] [TEXT]
+ *     cancel_times [-t THREADS] [-w] [TEXT]
  *
  * For every case whose name contains TEXT: a model of one large operator is run, and called off after 25, 60 and 250 ms by
  * another thread. Printed is the most processor time of the whole process, in ms, between the request and the answer, and how
- * many of the runs were called off (the others had ended). Cases marked > exceed 100 ms. */
+ * many of the runs were called off (the others had ended). Cases marked > exceed 100 ms. With -w nothing is called off, and the
+ * time of the second of two whole runs is printed. */
 #include "tests/by_hand/cancel_cases.h"
 #include "tests/model_builder.h"
 
@@ -180,7 +181,19 @@ static model_builder *build(const cancel_case *c, const input *inputs, int count
     return m;
 }
 
-static void measure(const cancel_case *c, int threads)
+static void whole_runs(prony_session *session, const char *name)
+{
+    prony_error error = {0};
+    double before = 0;
+    for (int run = 0; run < 2; run++) {
+        before = cpu_ms();
+        check(prony_session_run(session, &error), &error);
+    }
+    printf("%9.1f  %s\n", cpu_ms() - before, name);
+    fflush(stdout);
+}
+
+static void measure(const cancel_case *c, int threads, bool whole)
 {
     static const int64_t delays[] = {25, 60, 250};
     prony_error error = {0};
@@ -199,6 +212,10 @@ static void measure(const cancel_case *c, int threads)
         if (!inputs[i].constant && inputs[i].name[0] != '?')
             check(prony_session_set_input(session, inputs[i].name, &inputs[i].value, &error), &error);
         free(inputs[i].value.data);
+    }
+    if (whole) {
+        whole_runs(session, c->name);
+        return;
     }
     double worst = 0;
     int cancelled = 0;
@@ -227,10 +244,13 @@ static void measure(const cancel_case *c, int threads)
 int main(int count, char **arguments)
 {
     int threads = 1;
+    bool whole = false;
     const char *text = "";
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "-t") == 0 && i + 1 < count)
             threads = atoi(arguments[++i]);
+        else if (strcmp(arguments[i], "-w") == 0)
+            whole = true;
         else
             text = arguments[i];
     }
@@ -238,7 +258,7 @@ int main(int count, char **arguments)
         if (!strstr(c->name, text)) continue;
         pid_t child = fork(); /* one that does not run ends alone, and gives its memory back */
         if (child == 0) {
-            measure(c, threads);
+            measure(c, threads, whole);
             return 0;
         }
         if (child < 0 || waitpid(child, NULL, 0) < 0) return 1;
