@@ -411,7 +411,7 @@ static prony_status run_reference(const prony_context *context)
     const int64_t outputs = prony_shape_numel(&context->outputs[0]->shape);
     for (int axis = s.output_axes; axis < s.axes; axis++) {
         if (s.extent[axis] > 0) continue;
-        memset(context->outputs[0]->data, 0, prn_value_bytes(context->outputs[0])); /* an empty sum */
+        prn_stop_clear(context->outputs[0]->data, prn_value_bytes(context->outputs[0])); /* an empty sum */
         return PRONY_OK;
     }
     reference_job job = {context, &s};
