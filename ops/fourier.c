@@ -53,6 +53,7 @@ static void reverse_bits(prn_complex *x, int64_t size)
 /* `size` is a power of two, roots those of `size`; direction 1 is forward, -1 inverse. */
 static void radix_two(prn_complex *x, int64_t size, const prn_complex *roots, double direction)
 {
+    if (prn_stopped()) return; /* even a few steps all over fresh memory take long */
     reverse_bits(x, size);
     for (int64_t half = 1; half < size; half *= 2) {
         const int64_t step = size / (2 * half);
