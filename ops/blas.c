@@ -1,7 +1,7 @@
 /* The only file that knows OpenBLAS, which is loaded by the first product that could use it, and stays.
  *
  * While it is loaded, and whenever another thread begins to call it, OpenBLAS maps buffers of 128 MiB and tries for
- * ever where the system gives none. So it is left alone where address space is bounded (`ulimit -v`, `ulimit -d`, a
+ * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit -v`, `ulimit -d`, a
  * kernel that does not overcommit), and whoever has no product of float64 never meets it.
  *
  * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's team size is one, which is
@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/isa.h"
 #include "base/parallel.h"
@@ -29,16 +30,28 @@ static struct {
     __typeof__(openblas_get_parallel) *get_parallel;
     __typeof__(openblas_get_config) *get_config;
 } blas;
+#define BUFFER_BYTES (UINT64_C(128) << 20)
+
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 enum { NOT_TRIED, LOADED, NOT_THERE };
 static _Atomic int load_state = NOT_TRIED;
+
+/* Address space so large that memory runs out long before: twice the machine's, and twice the buffers of as many threads as
+ * it has processors. What is left of a smaller limit is not asked: other threads take of it while OpenBLAS waits, and the
+ * kernel, and so a result's last bits, may not depend on how much that was. */
+static uint64_t ample_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE), processors = sysconf(_SC_NPROCESSORS_CONF);
+    if (pages <= 0 || size <= 0 || processors <= 0) return UINT64_MAX;
+    return 2 * ((uint64_t)pages * (uint64_t)size + ((uint64_t)processors + 1) * BUFFER_BYTES);
+}
 
 static bool space_is_bounded(void)
 {
     static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
     struct rlimit limit;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < ample_bytes()) return true;
     }
     return false;
 }

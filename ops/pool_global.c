@@ -89,6 +89,7 @@ static inline void combine_run(float partial[PARTIALS], const float *x, int64_t 
     for (; i + PARTIALS <= count && !prn_stopped_at(i / PARTIALS); i += PARTIALS) {
         for (int64_t j = 0; j < PARTIALS; j++) partial[j] = combine(partial[j], x[i + j], average);
     }
+    if (count - i >= PARTIALS) return; /* called off */
     for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
 }
 

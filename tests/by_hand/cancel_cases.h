@@ -1,19 +1,10 @@
-/* Large problems, one operator each, for cancel_times.c. Types: f float32, d float64, h float16, i int64, j int32, u uint8,
- * c int8, b bool, s string; ! before one is a constant, ? is an omitted input. */
+/* Large problems, one operator each, for cancel_times.c. */
 #ifndef PRN_TESTS_CANCEL_CASES_H
 #define PRN_TESTS_CANCEL_CASES_H
 
-#include <stdint.h>
+#include "tests/large_node.h"
 
-typedef struct cancel_case {
-    const char *name, *op;
-    int64_t opset;
-    const char *inputs, *attributes;
-    const char *type;    /* of the output; NULL: that of input 0 */
-    const char *outputs; /* NULL: "y" */
-} cancel_case;
-
-static const cancel_case cancel_cases[] = {
+static const large_node cancel_cases[] = {
     {"Softmax 1 row", "Softmax", 13, "f1,150000000", "", 0, 0},
     {"Softmax 3 rows", "Softmax", 13, "f3,50000000", "", 0, 0},
     {"Softmax strided", "Softmax", 13, "f50000000,3", "axis=0", 0, 0},
