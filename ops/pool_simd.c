@@ -92,17 +92,20 @@ VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, floa
         some_with_lanes(y, row, i, row->out - i < run ? row->out : i + run, average, empty);
 }
 
-/* The rows' elements from column `at` on combined, at most a vector of the `left` that are there. */
-VEC_INLINE vf column_vector(int64_t at, int64_t left, const prn_pool_row *row, bool average, float empty, bool looks)
+/* What fill_line does between `left` and `right`, for so many rows that it looks whether to go on. */
+static __attribute__((noinline)) void fill_from_many(float *line, int64_t left, int64_t right, int64_t begin,
+                                                     const prn_pool_row *row, bool average, float empty)
 {
-    vf result = v_splat(empty);
-    for (int64_t z = 0; z < row->depth; z++) {
-        for (int64_t j = 0; j < row->height && !(looks && prn_stopped_at(j)); j++) {
-            const float *x = row->x + z * row->depth_step + j * row->height_step + at;
-            result = combined(result, v_load_part(x, left, 0.0f), average);
+    for (int64_t k = left; k < right && !prn_stopped(); k += VEC_LANES) {
+        vf result = v_splat(empty);
+        for (int64_t z = 0; z < row->depth; z++) {
+            for (int64_t j = 0; j < row->height && !prn_stopped_at(j); j++) {
+                const float *x = row->x + z * row->depth_step + j * row->height_step + begin + k;
+                result = combined(result, v_load_part(x, right - k, 0.0f), average);
+            }
         }
+        v_store_part(line + k, result, right - k);
     }
-    return result;
 }
 
 /* line[k] = the rows' elements at column `begin` + k combined, `empty` outside of the input */
@@ -114,12 +117,19 @@ VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_pool_
     for (int64_t k = 0; k < left; k++) line[k] = empty;
     for (int64_t k = right; k < n; k++) line[k] = empty;
     if (row->depth * row->height > LOOK_UP / LINE) {
-        for (int64_t k = left; k < right && !prn_stopped(); k += VEC_LANES)
-            v_store_part(line + k, column_vector(begin + k, right - k, row, average, empty, true), right - k);
+        fill_from_many(line, left, right, begin, row, average, empty);
         return;
     }
-    for (int64_t k = left; k < right; k += VEC_LANES)
-        v_store_part(line + k, column_vector(begin + k, right - k, row, average, empty, false), right - k);
+    for (int64_t k = left; k < right; k += VEC_LANES) {
+        vf result = v_splat(empty);
+        for (int64_t z = 0; z < row->depth; z++) {
+            for (int64_t j = 0; j < row->height; j++) {
+                const float *x = row->x + z * row->depth_step + j * row->height_step + begin + k;
+                result = combined(result, v_load_part(x, right - k, 0.0f), average);
+            }
+        }
+        v_store_part(line + k, result, right - k);
+    }
 }
 
 /* Every second of the 2 VEC_LANES elements from p on. */
