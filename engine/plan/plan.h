@@ -51,7 +51,7 @@ typedef struct prn_step {
     uint32_t dying_count;
     bool dynamic;
     prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
-    prony_cost executed; /* steps with children: by the children, in this run so far; parameters 0 */
+    prony_cost *executed; /* by the children, in this run so far; parameters 0. NULL: has none, and its operator adds none */
 } prn_step;
 
 /* What runs it, or last ran it. NULL: a dynamic step before its first run. */

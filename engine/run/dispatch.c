@@ -122,7 +122,7 @@ static PRN_OWN_FRAME prony_status check_made(const prony_context *context)
 static void book_children(prn_step *step, bool done)
 {
     uint64_t parameters = step->cost.parameters;
-    if (done) step->cost = step->executed;
+    if (done) step->cost = *step->executed;
     step->cost.parameters = parameters;
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) prn_plan_forget(step->children[c]);
@@ -150,7 +150,7 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_context context = step->context;
     context.error = error;
-    step->executed = (prony_cost){0};
+    if (step->executed) *step->executed = (prony_cost){0};
     prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
     if (step->children) book_children(step, status == PRONY_OK);
     return status;
