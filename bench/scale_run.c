@@ -26,7 +26,7 @@ enum { MOST_ARGUMENTS = 512, POLL_MS = 100, SAMPLE_MOST = 256 << 20, WORDS = 900
 typedef struct words {
     const char *list[MOST_ARGUMENTS];
     size_t count;
-    char numbers[8][40];
+    char numbers[8][40], trips[24];
     size_t number_count;
 } words;
 
@@ -43,6 +43,18 @@ static void put_number(words *w, const char *option, const char *format, double 
         if (*c == ',') *c = '.';
     put(w, option);
     put(w, text);
+}
+
+/* What this call is given to be held to: no part of the study, which another machine may repeat with other limits. */
+static void put_limits(words *w, const options *o)
+{
+    if (o->memory_limit) put(w, "--memory-limit"), put(w, o->memory_limit);
+    if (o->time_limit) put(w, "--time-limit"), put(w, o->time_limit);
+    if (o->max_loop_trips > 0) { /* may have more digits than a double */
+        snprintf(w->trips, sizeof w->trips, "%lld", (long long)o->max_loop_trips);
+        put(w, "--max-loop-trips"), put(w, w->trips);
+    }
+    if (o->copy_model) put(w, "--copy-model");
 }
 
 static void make_words(words *w, const options *o, const prony_study *study, const prony_study_task *task)
@@ -63,6 +75,7 @@ static void make_words(words *w, const options *o, const prony_study *study, con
     put(w, "-p");
     put(w, task->precision);
     for (size_t i = 0; i < count; i++) put(w, more[i]);
+    put_limits(w, o);
 }
 
 /* ---- its life ---- */

@@ -70,6 +70,7 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
     prn_layer *layer = &p->layers[node->layers[0]];
     layer->dynamic = node->dynamic;
     const prn_op *op = node->binding.op;
+    prony_cost cost = {0};
     if (op) {
         uint64_t parameters = 0;
         for (uint32_t i = 0; i < node->input_count; i++)
@@ -83,11 +84,11 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
             prn_site site = {.program = p, .node = node};
             prony_context context = prn_node_context(p, node, b->error);
             context.host_data = &site;
-            PRN_TRY(prn_node_cost(node, &context, &layer->cost));
+            PRN_TRY(prn_node_cost(node, &context, &cost));
         }
-        layer->cost.parameters += parameters;
+        cost.parameters += parameters;
     }
-    return PRONY_OK;
+    return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(b->error);
 }
 
 prony_status prn_bind_count(prn_binder *b)

@@ -58,7 +58,7 @@ static prony_status run_matchers(prn_program *program, prony_error *error)
 static void linear_cost(const prn_program *program, const prn_node_def *node, prony_cost *cost)
 {
     for (uint32_t l = 0; l < node->layer_count; l++)
-        if (program->layers[node->layers[l]].cost.macs) *cost = program->layers[node->layers[l]].cost;
+        if (program->layers[node->layers[l]].cost.macs) *cost = prn_layer_cost(&program->layers[node->layers[l]]);
     for (uint32_t f = 0; f < cost->fact_count; f++)
         if (strcmp(cost->facts[f].key, "bias") == 0) cost->facts[f].value = 1;
 }

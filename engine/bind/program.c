@@ -11,6 +11,42 @@
 
 #define FEW_INPUTS 16 /* compared with one another */
 
+bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost)
+{
+    prn_kept_cost kept = {.macs = cost->macs,
+                          .madds = cost->madds,
+                          .flops = cost->flops,
+                          .special = cost->special,
+                          .int_ops = cost->int_ops,
+                          .bytes_read = cost->bytes_read,
+                          .bytes_written = cost->bytes_written,
+                          .parameters = cost->parameters,
+                          .fact_count = cost->fact_count};
+    if (kept.fact_count) {
+        kept.facts = prn_pool_alloc(&program->pool, kept.fact_count, sizeof *kept.facts);
+        if (!kept.facts) return false;
+        memcpy(kept.facts, cost->facts, kept.fact_count * sizeof *kept.facts);
+    }
+    layer->cost = kept;
+    return true;
+}
+
+prony_cost prn_layer_cost(const prn_layer *layer)
+{
+    const prn_kept_cost *kept = &layer->cost;
+    prony_cost cost = {.macs = kept->macs,
+                       .madds = kept->madds,
+                       .flops = kept->flops,
+                       .special = kept->special,
+                       .int_ops = kept->int_ops,
+                       .bytes_read = kept->bytes_read,
+                       .bytes_written = kept->bytes_written,
+                       .parameters = kept->parameters,
+                       .fact_count = kept->fact_count};
+    if (kept->fact_count) memcpy(cost.facts, kept->facts, kept->fact_count * sizeof *kept->facts);
+    return cost;
+}
+
 uint32_t prn_program_add_value(prn_program *program, const char *name)
 {
     if (program->value_count >= PRN_NO_VALUE - 1 ||

@@ -90,11 +90,18 @@ typedef struct prn_node_def {
     bool dynamic; /* an input or output shape is known only at run time */
 } prn_node_def;
 
+/* A cost without room for the facts that there are none of, which is most of prony_cost. */
+typedef struct prn_kept_cost {
+    uint64_t macs, madds, flops, special, int_ops, bytes_read, bytes_written, parameters;
+    prony_fact *facts;
+    uint32_t fact_count;
+} prn_kept_cost;
+
 typedef struct prn_layer {
     prony_node info;
     const uint32_t *inputs, *outputs; /* value ids */
     uint32_t input_count, output_count;
-    prony_cost cost;
+    prn_kept_cost cost;
     bool folded; /* evaluated at bind time, or unused */
     bool dynamic;
     bool removed; /* an identity that rewriting took away, or folded into weights: no time is its */
@@ -159,6 +166,10 @@ PRN_MUST_USE prony_status prn_program_bind(prn_program **out, const prony_model 
                                            const prn_program *parent, const uint32_t *captured,
                                            const prn_bind_options *options, prony_error *error);
 void prn_program_release(prn_program *program);
+
+/* false: out of memory. */
+PRN_MUST_USE bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost);
+prony_cost prn_layer_cost(const prn_layer *layer);
 
 /* ---- editing, for bind and rewrites ---- */
 

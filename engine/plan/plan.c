@@ -199,9 +199,11 @@ static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     prony_cost *cost = &step->cost;
-    for (uint32_t l = 0; l < step->node->layer_count; l++)
-        if (!prn_cost_add(cost, &plan->program->layers[step->node->layers[l]].cost))
+    for (uint32_t l = 0; l < step->node->layer_count; l++) {
+        const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
+        if (!prn_cost_add(cost, &layer))
             return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
+    }
     if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
     /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
     prony_cost border;
@@ -269,6 +271,9 @@ static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def
 static prony_status plan_children(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
+    bool counts = step->dynamic || step->node->child_count;
+    if (counts) step->executed = prn_pool_alloc(&plan->pool, 1, sizeof *step->executed);
+    if (counts && !step->executed) return prn_no_memory(p->error);
     if (step->node->child_count == 0) return PRONY_OK;
     step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
     if (!step->children) return prn_no_memory(p->error);
@@ -338,8 +343,10 @@ static prony_status add_fixed_cost(planner *p)
         for (uint32_t l = 0; l < step->node->layer_count; l++) open[step->node->layers[l]] = true;
     }
     bool fits = true;
-    for (size_t l = 0; fits && l < program->layer_count; l++)
-        if (!open[l]) fits = prn_cost_add(&plan->fixed_cost, &program->layers[l].cost);
+    for (size_t l = 0; fits && l < program->layer_count; l++) {
+        const prony_cost layer = prn_layer_cost(&program->layers[l]);
+        if (!open[l]) fits = prn_cost_add(&plan->fixed_cost, &layer);
+    }
     plan->fixed_cost.parameters = 0;
     prn_free(open);
     return fits ? PRONY_OK : prn_fail(p->error, PRONY_LIMIT, "the cost of a subgraph exceeds 64 bits");

@@ -54,7 +54,7 @@ typedef struct prn_step {
     prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
     /* In this run so far, over all times it was executed; parameters 0. Steps with children: work of their own beside the
      * children's. In a subgraph: of dynamic steps what they did. */
-    prony_cost executed;
+    prony_cost *executed; /* NULL: a step of known cost without children */
     uint32_t nested_index; /* in a subgraph: its place among all steps of subgraphs (engine/run/nested.h) */
     int64_t nested_start_ns, nested_ns; /* in a subgraph, while stamped: when it last began, and what it took altogether */
 } prn_step;

@@ -45,7 +45,7 @@ static bool add_executed(const prn_plan *plan, prony_cost *to)
 
 bool prn_step_executed(const prn_step *step, prony_cost *to)
 {
-    bool ok = prn_cost_add(to, &step->executed);
+    bool ok = !step->executed || prn_cost_add(to, step->executed);
     for (uint32_t c = 0; ok && step->children && c < step->node->child_count; c++)
         if (step->children[c]) ok = add_executed(step->children[c], to);
     return ok;
@@ -61,7 +61,7 @@ static void begin_counting(prn_plan *plan)
         prn_step *step = plan->steps[s];
         step->nested_ns = 0;
         if (!step->dynamic && !step->children) continue;
-        step->executed = (prony_cost){0};
+        *step->executed = (prony_cost){0};
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c]) begin_counting(step->children[c]);
     }
@@ -178,13 +178,13 @@ static prony_status count_once(prn_step *step, prony_error *error)
 {
     prony_cost cost = step->cost;
     cost.parameters = 0;
-    if (prn_cost_add(&step->executed, &cost)) return PRONY_OK;
+    if (prn_cost_add(step->executed, &cost)) return PRONY_OK;
     return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
 }
 
 static void begin_counting_children(prn_step *step)
 {
-    step->executed = (prony_cost){0};
+    *step->executed = (prony_cost){0};
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) begin_counting(step->children[c]);
 }

@@ -141,9 +141,11 @@ static prony_status subgraph_cost(const prony_context *context, const struct prn
     prn_child *child = child_of(context, graph, &site);
     if (!child || !child->program) return no_child(context);
     *cost = (prony_cost){0};
-    for (size_t l = 0; l < child->program->layer_count; l++)
-        if (!prn_cost_add(cost, &child->program->layers[l].cost))
+    for (size_t l = 0; l < child->program->layer_count; l++) {
+        const prony_cost layer = prn_layer_cost(&child->program->layers[l]);
+        if (!prn_cost_add(cost, &layer))
             return prony_fail(context, PRONY_LIMIT, "the cost of subgraph '%s' exceeds 64 bits", graph->name);
+    }
     return PRONY_OK;
 }
 
@@ -255,7 +257,7 @@ static prony_status work_add(const prony_context *context, const prony_cost *cos
 {
     const prn_site *site = running_site(context);
     if (!site) return not_running(context);
-    if (prn_cost_add(&site->step->executed, cost)) return PRONY_OK;
+    if (!site->step->executed || prn_cost_add(site->step->executed, cost)) return PRONY_OK;
     return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
 }
 

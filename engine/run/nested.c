@@ -52,7 +52,7 @@ void prn_nested_read(prn_nested *nested)
             prn_tally *tally = &nested->tallies[step->nested_index];
             tally->start_ns = step->nested_start_ns;
             tally->time_ns = step->nested_ns;
-            if (step->dynamic || step->children) tally->cost = step->executed;
+            if (step->dynamic || step->children) tally->cost = *step->executed;
         }
     }
 }

@@ -99,15 +99,15 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         float mean = 0.0f, inverse = 0.0f;
         const float *first = (const float *)s->parts[0].value->data + part_row(&s->parts[0], row) * n;
         for (int k = 1; k < s->part_count; k++) {
-            vec->vv[PRN_BINARY_ADD](sum, first,
-                                    (const float *)s->parts[k].value->data + part_row(&s->parts[k], row) * n, n);
+            prn_long_vv(PRN_BINARY_ADD, sum, first,
+                        (const float *)s->parts[k].value->data + part_row(&s->parts[k], row) * n, n);
             first = sum;
         }
         if (s->bias) {
-            vec->vv[PRN_BINARY_ADD](sum, first, s->bias->data, n);
+            prn_long_vv(PRN_BINARY_ADD, sum, first, s->bias->data, n);
             first = sum;
         }
-        if (s->sum && first != sum) vec->map[PRN_MAP_COPY](sum, first, n, 0.0f, 0.0f);
+        if (s->sum && first != sum) prn_long_map(PRN_MAP_COPY, sum, first, n, 0.0f, 0.0f);
         if (s->rms && s->inverse)
             inverse = (float)(1.0 / sqrt(vec->sum_squares(first, n) / (double)n + (double)s->epsilon));
         if (s->rms)

@@ -279,8 +279,11 @@ static void copy_items(void *argument, int64_t begin, int64_t end)
         }
         plane part = work->plane;
         part.rows = part.rows - row < work->rows_per_item ? part.rows - row : work->rows_per_item;
-        work->copy_plane(&part, work->width, work->from + from * (int64_t)work->width,
-                         work->to + to * (int64_t)work->width);
+        for (int64_t at = 0; at < work->plane.count && (at == 0 || !prn_stopped()); at += LOOK_UP_ELEMENTS) {
+            part.count = work->plane.count - at < LOOK_UP_ELEMENTS ? work->plane.count - at : LOOK_UP_ELEMENTS;
+            work->copy_plane(&part, work->width, work->from + (from + at * part.from) * (int64_t)work->width,
+                             work->to + (to + at * part.to) * (int64_t)work->width);
+        }
     }
 }
 

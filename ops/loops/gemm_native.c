@@ -7,6 +7,7 @@
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/loops/post_ops_vec.h"
 #include "ops/loops/vec.h"
 
@@ -277,7 +278,7 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
         run_items(threads, gemm, batch);
         return;
     }
-    for (int64_t item = 0; item < items; item++) {
+    for (int64_t item = 0; item < items && !prn_stopped(); item++) {
         prn_gemm one = *gemm;
         int64_t a = 0, b = 0, c = 0;
         if (batch && batch->offsets) batch->offsets(batch->argument, item, &a, &b, &c);

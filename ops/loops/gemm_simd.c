@@ -6,6 +6,8 @@
  */
 #include "ops/loops/gemm_kernel.h"
 
+#include "base/stop.h"
+
 #include <string.h>
 
 #if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
@@ -24,6 +26,9 @@
 /* Panels that are packed side by side, so that B is read in longer runs. */
 #define PACK_GROUP 8
 #define LINE 16 /* floats of a cache line */
+/* Between two looks at whether to go on: rows that are packed, elements of a dot product. */
+#define LOOK_UP_ROWS (1 << 14)
+#define LOOK_UP (1 << 20)
 /* Fewest independent sums that keep two multiply-add pipes of four cycles' latency busy. */
 #define MIN_SUMS 8
 
@@ -228,7 +233,10 @@ static void pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, 
     for (int64_t p = first_panel; p < last_panel; p += PACK_GROUP) {
         const int64_t last = last_panel - p < PACK_GROUP ? last_panel : p + PACK_GROUP;
         const int64_t j1 = last * PANEL < gemm->n ? last * PANEL : gemm->n;
-        pack_panels(gemm, p * PANEL, j1, 0, gemm->k, packed + p * apart, apart);
+        for (int64_t k0 = 0, k; k0 < gemm->k && !prn_stopped(); k0 += k) {
+            k = gemm->k - k0 < LOOK_UP_ROWS ? gemm->k - k0 : LOOK_UP_ROWS;
+            pack_panels(gemm, p * PANEL, j1, k0, k, packed + p * apart + k0 * PANEL, apart);
+        }
     }
 }
 
@@ -290,7 +298,7 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
             do {
                 panel_block(gemm, i0, i1, j, j1, k0);
                 k0 += BLOCK_K;
-            } while (k0 < gemm->k);
+            } while (k0 < gemm->k && !prn_stopped());
         }
         return;
     }
@@ -298,7 +306,7 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
     do {
         for (int64_t j = j0; j < j1; j += PANEL) panel_block(gemm, i0, i1, j, j1, k0);
         k0 += BLOCK_K;
-    } while (k0 < gemm->k);
+    } while (k0 < gemm->k && !prn_stopped());
 }
 
 static float dot_tail(const float *a, const float *b, int64_t from, int64_t k, vec sums)
@@ -318,12 +326,15 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
         const float *b[4];
         for (int64_t i = 0; i < 4; i++) b[i] = gemm->b + (j + (i < count ? i : 0)) * gemm->b_col;
         vec even[4] = {0}, odd[4] = {0};
-        for (int64_t i = 0; i < whole; i += 2 * LANES) {
-            const vec a0 = load(a + i), a1 = load(a + i + LANES);
-            UNROLL
-            for (int s = 0; s < 4; s++) {
-                even[s] += a0 * load(b[s] + i);
-                odd[s] += a1 * load(b[s] + i + LANES);
+        for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+            const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
+            for (int64_t i = from; i < to; i += 2 * LANES) {
+                const vec a0 = load(a + i), a1 = load(a + i + LANES);
+                UNROLL
+                for (int s = 0; s < 4; s++) {
+                    even[s] += a0 * load(b[s] + i);
+                    odd[s] += a1 * load(b[s] + i + LANES);
+                }
             }
         }
         for (int64_t s = 0; s < count; s++) gemm->c[j + s] = dot_tail(a, b[s], whole, k, even[s] + odd[s]);

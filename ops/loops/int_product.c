@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_UP = 256 }; /* steps between two looks at whether to go on */
+enum { LOOK_UP = 256, LONG_RUN = 1 << 20 }; /* steps between two looks at whether to go on */
 
 enum {
     ROWS = 252,         /* divides into tiles of 6 and of 12 rows */
@@ -105,8 +105,10 @@ static prony_status build_rows(const prony_context *context, void *argument, voi
     const prn_product *s = &job->product->shape;
     (void)context;
     for (int64_t row = 0; row < job->rows; row++) {
-        widen_row(job->product, 0, row, 0, s->k, zero_at(&job->product->a_zero, 0, row),
-                  (int16_t *)out + row * prn_int_row_elements(s->k));
+        for (int64_t k = 0; k < s->k && !prn_stopped(); k += LONG_RUN) {
+            widen_row(job->product, 0, row, k, least(LONG_RUN, s->k - k), zero_at(&job->product->a_zero, 0, row),
+                      (int16_t *)out + row * prn_int_row_elements(s->k) + k);
+        }
     }
     return PRONY_OK;
 }
@@ -175,7 +177,7 @@ static void fill_from_codes(const prn_int_product *p, int64_t item, int64_t dept
     int16_t lines[2][PACK_PANELS * PRN_QUANT_MAX_COLUMNS] = {{0}};
     int64_t a, offset, c;
     prn_product_offsets(&p->shape, item, &a, &offset, &c);
-    for (int64_t d = 0; d < count; d += 2) {
+    for (int64_t d = 0; d < count && !prn_stopped_at(d + 1); d += 2) {
         widen_line(p, offset, matrix, depth + d, column, n, lines[0]);
         if (d + 1 < count) {
             widen_line(p, offset, matrix, depth + d + 1, column, n, lines[1]);
@@ -292,7 +294,7 @@ static void product_task(void *argument, int64_t task)
     _Alignas(64) int16_t room[COLUMNS * PAIRS * 2];
     _Alignas(64) int32_t sums[ROWS * COLUMNS];
     if (s->k == 0) memset(sums, 0, sizeof sums);
-    for (int64_t depth = 0; depth < s->k; depth += 2 * PAIRS) {
+    for (int64_t depth = 0; depth < s->k && (depth == 0 || !prn_stopped()); depth += 2 * PAIRS) {
         piece at = {.depth = depth, .count = least(2 * PAIRS, s->k - depth)};
         at.pairs = (at.count + 1) / 2;
         if (p->b_panels) {
@@ -347,7 +349,7 @@ void prn_int_product_reference(const prn_int_product *p)
                 const int32_t b_zero = zero_at(&p->b_zero, b_matrix, j);
                 uint32_t sum = 0;
                 if ((j % LOOK_UP == 0 || s->k > LOOK_UP) && prn_stopped()) return;
-                for (int64_t k = 0; k < s->k; k++) {
+                for (int64_t k = 0; k < s->k && !prn_stopped_at(k); k++) {
                     sum += (uint32_t)((code_at(s->a, p->a_type, a + i * s->a_row + k * s->a_col) - a_zero) *
                                       (code_at(s->b, p->b_type, b + k * s->b_row + j * s->b_col) - b_zero));
                 }

@@ -3,9 +3,10 @@
 #include "ops/loops/number_simd.h"
 
 #include "base/isa.h"
+#include "base/stop.h"
 #include "ops/op.h"
 
-enum { CHUNK = 256 };
+enum { CHUNK = 256, LOOK_UP = 1 << 20 };
 
 /* How a type is computed in. */
 static const struct {
@@ -39,6 +40,12 @@ bool prn_dtype_is_number(prony_dtype dtype)
 void prn_convert(void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t n)
 {
     const size_t to_size = prony_dtype_bytes(to_type, 1), from_size = prony_dtype_bytes(from_type, 1);
+    for (; n > LOOK_UP && to != from; n -= LOOK_UP) {
+        if (prn_stopped()) return;
+        prn_convert(to, to_type, from, from_type, LOOK_UP);
+        to = (char *)to + LOOK_UP * to_size;
+        from = (const char *)from + LOOK_UP * from_size;
+    }
     if (to_type == from_type) {
         if (to != from && n > 0) memcpy(to, from, (size_t)n * to_size);
         return;

@@ -7,7 +7,7 @@
 #include "ops/loops/gemm_kernel.h"
 #include "ops/loops/number.h"
 
-enum { LOOK_UP = 256 }; /* steps between two looks at whether to go on */
+enum { LOOK_UP = 256, LONG_RUN = 1 << 20 }; /* steps between two looks at whether to go on */
 
 prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
@@ -212,8 +212,11 @@ typedef struct reference_job {
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
             P sum = 0, added = 0;                                                                                      \
             if ((j % LOOK_UP == 0 || p->k > LOOK_UP) && prn_stopped()) return;                                         \
-            for (int64_t k = 0; k < p->k; k++)                                                                         \
-                sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                             \
+            for (int64_t from = 0; from < p->k && (from == 0 || !prn_stopped()); from += LONG_RUN) {                   \
+                const int64_t to = p->k - from < LONG_RUN ? p->k : from + LONG_RUN;                                    \
+                for (int64_t k = from; k < to; k++)                                                                    \
+                    sum += (P)load(x[k * p->a_col]) * (P)load(y[k * p->b_row + j * p->b_col]);                         \
+            }                                                                                                          \
             if (p->bias) added = (P)load(((const storage *)p->bias)[i * p->bias_row + j * p->bias_col]);               \
             if (scaled) {                                                                                              \
                 const double left = SCALED(P, work, sum), right = SCALED(P, work, added);                              \

@@ -1,7 +1,8 @@
 /* Vector kernels on float32 arrays, compiled once per instruction set.
  *
  * Every function takes any alignment and any n >= 0. An element's result depends on its operands alone, never on its
- * position, so that a row may be cut anywhere; sums and dot products have one order per length. `y` may be the same
+ * position, so that a row may be cut anywhere; sums and dot products have one order per length. Reductions and what follows
+ * from them look at whether to go on (base/stop.h) in long rows; maps and binary operators do not: their callers cut. `y` may be the same
  * array as an operand, but may not overlap one otherwise. NaN goes through every map and through max and min. No state,
  * thread-safe.
  */
@@ -129,5 +130,10 @@ typedef struct prn_vec_table {
 
 /* The table for the processor (and cap) that prn_isa_level reports. */
 const prn_vec_table *prn_vec(void);
+
+/* map, vv and vs for rows that may be of any length: they are left early once the work is called off. */
+void prn_long_map(prn_map_id map, float *y, const float *x, int64_t n, float a, float b);
+void prn_long_vv(prn_binary_id op, float *y, const float *a, const float *b, int64_t n);
+void prn_long_vs(prn_binary_id op, float *y, const float *a, float b, int64_t n);
 
 #endif

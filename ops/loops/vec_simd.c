@@ -1,6 +1,7 @@
 /* The loops of ops/loops/vec.h, compiled once per instruction set with PRN_SIMD naming the table.
  * Invariant: a row's last, partial vector passes the same instructions as the full ones, so an element's result does
  * not depend on where it stands. */
+#include "base/stop.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/vec_math.h"
 #include "ops/loops/vec_wide.h"
@@ -191,7 +192,24 @@ static void add_four(float *y, const float *const x[4], int64_t n)
 
 /* ---- reductions */
 
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, LOOK_UP = 1 << 18 };
+
+/* Whether a long row is left at element `at`, a multiple of BLOCK. */
+VEC_INLINE bool is_left(int64_t at)
+{
+    return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_stopped();
+}
+
+/* The end of the run of elements from `begin` on behind which the next look is due; `begin` itself if the work is called off. */
+VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
+{
+    if (n - begin <= LOOK_UP) return n;
+    return prn_stopped() ? begin : begin + LOOK_UP;
+}
+
+/* Loops over [0, n) in runs of elements [begin, end). */
+#define EACH_RUN(begin, end, n)                                                                                        \
+    for (int64_t begin = 0, end; begin < (n) && (end = run_end(begin, n)) > begin; begin = end)
 
 /* One block of a sum: four accumulators hide the latency of addition. `x` is the vector at offset i. */
 #define BLOCK_SUM(name, parameters, load, term)                                                                        \
@@ -229,7 +247,7 @@ BLOCK_SUM(block_deviations, (const float *p, int64_t n, float c), LOAD_X_OR_C, T
 /* Adds up a block function over a row; `arguments` may use the offset i. */
 #define ROW_SUM(total, block, n, ...)                                                                                  \
     double total = 0.0;                                                                                                \
-    for (int64_t i = 0; i < (n); i += BLOCK) {                                                                         \
+    for (int64_t i = 0; i < (n) && !is_left(i); i += BLOCK) {                                                          \
         const int64_t count = (n)-i < BLOCK ? (n)-i : BLOCK;                                                           \
         total += (double)block(__VA_ARGS__);                                                                           \
     }
@@ -262,12 +280,15 @@ static double row_dot(const float *a, const float *b, int64_t n)
     static float name(const float *x, int64_t n)                                                                       \
     {                                                                                                                  \
         vf best[2] = {v_splat(empty), v_splat(empty)};                                                                 \
-        int64_t i = 0;                                                                                                 \
-        for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {                                                           \
-            best[0] = pick(v_load(x + i), best[0]);                                                                    \
-            best[1] = pick(v_load(x + i + VEC_LANES), best[1]);                                                        \
+        EACH_RUN(begin, end, n)                                                                                        \
+        {                                                                                                              \
+            int64_t i = begin;                                                                                         \
+            for (; i + 2 * VEC_LANES <= end; i += 2 * VEC_LANES) {                                                     \
+                best[0] = pick(v_load(x + i), best[0]);                                                                \
+                best[1] = pick(v_load(x + i + VEC_LANES), best[1]);                                                    \
+            }                                                                                                          \
+            for (; i < end; i += VEC_LANES) best[0] = pick(v_load_part(x + i, end - i, empty), best[0]);               \
         }                                                                                                              \
-        for (; i < n; i += VEC_LANES) best[0] = pick(v_load_part(x + i, n - i, empty), best[0]);                       \
         best[0] = pick(best[0], best[1]);                                                                              \
         float result = best[0][0];                                                                                     \
         for (int k = 1; k < VEC_LANES; k++) result = pick(v_splat(best[0][k]), v_splat(result))[0];                    \
@@ -292,7 +313,7 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
 {
     const vf vs = v_splat(shift);
     double total = 0.0;
-    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+    for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf sum = {0};
         for (int64_t i = begin; i < end; i += VEC_LANES) {
@@ -309,7 +330,8 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
 static void softmax(float *y, const float *x, int64_t n)
 {
     const double sum = exp_sum(y, x, n, row_max(x, n));
-    vs_mul(y, y, (float)(1.0 / sum), n);
+    const float scale = (float)(1.0 / sum);
+    EACH_RUN(begin, end, n) vs_mul(y + begin, y + begin, scale, end - begin);
 }
 
 static void log_softmax(float *y, const float *x, int64_t n)
@@ -317,15 +339,17 @@ static void log_softmax(float *y, const float *x, int64_t n)
     const float top = row_max(x, n);
     const vf vt = v_splat(top);
     double sum = 0.0;
-    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+    for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf part = {0};
         for (int64_t i = begin; i < end; i += VEC_LANES) part += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
         sum += (double)v_total(part);
     }
     const vf offset = v_splat((float)log(sum));
-    for (int64_t i = 0; i < n; i += VEC_LANES) {
-        v_store_part(y + i, (v_load_part(x + i, n - i, 0.0f) - vt) - offset, n - i);
+    EACH_RUN(begin, end, n)
+    {
+        for (int64_t i = begin; i < end; i += VEC_LANES)
+            v_store_part(y + i, (v_load_part(x + i, end - i, 0.0f) - vt) - offset, end - i);
     }
 }
 
@@ -336,12 +360,15 @@ static void layer_norm(float *y, const float *x, const float *scale, const float
     mean_variance(&center, &variance, x, n);
     const float inverse = (float)(1.0 / sqrt(variance + (double)epsilon));
     const vf vm = v_splat((float)center), vk = v_splat(inverse);
-    for (int64_t i = 0; i < n; i += VEC_LANES) {
-        const int64_t left = n - i;
-        vf v = (v_load_part(x + i, left, 0.0f) - vm) * vk;
-        if (scale) v = v * v_load_part(scale + i, left, 0.0f);
-        if (shift) v = v + v_load_part(shift + i, left, 0.0f);
-        v_store_part(y + i, v, left);
+    EACH_RUN(begin, end, n)
+    {
+        for (int64_t i = begin; i < end; i += VEC_LANES) {
+            const int64_t left = end - i;
+            vf v = (v_load_part(x + i, left, 0.0f) - vm) * vk;
+            if (scale) v = v * v_load_part(scale + i, left, 0.0f);
+            if (shift) v = v + v_load_part(shift + i, left, 0.0f);
+            v_store_part(y + i, v, left);
+        }
     }
     if (mean) *mean = (float)center;
     if (inverse_deviation) *inverse_deviation = inverse;
@@ -352,13 +379,16 @@ static void rms_norm(float *y, const float *x, const float *scale, int64_t n, fl
     const double square = row_sum_squares(x, n) / (double)n;
     const float inverse = (float)(1.0 / sqrt(square + (double)epsilon));
     if (!scale) {
-        vs_mul(y, x, inverse, n);
+        EACH_RUN(begin, end, n) vs_mul(y + begin, x + begin, inverse, end - begin);
         return;
     }
     const vf vk = v_splat(inverse);
-    for (int64_t i = 0; i < n; i += VEC_LANES) {
-        const int64_t left = n - i;
-        v_store_part(y + i, v_load_part(x + i, left, 0.0f) * vk * v_load_part(scale + i, left, 0.0f), left);
+    EACH_RUN(begin, end, n)
+    {
+        for (int64_t i = begin; i < end; i += VEC_LANES) {
+            const int64_t left = end - i;
+            v_store_part(y + i, v_load_part(x + i, left, 0.0f) * vk * v_load_part(scale + i, left, 0.0f), left);
+        }
     }
 }
 

@@ -76,7 +76,7 @@ static double determinant(double *a, int64_t n)
         }
         result *= a[k * n + k];
         if (a[k * n + k] == 0.0) return result;
-        for (int64_t row = k + 1; row < n; row++) {
+        for (int64_t row = k + 1; row < n && !(n > 1024 && prn_stopped()); row++) {
             const double factor = a[row * n + k] / a[k * n + k];
             for (int64_t j = k + 1; j < n; j++) a[row * n + j] -= factor * a[k * n + j];
         }
@@ -91,7 +91,7 @@ static void eliminate(void *argument, int64_t task)
     double *work = elements ? job->work + task * elements : NULL;
     for (int64_t i = 0; i < job->per_task && task * job->per_task + i < job->matrices; i++) {
         const int64_t matrix = task * job->per_task + i;
-        for (int64_t k = 0; k < elements; k++)
+        for (int64_t k = 0; k < elements && !prn_stopped_at(k); k++)
             work[k] = prn_get_f64(job->in->data, job->in->dtype, matrix * elements + k);
         prn_put_f64(job->out->data, job->out->dtype, matrix, determinant(work, job->size));
     }

@@ -332,6 +332,8 @@ static prony_status run_copy(const prony_context *context)
 
 /* ---- reference */
 
+enum { MANY_TERMS = 64 };
+
 typedef struct reference_job {
     const prony_context *context;
     const space *s;
@@ -387,7 +389,9 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
     const reference_job *job = argument;
     const space *s = job->s;
     void (*sum)(const space *, const int64_t *, void *, int64_t) = sum_of(s->dtype);
-    for (int64_t at = begin; at < end; at++) {
+    int64_t terms = 1;
+    for (int axis = s->output_axes; axis < s->axes && terms < MANY_TERMS; axis++) terms *= s->extent[axis];
+    for (int64_t at = begin; at < end && !(terms < MANY_TERMS ? prn_stopped_at(at) : prn_stopped()); at++) {
         int64_t start[MAX_OPERANDS] = {0}, rest = at;
         for (int axis = s->output_axes - 1; axis >= 0; axis--) {
             for (int i = 0; i < s->operands; i++) start[i] += rest % s->extent[axis] * s->stride[i][axis];
@@ -404,7 +408,7 @@ static prony_status run_reference(const prony_context *context)
     const int64_t outputs = prony_shape_numel(&context->outputs[0]->shape);
     for (int axis = s.output_axes; axis < s.axes; axis++) {
         if (s.extent[axis] > 0) continue;
-        memset(context->outputs[0]->data, 0, prn_value_bytes(context->outputs[0])); /* an empty sum */
+        prn_stop_clear(context->outputs[0]->data, prn_value_bytes(context->outputs[0])); /* an empty sum */
         return PRONY_OK;
     }
     reference_job job = {context, &s};

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64 };
+enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20 };
 
 typedef struct job {
     const prn_reduction *reduction;
@@ -102,8 +102,12 @@ static void output_narrow(const job *job, int64_t output, prn_fold fold)
     start(&cursor, job, output);
     for (int64_t c = 0; c < job->combinations && !called_off(job, c); c++, next(&cursor, job)) {
         const char *row = (const char *)x->data + (size_t)(cursor.offset * job->row) * width;
-        if (c == 0) memcpy(sum, row, width);
-        job->folds->row_narrow[fold][dtype](sum, c == 0 ? row + width : row, job->row - (c == 0));
+        int64_t i = 0;
+        if (c == 0) memcpy(sum, row, width), i = 1;
+        for (int64_t n; i < job->row && (i < LOOK_UP || !prn_stopped()); i += n) {
+            n = job->row - i < LOOK_UP ? job->row - i : LOOK_UP;
+            job->folds->row_narrow[fold][dtype](sum, row + (size_t)i * width, n);
+        }
     }
 }
 

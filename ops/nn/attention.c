@@ -323,9 +323,9 @@ static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
     double highest = -INFINITY, total = 0.0;
     for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) highest = fmax(highest, score(at, b, h, s, t));
     for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) total += exp(score(at, b, h, s, t) - highest);
-    for (int64_t e = 0; e < at->width; e++) {
+    for (int64_t e = 0; e < at->width && !prn_stopped(); e++) {
         double sum = 0.0;
-        for (int64_t t = 0; t < at->keys; t++)
+        for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++)
             sum += exp(score(at, b, h, s, t) - highest) / total * (double)v[t * at->v.stride[2] + e * at->v.stride[3]];
         y[e * at->y.stride[3]] = (float)sum;
     }

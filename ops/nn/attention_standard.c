@@ -272,6 +272,12 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
                 at->keys);
 }
 
+/* Whether a row is left in front of key t, of which `count` elements are read. */
+static inline bool is_left(int64_t t, int64_t count)
+{
+    return count > 4096 ? prn_stopped() : prn_stopped_at(t);
+}
+
 /* One row in float with vector kernels, or in double. A query that may attend to no key gets zeros, while its softmax,
  * if asked for, is what the formula gives: NaN. */
 #define DEFINE_ROW(name, type, DOT, TANH, SOFTMAX, ADD_SCALED)                                                         \
@@ -280,35 +286,36 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
     {                                                                                                                  \
         const int64_t s = row % at->rows, h = row / at->rows % at->q_heads, b = row / at->rows / at->q_heads;          \
         const type *k = (const type *)at->k + first_key * at->depth, *v = (const type *)at->v + first_key * at->width; \
-        for (int64_t t = 0; t < at->keys; t++)                                                                         \
+        for (int64_t t = 0; t < at->keys && !is_left(t, at->depth); t++)                                               \
             scores[t] = (type)(at->scale * (double)DOT(query, k + t * at->depth, at->depth));                          \
         keep_scores(at, row, scores, SCORES_RAW);                                                                      \
-        for (int64_t t = 0; t < at->keys && at->softcap > 0.0; t++)                                                    \
+        for (int64_t t = 0; t < at->keys && at->softcap > 0.0 && !prn_stopped_at(t); t++)                              \
             scores[t] = (type)at->softcap * TANH(scores[t] / (type)at->softcap);                                       \
         keep_scores(at, row, scores, SCORES_CAPPED);                                                                   \
-        for (int64_t t = 0; t < at->keys; t++) scores[t] += (type)bias_of(at, b, h, s, t);                             \
+        for (int64_t t = 0; t < at->keys && !prn_stopped_at(t); t++) scores[t] += (type)bias_of(at, b, h, s, t);       \
         keep_scores(at, row, scores, SCORES_MASKED);                                                                   \
         bool alone = true;                                                                                             \
         for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -(type)INFINITY;                          \
         SOFTMAX(scores, scores, at->keys);                                                                             \
         keep_scores(at, row, scores, SCORES_SOFTMAX);                                                                  \
         memset(result, 0, (size_t)at->width * sizeof *result);                                                         \
-        for (int64_t t = 0; t < at->keys && !alone; t++) ADD_SCALED(result, v + t * at->width, scores[t], at->width);  \
+        for (int64_t t = 0; t < at->keys && !alone && !is_left(t, at->width); t++)                                     \
+            ADD_SCALED(result, v + t * at->width, scores[t], at->width);                                               \
     }
 
 static double dot_f64(const double *a, const double *b, int64_t n)
 {
     double sum = 0.0;
-    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) sum += a[i] * b[i];
     return sum;
 }
 
 static void softmax_f64(double *y, const double *x, int64_t n)
 {
     double highest = -INFINITY, total = 0.0;
-    for (int64_t i = 0; i < n; i++) highest = fmax(highest, x[i]);
-    for (int64_t i = 0; i < n; i++) total += y[i] = exp(x[i] - highest);
-    for (int64_t i = 0; i < n; i++) y[i] /= total;
+    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) highest = fmax(highest, x[i]);
+    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) total += y[i] = exp(x[i] - highest);
+    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) y[i] /= total;
 }
 
 static void add_scaled_f64(double *y, const double *x, double a, int64_t n)

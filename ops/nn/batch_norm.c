@@ -149,6 +149,8 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- float32 */
 
+enum { LOOK_UP = 1 << 18 }; /* elements between two looks at whether to go on */
+
 typedef struct native_job {
     const prn_vec_table *vec;
     const float *x, *a, *b;
@@ -156,6 +158,15 @@ typedef struct native_job {
     int64_t groups;        /* of channels per sample: blocks, single channels, or one */
     int64_t length, width; /* an item is `length` rows of `width` channels, or `length` elements of one channel */
 } native_job;
+
+static void scale_shift_rows(const native_job *job, float *y, const float *x, int64_t group)
+{
+    const int64_t run = LOOK_UP / job->width + 1;
+    for (int64_t row = 0; row < job->length && (row == 0 || !prn_stopped()); row += run) {
+        const int64_t rows = job->length - row < run ? job->length - row : run, at = row * job->width;
+        job->vec->scale_shift_rows(y + at, x + at, job->a + group, job->b + group, rows, job->width);
+    }
+}
 
 static void native_items(void *argument, int64_t begin, int64_t end)
 {
@@ -165,9 +176,9 @@ static void native_items(void *argument, int64_t begin, int64_t end)
         const float *x = job->x + item * size;
         float *y = job->y + item * size;
         if (job->width == 1) {
-            job->vec->map[PRN_MAP_AFFINE](y, x, size, job->a[group], job->b[group]);
+            prn_long_map(PRN_MAP_AFFINE, y, x, size, job->a[group], job->b[group]);
         } else {
-            job->vec->scale_shift_rows(y, x, job->a + group, job->b + group, job->length, job->width);
+            scale_shift_rows(job, y, x, group);
         }
     }
 }

@@ -182,6 +182,8 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 /* ---- reference */
 
+enum { LONG_ROW = 1 << 16 }; /* taps between two looks at whether to go on */
+
 /* Stores the sum for output channel k of image n at output position `at` as element `place`. */
 #define DEFINE_SUM(P, DTYPE, name, storage, work, load, store)                                                         \
     static void sum_##name(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],              \
@@ -196,16 +198,20 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
             start[a] = at[a] * window->stride[a] - window->pad_begin[a];                                               \
             prn_window_clip(window, a, start[a], &first[a], &last[a]);                                                 \
         }                                                                                                              \
+        const bool long_rows = (last[2] - first[2]) * (last[1] - first[1]) > LONG_ROW;                                 \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
         for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
             if (prn_stopped_at(c)) return;                                                                             \
             for (int64_t i = first[0]; i < last[0]; i++) {                                                             \
-                for (int64_t j = first[1]; j < last[1]; j++) {                                                         \
+                for (int64_t j = first[1]; j < last[1] && !(long_rows && prn_stopped()); j++) {                        \
                     int64_t row =                                                                                      \
                         (start[0] + i * window->dilation[0]) * window->in[1] + start[1] + j * window->dilation[1];     \
                     const storage *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];                   \
-                    for (int64_t t = first[2]; t < last[2]; t++)                                                       \
-                        sum += load(x[row * window->in[2] + start[2] + t * window->dilation[2]]) * load(taps[t]);      \
+                    for (int64_t from = first[2]; from < last[2] && !(long_rows && prn_stopped()); from += LONG_ROW) { \
+                        const int64_t to = last[2] - from < LONG_ROW ? last[2] : from + LONG_ROW;                      \
+                        for (int64_t t = from; t < to; t++)                                                            \
+                            sum += load(x[row * window->in[2] + start[2] + t * window->dilation[2]]) * load(taps[t]);  \
+                    }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8 };
+enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8, LOOK_UP = 1 << 18 };
 
 static const prn_conv_simd *simd(void)
 {
@@ -49,8 +49,8 @@ static void pack(const prn_conv_matrix *matrix, float *packed)
     int64_t rows = simd()->rows;
     for (int64_t g = 0; g < matrix->groups; g++) {
         const float *data = matrix->data + g * matrix->group_step;
-        for (int64_t block = 0; block < matrix->rows; block += rows) {
-            for (int64_t d = 0; d < matrix->depth; d++) {
+        for (int64_t block = 0; block < matrix->rows && !prn_stopped(); block += rows) {
+            for (int64_t d = 0; d < matrix->depth && !prn_stopped_at(d); d++) {
                 for (int64_t r = block; r < block + rows; r++)
                     *packed++ = r < matrix->rows ? data[r * matrix->row_step + d * matrix->depth_step] : 0.0f;
             }
@@ -202,7 +202,7 @@ static void product_task(void *argument, int64_t task)
     for (int64_t from = 0; from < job->depth && !prn_stopped(); from += PIECE) {
         int64_t depths = job->depth - from < PIECE ? job->depth - from : PIECE;
         fill_panel(job, x, from, depths, begin, count, panel);
-        for (int64_t block = first; block < last; block++)
+        for (int64_t block = first; block < last && !prn_stopped(); block++)
             multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial, count);
     }
     int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
@@ -244,6 +244,13 @@ static bool is_depthwise(const prn_conv *conv)
     return conv->group_in == 1 && conv->groups > 1;
 }
 
+/* y[i] += w x[i step], of rows of any length. */
+static void add_tap(const prn_conv_simd *simd, float *y, const float *x, int64_t step, float w, int64_t count)
+{
+    for (int64_t i = 0; i < count && (i == 0 || !prn_stopped()); i += LOOK_UP)
+        simd->add_scaled(y + i, x + i * step, step, w, count - i < LOOK_UP ? count - i : LOOK_UP);
+}
+
 /* One output channel of one image. */
 static void depthwise_task(void *argument, int64_t plane)
 {
@@ -255,16 +262,18 @@ static void depthwise_task(void *argument, int64_t plane)
     const float *x = job->x + (n * conv->in_channels + k / conv->group_out) * conv->in_spatial;
     float *y = job->y + plane * conv->out_spatial;
     float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
+    for (int64_t from = 0; from < conv->out_spatial && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+        const int64_t to = conv->out_spatial - from < LOOK_UP ? conv->out_spatial : from + LOOK_UP;
+        for (int64_t i = from; i < to; i++) y[i] = start;
+    }
     for (int64_t row = 0; row < window->out[0] * window->out[1] && !prn_stopped(); row++) {
         for (int64_t t = 0; t < window->kernel[0] * window->kernel[1]; t++) {
             int64_t source = prn_window_row(window, row, t / window->kernel[1], t % window->kernel[1]);
             for (int64_t kx = 0; source >= 0 && kx < window->kernel[2]; kx++) {
                 int64_t first, last, shift = kx * window->dilation[2] - window->pad_begin[2];
                 prn_window_outputs(window, kx, &first, &last);
-                job->simd->add_scaled(y + row * window->out[2] + first,
-                                      x + (source + first * window->stride[2] + shift), window->stride[2],
-                                      weights[t * window->kernel[2] + kx], last - first);
+                add_tap(job->simd, y + row * window->out[2] + first, x + (source + first * window->stride[2] + shift),
+                        window->stride[2], weights[t * window->kernel[2] + kx], last - first);
             }
         }
     }

@@ -91,6 +91,8 @@ static prony_status prepare_native(const prony_context *context, prn_prepared *o
     return PRONY_OK;
 }
 
+enum { LOOK_UP = 1 << 16 }; /* elements between two looks at whether to go on */
+
 typedef struct job {
     const prn_conv *conv;
     prn_window mirror; /* from the output to the input: what a forward convolution would see */
@@ -107,16 +109,22 @@ static void add_taps(void *argument, int64_t k)
     const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
     float *y = job->y + k * conv->out_spatial, start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
     int64_t stride = mirror->stride[2], width = mirror->out[2];
-    for (int64_t i = 0; i < conv->out_spatial; i++) y[i] = start;
+    for (int64_t from = 0; from < conv->out_spatial && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+        const int64_t to = conv->out_spatial - from < LOOK_UP ? conv->out_spatial : from + LOOK_UP;
+        for (int64_t i = from; i < to; i++) y[i] = start;
+    }
     for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped(); t++, products += conv->in_spatial) {
         int64_t kx = t % mirror->kernel[2], ky = t / mirror->kernel[2] % mirror->kernel[1];
         int64_t kz = t / (mirror->kernel[2] * mirror->kernel[1]), first, last;
         int64_t shift = kx * mirror->dilation[2] - mirror->pad_begin[2];
         prn_window_outputs(mirror, kx, &first, &last);
-        for (int64_t row = 0; row < mirror->out[0] * mirror->out[1]; row++) {
+        for (int64_t row = 0; row < mirror->out[0] * mirror->out[1] && !prn_stopped_at(row); row++) {
             int64_t to = prn_window_row(mirror, row, kz, ky);
             if (to < 0) continue;
-            for (int64_t i = first; i < last; i++) y[to + i * stride + shift] += products[row * width + i];
+            for (int64_t from = first, end; from < last && (from == first || !prn_stopped()); from = end) {
+                end = last - from < LOOK_UP ? last : from + LOOK_UP;
+                for (int64_t i = from; i < end; i++) y[to + i * stride + shift] += products[row * width + i];
+            }
         }
     }
 }
@@ -134,7 +142,7 @@ static prony_status run_native(const prony_context *context)
         job.mirror.in[a] = conv.window.out[a];
         job.mirror.out[a] = conv.window.in[a];
     }
-    for (int64_t n = 0; n < conv.batch; n++) {
+    for (int64_t n = 0; n < conv.batch && !prn_stopped(); n++) {
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
         prn_conv_product(context, &products, packed, x, space, false);

@@ -91,9 +91,9 @@ static void native_lp_rows(void *argument, int64_t begin, int64_t end)
         float *y = (float *)job->y->data + row * job->length;
         const double sum = job->p == 1 ? vec->sum_abs(x, job->length) : sqrt(vec->sum_squares(x, job->length));
         if (sum == 0.0)
-            vec->map[PRN_MAP_AFFINE](y, x, job->length, 0.0f, 0.0f);
+            prn_long_map(PRN_MAP_AFFINE, y, x, job->length, 0.0f, 0.0f);
         else
-            vec->vs[PRN_BINARY_DIV](y, x, (float)sum, job->length);
+            prn_long_vs(PRN_BINARY_DIV, y, x, (float)sum, job->length);
     }
 }
 

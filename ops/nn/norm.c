@@ -78,13 +78,13 @@ static const float *floats(const prony_value *value)
 }
 
 /* Scale and bias are constant over runs of the row. */
-static void affine_runs(const prn_vec_table *vec, const row_norm *norm, float *y, int64_t first)
+static void affine_runs(const row_norm *norm, float *y, int64_t first)
 {
     const float *scale = floats(norm->scale), *bias = floats(norm->bias);
-    for (int64_t i = 0; i < norm->length; i += norm->run) {
+    for (int64_t i = 0, run = 0; i < norm->length && !prn_stopped_at(run); i += norm->run, run++) {
         const int64_t at = (first + i) / norm->run % norm->period;
         const int64_t count = norm->length - i < norm->run ? norm->length - i : norm->run;
-        vec->map[PRN_MAP_AFFINE](y + i, y + i, count, scale ? scale[at] : 1.0f, bias ? bias[at] : 0.0f);
+        prn_long_map(PRN_MAP_AFFINE, y + i, y + i, count, scale ? scale[at] : 1.0f, bias ? bias[at] : 0.0f);
     }
 }
 
@@ -99,7 +99,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         const float *x = (const float *)norm->x->data + first;
         vec->layer_norm(y, x, vectors ? floats(norm->scale) : NULL, vectors ? floats(norm->bias) : NULL, norm->length,
                         norm->epsilon, &mean, &inverse);
-        if (!vectors && (norm->scale || norm->bias)) affine_runs(vec, norm, y, first);
+        if (!vectors && (norm->scale || norm->bias)) affine_runs(norm, y, first);
         if (norm->mean) ((float *)norm->mean->data)[row] = mean;
         if (norm->inverse) ((float *)norm->inverse->data)[row] = inverse;
     }

@@ -100,7 +100,7 @@ static bool all_windows_meet_input(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         for (int64_t o = 0; o < window->out[a]; o++) {
-            if (prn_window_taps(window, a, o, false) == 0) return false;
+            if (prn_window_taps(window, a, o, false) == 0 || prn_stopped_at(o)) return false;
         }
     }
     return true;
@@ -136,8 +136,8 @@ static void divide_row(const job *job, int64_t z, int64_t row, float *y)
     int64_t last = room < 0 ? 0 : room / window->stride[2] + 1;
     if (last > window->out[2]) last = window->out[2];
     if (first > last) first = last;
-    prn_vec()->vs[PRN_BINARY_DIV](y + first * job->lanes, y + first * job->lanes,
-                                  (float)(depth_rows * window->kernel[2]), (last - first) * job->lanes);
+    prn_long_vs(PRN_BINARY_DIV, y + first * job->lanes, y + first * job->lanes, (float)(depth_rows * window->kernel[2]),
+                (last - first) * job->lanes);
     for (int64_t k = 0; k < window->out[2] - (last - first); k++) {
         const int64_t i = k < first ? k : k + (last - first);
         const float count = (float)(depth_rows * prn_window_taps(window, 2, i, job->padding));
@@ -223,15 +223,21 @@ typedef struct plain_job {
     bool column_major, padding;
 } plain_job;
 
+/* Whether a large window is left in front of its row `row`. */
+static bool is_left(int64_t row, const reach *reach)
+{
+    return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_stopped() : prn_stopped_at(row);
+}
+
 /* Position in a plane of the largest element of the window; -1 if the window lies in the padding. */
 #define DEFINE_LARGEST(P, DTYPE, name, storage, work, load, store)                                                     \
     static int64_t largest_##name(const void *data, const prn_window *window, const reach *reach)                      \
     {                                                                                                                  \
         const storage *x = data;                                                                                       \
-        int64_t best = -1;                                                                                             \
+        int64_t best = -1, rows = 0;                                                                                   \
         for (int64_t i = reach->first[0]; i < reach->last[0]; i++) {                                                   \
-            for (int64_t j = reach->first[1]; j < reach->last[1]; j++) {                                               \
-                for (int64_t t = reach->first[2]; t < reach->last[2]; t++) {                                           \
+            for (int64_t j = reach->first[1]; j < reach->last[1] && !is_left(rows++, reach); j++) {                    \
+                for (int64_t t = reach->first[2]; t < reach->last[2] && !prn_stopped_at(t); t++) {                     \
                     int64_t z = reach->start[0] + i * window->dilation[0];                                             \
                     int64_t row = reach->start[1] + j * window->dilation[1];                                           \
                     int64_t p = (z * window->in[1] + row) * window->in[2] + reach->start[2] + t * window->dilation[2]; \
@@ -301,12 +307,13 @@ static double window_sum(const plain_job *job, int64_t plane, const reach *reach
 {
     const prn_window *window = &job->window;
     double sum = 0;
+    int64_t rows = 0;
     for (int64_t a = reach->first[0]; a < reach->last[0]; a++) {
-        for (int64_t b = reach->first[1]; b < reach->last[1]; b++) {
+        for (int64_t b = reach->first[1]; b < reach->last[1] && !is_left(rows++, reach); b++) {
             int64_t row =
                 (reach->start[0] + a * window->dilation[0]) * window->in[1] + reach->start[1] + b * window->dilation[1];
             int64_t first = plane + row * window->in[2] + reach->start[2];
-            for (int64_t c = reach->first[2]; c < reach->last[2]; c++) {
+            for (int64_t c = reach->first[2]; c < reach->last[2] && !prn_stopped_at(c); c++) {
                 double x = prn_get_f64(job->x->data, job->x->dtype, first + c * window->dilation[2]);
                 sum += job->p == 0 ? x : prn_pool_power(x, job->p);
             }

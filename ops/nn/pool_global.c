@@ -79,6 +79,7 @@ static inline void combine_run(float partial[PARTIALS], const float *x, int64_t 
     for (; i + PARTIALS <= count && !prn_stopped_at(i / PARTIALS); i += PARTIALS) {
         for (int64_t j = 0; j < PARTIALS; j++) partial[j] = combine(partial[j], x[i + j], average);
     }
+    if (count - i >= PARTIALS) return; /* called off */
     for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
 }
 
@@ -105,7 +106,7 @@ static void pool_image(const job *job, int64_t image)
     const float *x = job->x + image * job->spatial * job->lanes;
     float *y = job->y + image * job->lanes;
     for (int64_t l = 0; l < job->lanes; l++) y[l] = x[l];
-    for (int64_t p = 1; p < job->spatial; p++) {
+    for (int64_t p = 1; p < job->spatial && !(job->lanes < 256 ? prn_stopped_at(p) : prn_stopped()); p++) {
         for (int64_t l = 0; l < job->lanes; l++) y[l] = combine(y[l], x[p * job->lanes + l], job->average);
     }
     for (int64_t l = 0; l < job->lanes && job->average; l++) y[l] /= (float)job->spatial;

@@ -5,6 +5,7 @@
  * Invariant: an output's order depends on the window and on the number of lanes alone. */
 #include "ops/nn/pool_simd.h"
 
+#include "base/stop.h"
 #include "ops/loops/vec_math.h"
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #define PRN_SIMD scalar
 #endif
 
-enum { LINE = 2048, LONGEST_REACH = 512 };
+enum { LINE = 2048, LONGEST_REACH = 512, LOOK_UP = 1 << 14 }; /* vectors between two looks at whether to go on */
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
@@ -36,12 +37,16 @@ static inline void clip_taps(const prn_pool_row *row, int64_t start, int64_t *fi
 VEC_INLINE vf window_vector(const float *window, const prn_pool_row *row, int64_t depth, int64_t height, int64_t taps,
                             int64_t lanes, bool average, float empty)
 {
+    const bool large = height * taps > LOOK_UP;
     vf result = v_splat(empty);
     for (int64_t z = 0; z < depth; z++) {
-        for (int64_t j = 0; j < height; j++) {
+        for (int64_t j = 0; j < height && !(large && prn_stopped()); j++) {
             const float *x = window + z * row->depth_step + j * row->height_step;
-            for (int64_t t = 0; t < taps; t++, x += row->dilation * row->lanes)
-                result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
+            for (int64_t from = 0; from < taps && !(from && prn_stopped()); from += LOOK_UP) {
+                const int64_t to = taps - from < LOOK_UP ? taps : from + LOOK_UP;
+                for (int64_t t = from; t < to; t++, x += row->dilation * row->lanes)
+                    result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
+            }
         }
     }
     return result;
@@ -68,14 +73,38 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *ro
                      row->lanes - l);
 }
 
-VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average, float empty)
 {
-    for (int64_t i = 0; i < row->out; i++) {
+    for (int64_t i = begin; i < end; i++) {
         const int64_t start = i * row->stride - row->pad;
         int64_t first, last;
         clip_taps(row, start, &first, &last);
         one_window(y + i * row->lanes, row->x + (start + first * row->dilation) * row->lanes, row, last - first,
                    average, empty);
+    }
+}
+
+VEC_INLINE void with_lanes(float *y, const prn_pool_row *row, bool average, float empty)
+{
+    const int64_t vectors = row->depth * row->height * row->taps * (row->lanes / VEC_LANES + 1);
+    const int64_t run = vectors > 0 ? LOOK_UP / vectors + 1 : row->out;
+    for (int64_t i = 0; i < row->out && !(i && prn_stopped()); i += run)
+        some_with_lanes(y, row, i, row->out - i < run ? row->out : i + run, average, empty);
+}
+
+/* What fill_line does between `left` and `right`, for so many rows that it looks whether to go on. */
+static __attribute__((noinline)) void fill_from_many(float *line, int64_t left, int64_t right, int64_t begin,
+                                                     const prn_pool_row *row, bool average, float empty)
+{
+    for (int64_t k = left; k < right && !prn_stopped(); k += VEC_LANES) {
+        vf result = v_splat(empty);
+        for (int64_t z = 0; z < row->depth; z++) {
+            for (int64_t j = 0; j < row->height && !prn_stopped_at(j); j++) {
+                const float *x = row->x + z * row->depth_step + j * row->height_step + begin + k;
+                result = combined(result, v_load_part(x, right - k, 0.0f), average);
+            }
+        }
+        v_store_part(line + k, result, right - k);
     }
 }
 
@@ -87,6 +116,10 @@ VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_pool_
     if (right < left) right = left;
     for (int64_t k = 0; k < left; k++) line[k] = empty;
     for (int64_t k = right; k < n; k++) line[k] = empty;
+    if (row->depth * row->height > LOOK_UP / LINE) {
+        fill_from_many(line, left, right, begin, row, average, empty);
+        return;
+    }
     for (int64_t k = left; k < right; k += VEC_LANES) {
         vf result = v_splat(empty);
         for (int64_t z = 0; z < row->depth; z++) {
@@ -137,7 +170,7 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
     const int64_t reach = (row->taps - 1) * row->dilation + 1;
     int64_t piece = (LINE - reach - VEC_LANES * row->stride) / row->stride;
     piece -= piece % VEC_LANES;
-    for (int64_t i = 0; i < row->out; i += piece) {
+    for (int64_t i = 0; i < row->out && (i == 0 || !prn_stopped()); i += piece) {
         const int64_t n = row->out - i < piece ? row->out - i : piece;
         const int64_t width = (n - 1) * row->stride + reach;
         const int64_t whole = (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES * row->stride + reach + VEC_LANES;

@@ -128,7 +128,8 @@ static int32_t sum_codes(const pool *p, int64_t at, int64_t count)
     enum { WIDTH = 16 };
     int32_t sums[WIDTH] = {0}, sum = 0;
     int64_t i = 0;
-    for (; i + WIDTH <= count; i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
+    for (; i + WIDTH <= count && !prn_stopped_at(i / WIDTH); i += WIDTH) add_codes(p, sums, at + i, 1, WIDTH);
+    if (count - i > WIDTH) return 0; /* called off */
     add_codes(p, sums, at + i, 1, count - i);
     for (int k = 0; k < WIDTH; k++) sum += sums[k];
     return sum;
@@ -158,7 +159,7 @@ typedef struct run {
 static void add_tap_row(const pool *p, const run *r, int64_t start, int32_t *sums)
 {
     const prn_window *w = &p->window;
-    for (int64_t kx = r->from[2]; kx < r->to[2]; kx++) {
+    for (int64_t kx = r->from[2]; kx < r->to[2] && !prn_stopped_at(kx); kx++) {
         const int64_t shift = kx * w->dilation[2] - w->pad_begin[2];
         int64_t first, last;
         prn_window_outputs(w, kx, &first, &last);
@@ -192,6 +193,7 @@ static void add_window_rows(const pool *p, int64_t plane, int64_t row, int64_t c
     for (int64_t kz = r.from[0]; kz < r.to[0]; kz++) {
         for (int64_t ky = r.from[1]; ky < r.to[1]; ky++) {
             const int64_t start = prn_window_row(w, row, kz, ky);
+            if (w->in[2] > 1024 ? prn_stopped() : prn_stopped_at(ky)) return;
             if (start < 0) continue;
             if (whole_row)
                 sums[0] += sum_codes(p, r.base + start, w->in[2]);

@@ -53,6 +53,7 @@ static void reverse_bits(prn_complex *x, int64_t size)
 /* `size` is a power of two, roots those of `size`; direction 1 is forward, -1 inverse. */
 static void radix_two(prn_complex *x, int64_t size, const prn_complex *roots, double direction)
 {
+    if (prn_stopped()) return; /* even a few steps all over fresh memory take long */
     reverse_bits(x, size);
     for (int64_t half = 1; half < size; half *= 2) {
         const int64_t step = size / (2 * half);
@@ -87,8 +88,8 @@ static void make_chirp(prn_complex *chirp, int64_t length)
 static void make_image(prn_complex *image, const prn_fourier *plan)
 {
     const double scale = 1.0 / (double)plan->size;
-    for (int64_t k = 0; k < plan->size; k++) image[k] = (prn_complex){0.0, 0.0};
-    for (int64_t k = 0; k < plan->length; k++) {
+    for (int64_t k = 0; k < plan->size && !prn_stopped_at(k); k++) image[k] = (prn_complex){0.0, 0.0};
+    for (int64_t k = 0; k < plan->length && !prn_stopped_at(k); k++) {
         const prn_complex value = {plan->chirp[k].re * scale, -plan->chirp[k].im * scale};
         image[k] = value;
         if (k > 0) image[plan->size - k] = value;

@@ -165,9 +165,9 @@ static void load_line(const line_job *job, int64_t line, prn_complex *to)
         to[n].re = factor * prn_get_f64(t->x->data, t->x->dtype, at);
         to[n].im = t->parts == 2 ? factor * prn_get_f64(t->x->data, t->x->dtype, at + 1) : 0.0;
     }
-    for (int64_t n = wanted; n < t->length; n++) to[n] = (prn_complex){0.0, 0.0};
+    for (int64_t n = wanted; n < t->length && !prn_stopped_at(n); n++) to[n] = (prn_complex){0.0, 0.0};
     /* Half a spectrum stands for the whole of a real signal's. */
-    for (int64_t n = t->length / 2 + 1; t->to_real && n < t->length; n++)
+    for (int64_t n = t->length / 2 + 1; t->to_real && n < t->length && !prn_stopped_at(n); n++)
         to[n] = (prn_complex){to[t->length - n].re, -to[t->length - n].im};
 }
 
@@ -190,7 +190,7 @@ static void sum_directly(const transform *t, const prn_complex *roots, const prn
     const double sign = t->inverse ? -1.0 : 1.0;
     for (int64_t k = 0; k < t->bins && !prn_stopped(); k++) {
         prn_complex sum = {0.0, 0.0};
-        for (int64_t n = 0, turn = 0; n < t->length; n++, turn = (turn + k) % t->length) {
+        for (int64_t n = 0, turn = 0; n < t->length && !prn_stopped_at(n); n++, turn = (turn + k) % t->length) {
             sum.re += x[n].re * roots[turn].re - sign * x[n].im * roots[turn].im;
             sum.im += sign * x[n].re * roots[turn].im + x[n].im * roots[turn].re;
         }
@@ -244,7 +244,7 @@ static prony_status run(const prony_context *context, bool direct)
     if (job.t.lines == 0) return PRONY_OK;
     lay_out(&job, context->scratch);
     if (direct) {
-        for (int64_t k = 0; k < job.t.length; k++) {
+        for (int64_t k = 0; k < job.t.length && !prn_stopped_at(k); k++) {
             const double angle = 2.0 * M_PI * (double)k / (double)job.t.length;
             job.tables[k] = (prn_complex){cos(angle), -sin(angle)};
         }

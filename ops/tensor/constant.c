@@ -186,7 +186,7 @@ static prony_status fill_run(const prony_context *context)
     if (prn_copy_width(out->dtype) > 0) {
         prn_copy_native(context->threads, prn_copy_width(out->dtype), &copy, value ? value->data : &zero, out->data);
     } else {
-        memset(out->data, 0, prn_value_bytes(out)); /* the bits behind the last element */
+        prn_stop_clear(out->data, prn_value_bytes(out)); /* the bits behind the last element */
         prn_copy_packed(out->dtype, &copy, value->data, out->data);
     }
     return PRONY_OK;
@@ -306,6 +306,7 @@ static prony_status eye_run(const prony_context *context)
     prn_stop_clear(out->data, prn_value_bytes(out));
     if (k <= -rows || k >= columns) return PRONY_OK;
     for (int64_t row = k < 0 ? -k : 0; row < rows && row + k < columns; row++) {
+        if ((row & 255) == 255 && prn_stopped()) break;
         prn_put_f64(out->data, out->dtype, row * columns + row + k, 1.0);
     }
     return PRONY_OK;

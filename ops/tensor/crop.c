@@ -5,6 +5,15 @@
 
 #include <string.h>
 
+/* A block of any length: a long one is left early once the work is called off. */
+static void copy_block(char *to, const char *from, size_t bytes)
+{
+    if (bytes < (size_t)1 << 18)
+        memcpy(to, from, bytes);
+    else
+        prn_stop_copy(to, from, bytes);
+}
+
 /* ---- CenterCropPad */
 
 typedef struct crop_params {
@@ -68,7 +77,7 @@ static prony_status run_crop_with(const prony_context *context, prn_copy_fn copy
         prn_copy_axis(&copy, want < have ? want : have, from_stride[i], to_stride[i]);
     }
     if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
-    if (padded) memset(out->data, 0, prn_value_bytes(out));
+    if (padded) prn_stop_clear(out->data, prn_value_bytes(out));
     if (prony_shape_numel(&in->shape) == 0) return PRONY_OK;
     copy_fn(context->threads, width, &copy, (const char *)in->data + (size_t)from * width,
             (char *)out->data + (size_t)to * width);
@@ -125,7 +134,7 @@ static void reverse_rows(void *argument, int64_t begin, int64_t end)
         const int64_t length = ((const int64_t *)job->lengths->data)[batch];
         const int64_t source = time < length ? length - 1 - time : time;
         const int64_t from = job->time_first ? source * job->columns + batch : batch * job->columns + source;
-        memcpy(job->out + i * job->block, (const char *)job->in->data + from * job->block, (size_t)job->block);
+        copy_block(job->out + i * job->block, (const char *)job->in->data + from * job->block, (size_t)job->block);
     }
 }
 
@@ -209,8 +218,8 @@ static void scatter_prefixes(void *argument, int64_t begin, int64_t end)
         const int64_t head = job->steps < job->extent - first ? job->steps : job->extent - first;
         char *to = job->out + prefix * job->extent * job->block;
         const char *from = (const char *)job->update->data + prefix * job->steps * job->block;
-        memcpy(to + first * job->block, from, (size_t)(head * job->block));
-        memcpy(to, from + head * job->block, (size_t)((job->steps - head) * job->block));
+        copy_block(to + first * job->block, from, (size_t)(head * job->block));
+        copy_block(to, from + head * job->block, (size_t)((job->steps - head) * job->block));
     }
 }
 

@@ -1,5 +1,6 @@
 /* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/indexing.h"
 
@@ -37,6 +38,8 @@ DEFINE_MOVE(uint16_t)
 DEFINE_MOVE(uint32_t)
 DEFINE_MOVE(uint64_t)
 
+enum { LONG_BLOCK = 1 << 18 }; /* bytes from which on a block is left early once the work is called off */
+
 /* Places count elements where a block is one element. */
 static void move_block(const block_work *work, char *to, const int64_t *places, int64_t n)
 {
@@ -51,7 +54,11 @@ static void move_block(const block_work *work, char *to, const int64_t *places, 
         move_uint64_t(work, to, places, n);
     } else {
         for (int64_t i = 0; i < n; i++) {
-            memcpy(to + i * work->bytes, work->from + places[i] * work->unit, (size_t)work->bytes);
+            const char *from = work->from + places[i] * work->unit;
+            if (work->bytes < LONG_BLOCK)
+                memcpy(to + i * work->bytes, from, (size_t)work->bytes);
+            else
+                prn_stop_copy(to + i * work->bytes, from, (size_t)work->bytes);
         }
     }
 }

@@ -184,13 +184,16 @@ static int64_t pad_source_row(const pad_work *work, int64_t row)
     return offset;
 }
 
+#define LOOK_UP_BYTES ((size_t)1 << 20) /* between two looks at whether to go on */
+
 static void fill(unsigned char *to, const unsigned char *element, size_t width, int64_t count)
 {
     if (count <= 0) return;
     memcpy(to, element, width);
     size_t done = width, total = (size_t)count * width;
-    while (done < total) {
+    while (done < total && !(done > LOOK_UP_BYTES && prn_stopped())) {
         size_t step = done < total - done ? done : total - done;
+        if (step > LOOK_UP_BYTES) step = LOOK_UP_BYTES / width * width;
         memcpy(to + done, to, step);
         done += step;
     }
@@ -204,7 +207,7 @@ static void pad_outside(const pad_work *work, unsigned char *row, const unsigned
         fill(row + (size_t)begin * work->width, work->constant, work->width, end - begin);
         return;
     }
-    for (int64_t x = begin; x < end; x++) {
+    for (int64_t x = begin; x < end && !prn_stopped_at(x); x++) {
         int64_t index = pad_index(work->plan.mode, x - work->plan.begin[last], work->in->shape.dim[last]);
         memcpy(row + (size_t)x * work->width, source + (size_t)index * work->width, work->width);
     }
@@ -229,8 +232,8 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
         const unsigned char *source = (const unsigned char *)work->in->data + (size_t)offset * work->width;
         pad_outside(work, row, source, 0, first);
         if (stop > first) {
-            memcpy(row + (size_t)first * work->width, source + (size_t)(first - shift) * work->width,
-                   (size_t)(stop - first) * work->width);
+            prn_stop_copy(row + (size_t)first * work->width, source + (size_t)(first - shift) * work->width,
+                          (size_t)(stop - first) * work->width);
         }
         pad_outside(work, row, source, stop, extent);
     }

@@ -178,11 +178,11 @@ static prony_status run_reference(const prony_context *context)
 {
     job job;
     if (!read_job(context, &job)) return PRONY_OK;
-    memset(job.y, 0, prn_layout_bytes(context->outputs[0]));
+    prn_stop_clear(job.y, prn_layout_bytes(context->outputs[0]));
     for (int64_t i = 0; i < images(context) * job.channels && !prn_stopped(); i++) {
         place to = find(&job, job.to, i / job.channels, i % job.channels);
         place from = find(&job, job.from, i / job.channels, i % job.channels);
-        for (int64_t p = 0; p < job.spatial; p++)
+        for (int64_t p = 0; p < job.spatial && !prn_stopped_at(p); p++)
             memcpy(job.y + (size_t)(to.start + p * to.position) * job.size,
                    job.x + (size_t)(from.start + p * from.position) * job.size, job.size);
     }

@@ -167,8 +167,8 @@ static prony_status trilu_run(const prony_context *context)
         int64_t cut = r % rows + k + (upper ? 0 : 1);
         cut = cut < 0 ? 0 : (cut > columns ? columns : cut);
         size_t left = (size_t)cut * width, right = (size_t)(columns - cut) * width;
-        if (from != to) memcpy(upper ? to + left : to, upper ? from + left : from, upper ? right : left);
-        memset(upper ? to : to + left, 0, upper ? left : right);
+        if (from != to) prn_stop_copy(upper ? to + left : to, upper ? from + left : from, upper ? right : left);
+        prn_stop_clear(upper ? to : to + left, upper ? left : right);
     }
     return PRONY_OK;
 }

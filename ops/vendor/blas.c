@@ -1,7 +1,7 @@
 /* The only file that knows OpenBLAS, which is loaded by the first product that could use it, and stays.
  *
  * While it is loaded, and whenever another thread begins to call it, OpenBLAS maps buffers of 128 MiB and tries for
- * ever where the system gives none. So it is left alone where address space is bounded (`ulimit -v`, `ulimit -d`, a
+ * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit -v`, `ulimit -d`, a
  * kernel that does not overcommit), and whoever has no product of float64 never meets it.
  *
  * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's team size is one, which is
@@ -16,28 +16,42 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/isa.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "base/text_file.h"
 
-enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256 };
+enum { BUILT_WITH_OPENMP = 2, TILE_ROWS = 128, TILE_COLUMNS = 256, TILE_DEPTH = 16384 };
 
 static struct {
     __typeof__(cblas_dgemm) *dgemm;
     __typeof__(openblas_get_parallel) *get_parallel;
     __typeof__(openblas_get_config) *get_config;
 } blas;
+#define BUFFER_BYTES (UINT64_C(128) << 20)
+
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 enum { NOT_TRIED, LOADED, NOT_THERE };
 static _Atomic int load_state = NOT_TRIED;
+
+/* Address space so large that memory runs out long before: twice the machine's, and twice the buffers of as many threads as
+ * it has processors. What is left of a smaller limit is not asked: other threads take of it while OpenBLAS waits, and the
+ * kernel, and so a result's last bits, may not depend on how much that was. */
+static uint64_t ample_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE), processors = sysconf(_SC_NPROCESSORS_CONF);
+    if (pages <= 0 || size <= 0 || processors <= 0) return UINT64_MAX;
+    return 2 * ((uint64_t)pages * (uint64_t)size + ((uint64_t)processors + 1) * BUFFER_BYTES);
+}
 
 static bool space_is_bounded(void)
 {
     static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
     struct rlimit limit;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+        if (getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < ample_bytes()) return true;
     }
     return false;
 }
@@ -145,9 +159,14 @@ static void run_tile(void *argument, int64_t task)
     const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
     double *z = (double *)p->c + c + i0 * p->c_row + j0;
     const int former = prn_team_set(1);
-    blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
-               job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)p->k, 1.0, x,
-               (blasint)job->a.lead, y, (blasint)job->b.lead, 0.0, z, (blasint)p->c_row);
+    int64_t depth;
+    for (int64_t k = 0; k < p->k && (k == 0 || !prn_stopped()); k += depth) {
+        depth = p->k - k < 2 * TILE_DEPTH ? p->k - k : TILE_DEPTH;
+        blas.dgemm(CblasRowMajor, job->a.transposed ? CblasTrans : CblasNoTrans,
+                   job->b.transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns, (blasint)depth, 1.0,
+                   x + k * p->a_col, (blasint)job->a.lead, y + k * p->b_row, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
+                   (blasint)p->c_row);
+    }
     prn_team_restore(former);
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
 }

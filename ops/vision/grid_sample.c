@@ -3,6 +3,7 @@
  * first, in coordinates that run from -1 to 1 over the axis.
  *
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -163,7 +164,7 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
     for (int64_t point = begin; point < end; point++) {
         const int64_t image = point / job->points, at = point % job->points;
         find_taps(job, point, taps);
-        for (int64_t c = 0; c < job->channels; c++) {
+        for (int64_t c = 0; c < job->channels && !prn_stopped_at(c); c++) {
             const int64_t plane = image * job->channels + c;
             prn_put_f64(job->out->data, job->out->dtype, plane * job->points + at,
                         prn_taps_blend(job->data, taps, job->stride + 2, job->axes, plane * job->plane));
@@ -212,7 +213,7 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
         const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at;
         const int64_t n = left < PIECE ? left : PIECE;
         find_piece(job, image * job->points + at, n, &piece);
-        for (int64_t c = 0; c < job->channels; c++) {
+        for (int64_t c = 0; c < job->channels && !((c & 63) == 63 && prn_stopped()); c++) {
             const int64_t plane = image * job->channels + c;
             const float *x = (const float *)job->data->data + plane * job->plane;
             float sum[PIECE] = {0.0f};

@@ -133,16 +133,16 @@ static void suppress_class(void *argument, int64_t task)
     const float *boxes = job->boxes + task / job->classes * job->count * 4, *scores = job->scores + task * job->count;
     int32_t *heap = job->order + task * job->count;
     int64_t size = 0, taken = 0;
-    for (int64_t i = 0; i < job->count; i++) {
+    for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++) {
         if (!job->filtered || scores[i] > job->least) heap[size++] = (int32_t)i;
     }
-    for (int64_t at = size / 2 - 1; at >= 0; at--) sink(scores, heap, size, at);
+    for (int64_t at = size / 2 - 1; at >= 0 && !prn_stopped_at(at); at--) sink(scores, heap, size, at);
     while (size > 0 && taken < job->most && !prn_stopped()) {
         const int32_t next = heap[0];
         heap[0] = heap[--size];
         sink(scores, heap, size, 0);
         bool free = true;
-        for (int64_t t = 0; t < taken && free; t++) {
+        for (int64_t t = 0; t < taken && free && !prn_stopped_at(t); t++) {
             free = !overlaps(job, boxes + 4 * (int64_t)next, boxes + 4 * (int64_t)heap[job->count - 1 - t]);
         }
         if (free) heap[job->count - 1 - taken++] = next;
@@ -176,7 +176,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     int64_t *to = out->data;
     for (int64_t task = 0; task < tasks; task++) {
         const int32_t *last = job->order + (task + 1) * job->count - 1;
-        for (int64_t t = 0; t < job->taken[task]; t++) {
+        for (int64_t t = 0; t < job->taken[task] && !prn_stopped_at(t); t++) {
             *to++ = task / job->classes;
             *to++ = task % job->classes;
             *to++ = last[-t];

@@ -4,6 +4,7 @@
 #include "ops/vision/resize.h"
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 
@@ -431,7 +432,7 @@ static void resize_rows(void *argument, int64_t begin, int64_t end)
             taps[axis] = prn_resize_taps_at(&work->resize, axis, rest % shape->dim[axis], &row_outside);
             rest /= shape->dim[axis];
         }
-        for (int64_t x = 0; x < shape->dim[last]; x++) {
+        for (int64_t x = 0; x < shape->dim[last] && !prn_stopped_at(x); x++) {
             bool outside = row_outside;
             taps[last] = prn_resize_taps_at(&work->resize, last, x, &outside);
             resize_element(work, taps, row * shape->dim[last] + x, outside);

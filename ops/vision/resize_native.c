@@ -4,11 +4,13 @@
  * Invariant: a row depends on its number alone. Padding lanes are zero because they are made of padding lanes. */
 #include "ops/vision/resize.h"
 
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
 
-#define COLUMNS 256 /* of a table of coordinates on the stack */
+#define COLUMNS 256       /* of a table of coordinates on the stack */
+#define LOOK_UP (1 << 18) /* elements between two looks at whether to go on */
 
 typedef struct row_work {
     prn_resize resize;
@@ -134,7 +136,12 @@ static void copy_columns(const char *from, char *to, const size_t *index, int64_
         COPY_COLUMNS(block16);
         break;
     default:
-        for (int64_t x = 0; x < count; x++) memcpy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
+        for (int64_t x = 0; x < count; x++) {
+            if (bytes < LOOK_UP)
+                memcpy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
+            else
+                prn_stop_copy(to + (size_t)x * bytes, from + index[x] * bytes, bytes);
+        }
         break;
     }
 }
@@ -143,7 +150,7 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;
     size_t index[COLUMNS], bytes = work->lane_bytes;
-    for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
+    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += COLUMNS) {
         int64_t count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < count; x++) {
             index[x] = (size_t)prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL).index[0];
@@ -191,16 +198,25 @@ static void blend_single(const columns *c, const float *top, const float *bottom
     }
 }
 
-static void blend_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes)
+/* Lanes [begin, end) of every column. */
+static void blend_some_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes,
+                             int64_t begin, int64_t end)
 {
     for (int64_t x = 0; x < c->count; x++) {
         const float *a = top + c->low[x], *b = top + c->high[x], *d = bottom + c->low[x], *e = bottom + c->high[x];
         float ratio = c->ratio[x];
-        for (int64_t k = 0; k < lanes; k++) {
+        for (int64_t k = begin; k < end; k++) {
             float above = a[k] + ratio * (b[k] - a[k]), below = d[k] + ratio * (e[k] - d[k]);
             to[x * lanes + k] = above + down * (below - above);
         }
     }
+}
+
+static void blend_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes)
+{
+    const int64_t run = LOOK_UP / COLUMNS;
+    for (int64_t k = 0; k < lanes && (k == 0 || !prn_stopped()); k += run)
+        blend_some_lanes(c, top, bottom, down, to, lanes, k, lanes - k < run ? lanes : k + run);
 }
 
 static void linear_rows(void *argument, int64_t begin, int64_t end)
@@ -210,7 +226,7 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     float *out = (float *)(void *)work->out;
     int64_t lanes = work->lanes;
     columns c;
-    for (int64_t first = 0; first < work->out_columns; first += COLUMNS) {
+    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += COLUMNS) {
         c.count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
         for (int64_t x = 0; x < c.count; x++) {
             prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL);

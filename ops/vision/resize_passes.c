@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+enum { LOOK_UP = 1 << 18 }; /* elements between two looks at whether to go on */
+
 typedef struct pass {
     int64_t in, out, inner;
     int taps;
@@ -73,21 +75,22 @@ prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepare
     return PRONY_OK;
 }
 
-static void blend2(const pass *p, const float *from, int64_t j, float *to)
+/* Elements [begin, end) of a row. */
+static void blend2(const pass *p, const float *from, int64_t j, float *to, int64_t begin, int64_t end)
 {
     const int64_t *index = p->index + 2 * j;
     const float *a = from + index[0] * p->inner, *b = from + index[1] * p->inner;
     const float wa = p->weight[2 * j], wb = p->weight[2 * j + 1];
-    for (int64_t i = 0; i < p->inner; i++) to[i] = wa * a[i] + wb * b[i];
+    for (int64_t i = begin; i < end; i++) to[i] = wa * a[i] + wb * b[i];
 }
 
-static void blend4(const pass *p, const float *from, int64_t j, float *to)
+static void blend4(const pass *p, const float *from, int64_t j, float *to, int64_t begin, int64_t end)
 {
     const int64_t *index = p->index + 4 * j;
     const float *a = from + index[0] * p->inner, *b = from + index[1] * p->inner, *c = from + index[2] * p->inner,
                 *d = from + index[3] * p->inner, *w = p->weight + 4 * j;
     const float wa = w[0], wb = w[1], wc = w[2], wd = w[3];
-    for (int64_t i = 0; i < p->inner; i++) to[i] = wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i];
+    for (int64_t i = begin; i < end; i++) to[i] = wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i];
 }
 
 static void pass_rows(void *argument, int64_t begin, int64_t end)
@@ -96,11 +99,26 @@ static void pass_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const float *from = p->from + row / p->out * p->in * p->inner;
         float *to = p->to + row * p->inner;
-        if (p->taps == 2) {
-            blend2(p, from, row % p->out, to);
-        } else {
-            blend4(p, from, row % p->out, to);
+        for (int64_t i = 0, next; i < p->inner && (i == 0 || !prn_stopped()); i = next) {
+            next = p->inner - i < LOOK_UP ? p->inner : i + LOOK_UP;
+            if (p->taps == 2) {
+                blend2(p, from, row % p->out, to, i, next);
+            } else {
+                blend4(p, from, row % p->out, to, i, next);
+            }
         }
+    }
+}
+
+/* Elements [begin, end) of a line. */
+static void blend_line(const pass *p, const float *from, float *to, int64_t begin, int64_t end)
+{
+    for (int64_t j = begin; j < end; j++) {
+        const int64_t *index = p->index + j * p->taps;
+        const float *w = p->weight + j * p->taps;
+        float sum = w[0] * from[index[0]] + w[1] * from[index[1]];
+        if (p->taps == 4) sum = sum + w[2] * from[index[2]] + w[3] * from[index[3]];
+        to[j] = sum;
     }
 }
 
@@ -109,15 +127,8 @@ static void pass_lines(void *argument, int64_t begin, int64_t end)
 {
     const pass *p = argument;
     for (int64_t line = begin; line < end; line++) {
-        const float *from = p->from + line * p->in;
-        float *to = p->to + line * p->out;
-        for (int64_t j = 0; j < p->out; j++) {
-            const int64_t *index = p->index + j * p->taps;
-            const float *w = p->weight + j * p->taps;
-            float sum = w[0] * from[index[0]] + w[1] * from[index[1]];
-            if (p->taps == 4) sum = sum + w[2] * from[index[2]] + w[3] * from[index[3]];
-            to[j] = sum;
-        }
+        for (int64_t j = 0; j < p->out && (j == 0 || !prn_stopped()); j += LOOK_UP)
+            blend_line(p, p->from + line * p->in, p->to + line * p->out, j, p->out - j < LOOK_UP ? p->out : j + LOOK_UP);
     }
 }
 

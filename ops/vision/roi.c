@@ -195,7 +195,7 @@ static inline between region_point(const roi_job *job, const region *region, int
         double result = 0.0;                                                                                           \
         bool first = true;                                                                                             \
         for (int64_t i = 0; i < rows; i++) {                                                                           \
-            if (columns > MOST_PLACED ? prn_stopped() : prn_stopped_at(i)) return 0.0;                                 \
+            if (rows * columns > 4096 ? prn_stopped() : prn_stopped_at(i)) return 0.0;                                 \
             const between y = region_point(job, region, 0, row, i);                                                    \
             for (int64_t j = 0; j < columns; j++) {                                                                    \
                 const between x = region_point(job, region, 1, column, j);                                             \
@@ -210,7 +210,7 @@ static inline between region_point(const roi_job *job, const region *region, int
     {                                                                                                                  \
         const storage *plane = (const storage *)job->image->data + from;                                               \
         for (int64_t row = 0; row < job->cells[0] && !prn_stopped(); row++)                                            \
-            for (int64_t column = 0; column < job->cells[1]; column++)                                                 \
+            for (int64_t column = 0; column < job->cells[1] && !((column & 15) == 15 && prn_stopped()); column++)      \
                 prn_put_f64(job->out->data, PRONY_##DTYPE, to++, cell_##name(job, region, plane, row, column));        \
     }
 PRN_FLOAT_TYPES(DEFINE_ALIGN, )
@@ -318,8 +318,8 @@ static void pool_regions(void *argument, int64_t begin, int64_t end)
             pool_span(job, roi, 0, cell / job->cells[1], &top, &bottom);
             pool_span(job, roi, 1, cell % job->cells[1], &left, &right);
             double largest = top < bottom && left < right ? -INFINITY : 0.0;
-            for (int64_t y = top; y < bottom; y++) {
-                for (int64_t x = left; x < right; x++) {
+            for (int64_t y = top; y < bottom && !(right - left > 1024 ? prn_stopped() : (y & 15) == 15 && prn_stopped()); y++) {
+                for (int64_t x = left; x < right && !prn_stopped_at(x); x++) {
                     const double value =
                         prn_get_f64(job->image->data, job->image->dtype, plane + y * job->extent[1] + x);
                     largest = value > largest || value != value ? value : largest;

@@ -49,7 +49,7 @@ static size_t most_runs(const prn_recording *r)
 static prony_status grow(prn_recording *r, size_t need, prony_error *error)
 {
     if (need <= r->capacity) return PRONY_OK;
-    size_t capacity = r->capacity ? r->capacity * 2 : FIRST_RUNS;
+    size_t capacity = r->capacity ? r->capacity * 2 : need;
     if (capacity < need) capacity = need;
     if (capacity > most_runs(r)) capacity = most_runs(r);
     if (capacity < need)

@@ -136,19 +136,23 @@ const char *prn_report_module_of(prony_report *report, const char *name)
     return end && end > name ? prn_pool_strndup(&report->pool, name, (size_t)(end - name)) : "";
 }
 
-prony_status prn_report_copy_values(prony_report *report, const prn_program *program, const uint32_t *ids,
-                                    uint32_t count, const prony_value *const **out, prony_error *error)
+prony_status prn_report_copy_values(prony_report *report, const prn_program *program, const prony_value **copies,
+                                    const uint32_t *ids, uint32_t count, const prony_value *const **out,
+                                    prony_error *error)
 {
     const prony_value **list = prn_pool_alloc(&report->pool, count + 1, sizeof *list);
     if (!list) return prn_no_memory(error);
     for (uint32_t i = 0; i < count; i++) {
         if (ids[i] == PRN_NO_VALUE) continue;
+        list[i] = copies ? copies[ids[i]] : NULL;
+        if (list[i]) continue;
         prony_value *copy = prn_pool_alloc(&report->pool, 1, sizeof *copy);
         if (!copy) return prn_no_memory(error);
         *copy = program->values[ids[i]]->info;
         copy->data = NULL;
         copy->items = NULL;
         list[i] = copy;
+        if (copies) copies[ids[i]] = copy;
     }
     *out = list;
     return PRONY_OK;
@@ -177,7 +181,8 @@ static prony_status fill_sources(prony_report *report, const prn_program *progra
     return status;
 }
 
-static prony_status fill_layers(prony_report *report, const prn_program *program, prony_error *error)
+static prony_status fill_layer_rows(prony_report *report, const prn_program *program, const prony_value **copies,
+                                    prony_error *error)
 {
     report->layers = prn_pool_alloc(&report->pool, program->layer_count + 1, sizeof *report->layers);
     if (!report->layers) return prn_no_memory(error);
@@ -195,17 +200,26 @@ static prony_status fill_layers(prony_report *report, const prn_program *program
         row->folded = layer->folded;
         row->dynamic = layer->dynamic;
         row->removed = layer->removed;
-        row->cost = layer->cost;
+        row->cost = prn_layer_cost(layer);
         row->input_count = layer->input_count;
         row->output_count = layer->output_count;
-        PRN_TRY(prn_report_copy_values(report, program, layer->inputs, layer->input_count, &row->inputs, error));
-        PRN_TRY(prn_report_copy_values(report, program, layer->outputs, layer->output_count, &row->outputs, error));
+        PRN_TRY(prn_report_copy_values(report, program, copies, layer->inputs, layer->input_count, &row->inputs, error));
+        PRN_TRY(prn_report_copy_values(report, program, copies, layer->outputs, layer->output_count, &row->outputs, error));
         for (size_t k = 0; k < row->output_count; k++) {
             size_t bytes = row->outputs[k] && !layer->folded ? prn_value_bytes(row->outputs[k]) : 0;
             if (bytes != SIZE_MAX) row->output_bytes += bytes;
         }
     }
-    return fill_sources(report, program, error);
+    return PRONY_OK;
+}
+
+static prony_status fill_layers(prony_report *report, const prn_program *program, prony_error *error)
+{
+    const prony_value **copies = prn_calloc(program->value_count + 1, sizeof *copies);
+    if (!copies) return prn_no_memory(error);
+    prony_status status = fill_layer_rows(report, program, copies, error);
+    prn_free(copies);
+    return status == PRONY_OK ? fill_sources(report, program, error) : status;
 }
 
 static uint64_t offset_of(const prn_plan *plan, uint32_t value)

@@ -21,8 +21,10 @@ PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const pr
 PRN_MUST_USE prony_status prn_report_fill_nested(prony_report *report, const prn_program *program, const prn_plan *plan,
                                                  const prn_nested *nested, prony_error *error);
 
-/* Copies in the report's pool, without data. */
-PRN_MUST_USE prony_status prn_report_copy_values(prony_report *report, const prn_program *program, const uint32_t *ids,
+/* Copies in the report's pool, without data: each value once, whoever reads it, where `copies` has an entry per value of the
+ * program (NULL: anew each time). */
+PRN_MUST_USE prony_status prn_report_copy_values(prony_report *report, const prn_program *program,
+                                                 const prony_value **copies, const uint32_t *ids,
                                                  uint32_t count, const prony_value *const **out, prony_error *error);
 /* "layer1/layer1.0" of "/layer1/layer1.0/conv1/Conv": the last part names the node, the ones before it the modules. NULL: no
  * memory. */

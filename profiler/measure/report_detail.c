@@ -61,7 +61,8 @@ static void add_rest(prony_report *report, uint64_t *found)
 
 prony_status prn_report_fill_parameters(prony_report *report, const prn_program *program, prony_error *error)
 {
-    size_t most = program->weight_count + report->layer_count;
+    size_t most = program->weight_count;
+    for (size_t l = 0; l < report->layer_count; l++) most += report->layers[l].cost.parameters > 0;
     const prn_value_def **values = values_of_weights(program);
     uint64_t *found = prn_calloc(report->layer_count + 1, sizeof *found);
     report->parameters = prn_pool_alloc(&report->pool, most + 1, sizeof *report->parameters);

@@ -81,11 +81,11 @@ static size_t count_layers(const prn_program *program, bool inside)
 static prony_status fill_layer_cost(builder *b, prony_nested_row *row, const prn_layer *layer, bool has_children,
                                     const prn_plan *plan)
 {
-    row->cost = layer->cost;
+    row->cost = prn_layer_cost(layer);
     if (!plan || !b->nested) return PRONY_OK;
     row->executed = true;
     row->executions = layer->folded ? 0 : b->nested->trips[plan->nested_index];
-    prony_cost once = layer->cost;
+    prony_cost once = prn_layer_cost(layer);
     row->cost = (prony_cost){.parameters = once.parameters};
     if (layer->dynamic || has_children) return PRONY_OK;
     once.parameters = 0;
@@ -103,8 +103,8 @@ static prony_status fill_layer(builder *b, const prn_program *program, const prn
     row->dynamic = layer->dynamic;
     row->input_count = layer->input_count;
     row->output_count = layer->output_count;
-    PRN_TRY(prn_report_copy_values(b->report, program, layer->inputs, layer->input_count, &row->inputs, b->error));
-    return prn_report_copy_values(b->report, program, layer->outputs, layer->output_count, &row->outputs, b->error);
+    PRN_TRY(prn_report_copy_values(b->report, program, NULL, layer->inputs, layer->input_count, &row->inputs, b->error));
+    return prn_report_copy_values(b->report, program, NULL, layer->outputs, layer->output_count, &row->outputs, b->error);
 }
 
 static prony_status fill_sources(builder *b, const prn_program *program, const uint32_t *rows)
@@ -365,7 +365,7 @@ static bool sums_agree(const builder *b, const prn_plan *plan, remainders *steps
     for (uint32_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (!step->children) continue;
-        ok = plan->stopped_at != PRN_NO_STEP || same_counts(&steps->owners[s], &step->executed);
+        ok = plan->stopped_at != PRN_NO_STEP || same_counts(&steps->owners[s], step->executed);
         for (uint32_t k = 0; ok && k < step->node->layer_count; k++)
             ok = step->node->layer_count > 1 || same_counts(&layers->owners[step->node->layers[k]], &steps->owners[s]);
         for (uint32_t c = 0; ok && c < step->node->child_count; c++)

@@ -45,6 +45,7 @@ static prony_status inspect(prony_report **out, prony_model *model, const prony_
     int64_t bound = prn_now_ns();
     int threads = options->intra_op_threads > 0 ? options->intra_op_threads : prn_machine_auto_threads(1, NULL);
     if (status == PRONY_OK) status = prn_report_build(out, model, program, NULL, NULL, options, threads, NULL, error);
+    prn_program_release(program); /* composites are found in one of their own: never both at once */
     if (status == PRONY_OK) {
         (*out)->phases.bind_ns = bound - start;
         status = prn_report_fill_assumed(*out, model, &shapes.assumed, error);
@@ -55,7 +56,6 @@ static prony_status inspect(prony_report **out, prony_model *model, const prony_
             *out = NULL;
         }
     }
-    prn_program_release(program);
     prn_input_shapes_free(&shapes);
     prn_free(inputs);
     return status;

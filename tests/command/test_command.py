@@ -42,7 +42,8 @@ class AddressSpace(CommandTest):
                                                [ob.value("a", ob.DOUBLE, [70, 300]), ob.value("b", ob.DOUBLE, [300, 90])],
                                                [ob.value("y", ob.DOUBLE, [70, 90])]))
         kernels, results = {}, {}
-        for name, limit in (("free", None), ("bounded", limit_address_space(2000000)), ("short", limit_address_space(200000))):
+        for name, limit in (("free", None), ("bounded", limit_address_space(2000000)), ("short", limit_address_space(200000)),
+                            ("ample", limit_address_space(1 << 36))):
             folder = self.path(name)
             self.succeed("run", model, "-q", "--output-dir", folder, prepare=limit, seconds=60)
             results[name] = self.read(os.path.join(folder, "output_0.npy"))[-70 * 90 * 8:]
@@ -52,7 +53,8 @@ class AddressSpace(CommandTest):
         self.assertEqual(results["bounded"], results["short"])
         free = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
         if "openblas" in report["system"]["libraries"] and free and not os.environ.get("PRONY_MAX_ISA"):
-            self.assertEqual(kernels["free"], "matmul_f64_openblas")
+            self.assertEqual((kernels["free"], kernels["ample"]), ("matmul_f64_openblas", "matmul_f64_openblas"))
+            self.assertEqual(results["free"], results["ample"])
         for a, b in zip(struct.iter_unpack("<d", results["free"]), struct.iter_unpack("<d", results["short"])):
             self.assertAlmostEqual(a[0], b[0], 12)
 

@@ -6,6 +6,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 
 import time
@@ -102,6 +103,68 @@ class Interrupts(command_case.CommandTest):
         self.assertIn("2 configurations", out)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(len(json.load(file)["reports"]), 2)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        """The report's other form has a reader that never comes, so the first signal alone would wait for ever."""
+        whole, never = self.path("second.json"), self.path("never.html")
+        os.mkfifo(never)
+        for first, second in ((signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)):
+            process = subprocess.Popen([command_case.PRONY, "profile", self.lenet, "-r", "100000000", "-t", "3600", "-w", "1",
+                                        "--html", never, "--json", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name))
+            time.sleep(1)
+            process.send_signal(first)
+            time.sleep(1)
+            self.assertIsNone(process.poll())
+            process.send_signal(second)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -second)
+            if os.path.exists(whole):  # written before, then whole
+                with open(whole, encoding="utf-8") as file:
+                    self.assertEqual(json.load(file)["latency_ns"]["stop_reason"], "cancelled")
+                os.unlink(whole)
+            for name in os.listdir(self.folder):
+                self.assertFalse(name.endswith(".tmp") and os.path.getsize(self.path(name)), name)
+
+    def test_a_second_signal_ends_what_does_not_answer(self):
+        """A process that is stopped takes both signals when it goes on: it may write its report whole, or nothing."""
+        path = self.path("stopped.json")
+        process = subprocess.Popen([command_case.PRONY, "bench", self.lenet, "-r", "100000000", "-t", "3600", "-w", "1", "--json",
+                                    path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name))
+        time.sleep(1)
+        for sent in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+            process.send_signal(sent)
+        process.communicate(timeout=60)
+        self.assertIn(process.returncode, (-signal.SIGINT, -signal.SIGTERM, INTERRUPTED, TERMINATED))
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(list(command_case.Schema("report").problems(json.load(file))), [])
+
+    def test_copied_models_have_the_external_data_of_their_subgraphs(self):
+        path = self.path("nested.onnx")
+        with open(self.path("nested.bin"), "wb") as file:
+            file.write(struct.pack("<4f", 1, 2, 3, 4))
+        inner = ob.graph([ob.node("Add", ["x", "w"], ["a"])], [], [ob.value("a", ob.FLOAT, [4])],
+                         [ob.external("w", ob.FLOAT, [4], "nested.bin")])
+        outer = ob.graph([ob.node("If", ["c"], ["b"], name="inner", then_branch=("graph", inner), else_branch=("graph", inner))],
+                         [], [ob.value("b", ob.FLOAT, [4])])
+        other = ob.graph([ob.node("Neg", ["x"], ["n"])], [], [ob.value("n", ob.FLOAT, [4])])
+        with open(path, "wb") as file:
+            file.write(ob.model(ob.graph([ob.node("If", ["c"], ["y"], then_branch=("graph", outer), else_branch=("graph", other))],
+                                         [ob.value("x", ob.FLOAT, [4]), ob.value("c", ob.BOOL, [])],
+                                         [ob.value("y", ob.FLOAT, [4])])))
+        for extra in ([], ["--copy-model"]):
+            folder = self.path("outputs%d" % len(extra))
+            status, _, error = run("run", path, "-i", "c=true", "-i", "x=[10,20,30,40]", "--output-dir", folder, *extra)
+            self.assertEqual(status, DONE, error)
+            (written,) = [n for n in os.listdir(folder) if n.endswith(".npy")]
+            _, _, data = ob.read_npy(os.path.join(folder, written))
+            self.assertEqual(struct.unpack("<4f", data), (11, 22, 33, 44))
+        os.unlink(self.path("nested.bin"))
+        status, _, error = run("run", path, "-i", "c=true", "-i", "x=ones", "--copy-model")
+        self.assertEqual(status, FAILED)
+        self.assertIn("nested.bin", error)
 
     def test_a_file_that_changes_is_noticed(self):
         path = self.path("changing.onnx")

@@ -137,6 +137,34 @@ class Plan(ScaleTest):
         self.assertEqual(study["plan"]["arguments"], ["--dim", "n=7", "--no-rewrites"])
         self.assertEqual(study["plan"]["configurations"][0]["samples"], 7)
 
+    def test_limits_reach_the_processes(self):
+        limits = ["--memory-limit", "3GiB", "--time-limit", "3000s", "--max-loop-trips", "123456789012345678", "--copy-model"]
+        path = self.path("limits.json")
+        process = self.start(path, *QUICK, "-x", "1", *limits)
+        words = []
+        while not words and self.child_of(process):
+            try:
+                with open("/proc/%d/cmdline" % self.child_of(process), "rb") as file:
+                    words = file.read().decode().split("\0")
+            except (OSError, TypeError):
+                pass
+        self.assertEqual(process.wait(120), DONE, process.stderr.read())
+        process.stdout.close()
+        process.stderr.close()
+        at = words.index("--memory-limit")
+        self.assertEqual(words[at:at + len(limits)], limits)
+        self.assertEqual(self.load(path)["plan"]["arguments"], [])
+
+    def test_a_limit_that_a_process_meets_is_named(self):
+        body = ob.graph([ob.node("Add", ["v", "x"], ["w"]), ob.node("Identity", ["go"], ["on"])],
+                        [ob.value("i", ob.INT64, []), ob.value("go", ob.BOOL, []), ob.value("v", ob.FLOAT, [2])],
+                        [ob.value("on", ob.BOOL, []), ob.value("w", ob.FLOAT, [2])])
+        model = self.save("loop.onnx", ob.graph([ob.node("Loop", ["n", "", "x"], ["y"], name="outer", body=("graph", body))],
+                                                [ob.value("x", ob.FLOAT, [2])], [ob.value("y", ob.FLOAT, [2])],
+                                                [ob.int64s("n", [], [2 ** 40])]))
+        _, out, err = run("scale", model, *QUICK, "-x", "1", "--max-loop-trips", "1000")
+        self.assertIn("goes on after 1000 trips", out + err)
+
 
 class Forms(ScaleTest):
     def test_every_form(self):

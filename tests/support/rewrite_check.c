@@ -178,7 +178,8 @@ static prony_cost total(const prn_program *p)
         for (uint32_t l = 0; l < node->layer_count && !node->dead; l++) {
             assert_false(seen[node->layers[l]]);
             seen[node->layers[l]] = true;
-            assert_true(prn_cost_add(&sum, &p->layers[node->layers[l]].cost));
+            const prony_cost cost = prn_layer_cost(&p->layers[node->layers[l]]);
+            assert_true(prn_cost_add(&sum, &cost));
         }
     }
     free(seen);
