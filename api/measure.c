@@ -411,8 +411,10 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = watch_threads(&all[i], error);
     prn_pin_end(&pin);
     if (status != PRONY_OK && !is_partial(all, count, status)) return status;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         PRN_TRY(prn_recording_report(&reports[i], &all[i], status == PRONY_OK ? error : NULL));
+        reports[i]->turns = count > 1 ? (uint64_t)all->begin_ns : 0;
+    }
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = prn_recording_count(reports[i], &all[i], error);
     return status;
 }

@@ -73,6 +73,8 @@ typedef struct resampled {
     size_t *rank; /* in `sorted`, by time */
     uint32_t *drawn;
     size_t count, block;
+    const uint64_t *process_runs; /* NULL: blocks are drawn */
+    size_t processes, *begins; /* of the processes, by time */
     double pieces[PRN_STATISTIC_COUNT]; /* independent ones that each statistic rests on */
 } resampled;
 
@@ -87,9 +89,8 @@ static size_t block_of(size_t count, double memory)
 static const uint32_t quantiles[][2] = {
     {PRN_STATISTIC_P90, 900}, {PRN_STATISTIC_P95, 950}, {PRN_STATISTIC_P99, 990}, {PRN_STATISTIC_P999, 999}};
 
-static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
+static size_t draw_blocks(resampled *r, uint64_t *random)
 {
-    memset(r->drawn, 0, r->count * sizeof *r->drawn);
     for (size_t done = 0; done < r->count;) {
         size_t at = prn_random_below(random, r->count), end = done + r->block < r->count ? done + r->block : r->count;
         for (; done < end; done++) {
@@ -97,10 +98,29 @@ static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *ran
             if (++at == r->count) at = 0;
         }
     }
+    return r->count;
+}
+
+static size_t draw_processes(resampled *r, uint64_t *random)
+{
+    size_t drawn = 0;
+    for (size_t p = 0; p < r->processes; p++) {
+        size_t which = prn_random_below(random, r->processes), begin = r->begins[which];
+        size_t end = begin + (size_t)r->process_runs[which];
+        for (size_t at = begin; at < end; at++) r->drawn[r->rank[at]]++;
+        drawn += end - begin;
+    }
+    return drawn;
+}
+
+static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *random)
+{
+    memset(r->drawn, 0, r->count * sizeof *r->drawn);
+    size_t count = r->process_runs ? draw_processes(r, random) : draw_blocks(r, random);
     /* Ranks from 0, ascending: both of the median, then the quantiles' nearest ranks. */
-    size_t ranks[6] = {(r->count - 1) / 2, r->count / 2};
+    size_t ranks[6] = {(count - 1) / 2, count / 2};
     double at[6];
-    for (size_t q = 0; q < 4; q++) ranks[q + 2] = (r->count * quantiles[q][1] + 999) / 1000 - 1;
+    for (size_t q = 0; q < 4; q++) ranks[q + 2] = (count * quantiles[q][1] + 999) / 1000 - 1;
     double sum = 0;
     size_t seen = 0, next = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -109,7 +129,7 @@ static void draw(resampled *r, double values[PRN_STATISTIC_COUNT], uint64_t *ran
         for (; next < 6 && ranks[next] < seen; next++) at[next] = (double)r->sorted[i].value;
     }
     values[PRN_STATISTIC_MEDIAN] = (at[0] + at[1]) / 2;
-    values[PRN_STATISTIC_MEAN] = sum / (double)r->count;
+    values[PRN_STATISTIC_MEAN] = sum / (double)count;
     for (size_t q = 0; q < 4; q++) values[quantiles[q][0]] = at[q + 2];
 }
 
@@ -144,24 +164,37 @@ static double clusters_above(const resampled *r, size_t rank)
 static void count_pieces(resampled *r, double memory)
 {
     double count = (double)r->count, pieces = fmin(count / (double)r->block, count / memory);
+    if (r->process_runs) pieces = (double)r->processes;
     for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++) r->pieces[s] = pieces;
     for (size_t q = 0; q < 4; q++)
         r->pieces[quantiles[q][0]] = fmin(pieces, clusters_above(r, (r->count * quantiles[q][1] + 999) / 1000 - 1));
 }
 
-static prony_status sort_sample(resampled *r, const int64_t *samples, size_t count, prony_error *error)
+static bool draws_processes(const prn_times *times)
+{
+    return times->process_runs && times->processes >= PRN_FEWEST_PROCESSES;
+}
+
+static prony_status sort_sample(resampled *r, const prn_times *times, prony_error *error)
 {
     double memory;
+    size_t count = times->count, begin = 0;
     *r = (resampled){.sorted = prn_calloc(count, sizeof *r->sorted),
                      .rank = prn_calloc(count, sizeof *r->rank),
                      .drawn = prn_calloc(count, sizeof *r->drawn),
+                     .begins = prn_calloc(times->processes + 1, sizeof *r->begins),
                      .count = count};
-    if (!r->sorted || !r->rank || !r->drawn) return prn_no_memory(error);
-    for (size_t i = 0; i < count; i++) r->sorted[i] = (timed){samples[i], i};
+    if (!r->sorted || !r->rank || !r->drawn || !r->begins) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++) r->sorted[i] = (timed){times->samples[i], i};
     qsort(r->sorted, count, sizeof *r->sorted, compare_timed);
     for (size_t i = 0; i < count; i++) r->rank[r->sorted[i].when] = i;
-    PRN_TRY(prn_series_memory(&memory, samples, count, error));
+    PRN_TRY(prn_series_memory(&memory, times->samples, count, error));
     r->block = block_of(count, memory);
+    if (draws_processes(times)) {
+        r->process_runs = times->process_runs;
+        r->processes = times->processes;
+        for (size_t p = 0; p < r->processes; begin += (size_t)r->process_runs[p++]) r->begins[p] = begin;
+    }
     count_pieces(r, memory);
     return PRONY_OK;
 }
@@ -171,6 +204,7 @@ static void free_sample(resampled *r)
     prn_free(r->sorted);
     prn_free(r->rank);
     prn_free(r->drawn);
+    prn_free(r->begins);
 }
 
 /* values[s * resamples + r]: statistic s of resample r, or its ratio. `b` may be NULL. */
@@ -186,16 +220,16 @@ static void draw_all(double *values, size_t resamples, resampled *a, resampled *
     }
 }
 
-prony_status prn_series_intervals(double intervals[PRN_STATISTIC_COUNT][2], double confidence, const int64_t *first,
-                                  size_t n, const int64_t *second, size_t m, prony_error *error)
+prony_status prn_times_intervals(double intervals[PRN_STATISTIC_COUNT][2], double confidence, prn_times first,
+                                 const prn_times *second, prony_error *error)
 {
-    size_t resamples = DRAWS / (n + m);
+    size_t resamples = DRAWS / (first.count + (second ? second->count : 0));
     if (resamples > RESAMPLES_MOST) resamples = RESAMPLES_MOST;
     if (resamples < RESAMPLES_LEAST) resamples = RESAMPLES_LEAST;
     resampled a = {0}, b = {0};
     double *values = prn_calloc(resamples, PRN_STATISTIC_COUNT * sizeof *values);
-    prony_status status = values ? sort_sample(&a, first, n, error) : prn_no_memory(error);
-    if (status == PRONY_OK && second) status = sort_sample(&b, second, m, error);
+    prony_status status = values ? sort_sample(&a, &first, error) : prn_no_memory(error);
+    if (status == PRONY_OK && second) status = sort_sample(&b, second, error);
     if (status == PRONY_OK) {
         draw_all(values, resamples, &a, second ? &b : NULL);
         for (size_t s = 0; s < PRN_STATISTIC_COUNT; s++) {
@@ -209,6 +243,29 @@ prony_status prn_series_intervals(double intervals[PRN_STATISTIC_COUNT][2], doub
     free_sample(&b);
     prn_free(values);
     return status;
+}
+
+/* ---- what a sample does not show ---- */
+
+static double unknown_variance(const prn_times *times)
+{
+    if (draws_processes(times)) return 0;
+    return PRN_PROCESS_DEVIATION * PRN_PROCESS_DEVIATION / fmax(1, (double)times->processes);
+}
+
+double prn_process_deviation(prn_times first, const prn_times *second)
+{
+    return sqrt(unknown_variance(&first) + (second ? unknown_variance(second) : 0));
+}
+
+void prn_interval_widen(double interval[2], double middle, double confidence, double deviation)
+{
+    double more = deviation * prn_student_bound(1 - confidence, 1e6);
+    if (!(middle > 0) || !(more > 0)) return;
+    double below = interval[0] > 0 ? fmax(0, log(middle / interval[0])) : INFINITY;
+    double above = isfinite(interval[1]) ? fmax(0, log(interval[1] / middle)) : INFINITY;
+    interval[0] = isfinite(below) ? middle * exp(-hypot(below, more)) : interval[0];
+    interval[1] = isfinite(above) ? middle * exp(hypot(above, more)) : interval[1];
 }
 
 /* ---- processes ---- */
