@@ -142,6 +142,8 @@ static void test_join(void **state)
     prony_error error;
     sample_report(&into, true);
     for (int i = 0; i < 2; i++) sample_report(&others[i], true);
+    into.process_runs = others[0].process_runs = others[1].process_runs = NULL;
+    into.process_count = others[0].process_count = others[1].process_count = 0;
     scale_times(&others[0], 1.5);
     into.disturbance = others[0].disturbance = (prn_disturbance){0.02, 0, 0.01, 1, PRN_LOAD_QUIET};
     others[1].disturbance = (prn_disturbance){0.5, 0.1, 0.3, 5, PRN_LOAD_BUSY};
