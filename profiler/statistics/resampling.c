@@ -276,46 +276,71 @@ static double draw_median(prn_processes of, double *room, uint64_t *random)
     return prn_median(room, of.count);
 }
 
-prony_status prn_process_interval(double *value, double interval[2], prn_processes of, const prn_processes *base,
-                                  prony_error *error)
+/* Resamples of the median, or of the ratio base / of. */
+static void draw_medians(double *values, prn_processes of, const prn_processes *base, double *room)
+{
+    uint64_t random = BOOTSTRAP_SEED;
+    for (size_t r = 0; r < PROCESS_RESAMPLES; r++) {
+        values[r] = draw_median(of, room, &random);
+        if (base) values[r] = draw_median(*base, room, &random) / values[r];
+    }
+}
+
+/* intervals[k] of confidences[k]. */
+static prony_status process_intervals(double *value, double (*intervals)[2], const double *confidences, size_t wanted,
+                                      prn_processes of, const prn_processes *base, prony_error *error)
 {
     size_t most = base && base->count > of.count ? base->count : of.count;
     size_t fewest = base && base->count < of.count ? base->count : of.count;
     double *room = prn_calloc(most + 1, sizeof *room), *values = prn_calloc(PROCESS_RESAMPLES, sizeof *values);
     prony_status status = room && values ? PRONY_OK : prn_no_memory(error);
     *value = 0;
-    interval[0] = -INFINITY;
-    interval[1] = INFINITY;
+    for (size_t k = 0; k < wanted; k++) {
+        intervals[k][0] = -INFINITY;
+        intervals[k][1] = INFINITY;
+    }
     if (status == PRONY_OK && fewest > 0) {
-        uint64_t random = BOOTSTRAP_SEED;
         memcpy(room, of.values, of.count * sizeof *room);
         double under = prn_median(room, of.count), over = 1;
         if (base) memcpy(room, base->values, base->count * sizeof *room);
         if (base) over = prn_median(room, base->count);
         *value = base ? over / under : under;
-        for (size_t r = 0; r < PROCESS_RESAMPLES && fewest >= FEWEST_PROCESSES; r++) {
-            values[r] = draw_median(of, room, &random);
-            if (base) values[r] = draw_median(*base, room, &random) / values[r];
-        }
-        if (fewest >= FEWEST_PROCESSES)
-            prn_interval_of(interval, values, PROCESS_RESAMPLES, prn_interval_tail(0.95, (double)fewest));
+    }
+    if (status == PRONY_OK && fewest >= FEWEST_PROCESSES) {
+        draw_medians(values, of, base, room);
+        for (size_t k = 0; k < wanted; k++)
+            prn_interval_of(intervals[k], values, PROCESS_RESAMPLES, prn_interval_tail(confidences[k], (double)fewest));
     }
     prn_free(room);
     prn_free(values);
     return status;
 }
 
+prony_status prn_process_interval(double *value, double interval[2], prn_processes of, const prn_processes *base,
+                                  prony_error *error)
+{
+    static const double confidence = 0.95;
+    double intervals[1][2];
+    PRN_TRY(process_intervals(value, intervals, &confidence, 1, of, base, error));
+    memcpy(interval, intervals[0], sizeof intervals[0]);
+    return PRONY_OK;
+}
+
 prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second, double noise,
                                  double equal, prony_error *error)
 {
+    static const double confidences[] = {0.95, 0.9};
+    double intervals[2][2];
     prn_rank_test ranks;
     *out = (prn_process_test){.p = 1, .verdict = PRN_CANNOT_TELL};
-    PRN_TRY(prn_process_interval(&out->ratio, out->interval, first, &second, error));
+    PRN_TRY(process_intervals(&out->ratio, intervals, confidences, 2, first, &second, error));
     PRN_TRY(prn_rank_test_compute(&ranks, first.values, first.count, 1, second.values, second.count, 1, error));
+    memcpy(out->interval, intervals[0], sizeof out->interval);
+    memcpy(out->interval90, intervals[1], sizeof out->interval90);
     out->p = ranks.p;
     if (out->p < 0.05 && (out->interval[0] > 1 + noise || out->interval[1] < 1 - noise))
         out->verdict = PRN_DIFFERENT;
-    else if (out->interval[0] > 1 - equal && out->interval[1] < 1 + equal)
+    else if (out->interval90[0] > 1 / (1 + equal) && out->interval90[1] < 1 + equal)
         out->verdict = PRN_SAME;
     return PRONY_OK;
 }

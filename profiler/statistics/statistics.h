@@ -130,13 +130,15 @@ PRN_MUST_USE prony_status prn_process_interval(double *value, double interval[2]
 typedef enum prn_sameness { PRN_SAME, PRN_DIFFERENT, PRN_CANNOT_TELL } prn_sameness;
 
 typedef struct prn_process_test {
-    double ratio, interval[2]; /* second over first, of the processes' medians */
+    double ratio, interval[2]; /* second over first, of the processes' medians; 95 % */
+    double interval90[2];
     double p;                  /* of the rank test */
     prn_sameness verdict;
 } prn_process_test;
 
 /* Whether two sets of processes measured the same. Different: the rank test says so at 5 % and the whole interval of
- * the ratio is beyond 1 +- `noise`; same: the whole interval is within 1 +- `equal`; else it cannot be told. */
+ * the ratio is beyond 1 +- `noise`. Same, within `equal`: two one-sided tests at 5 % say that the ratio is above 1 / (1 + `equal`) and
+ * below 1 + `equal`, which is that the whole 90 % interval lies between (D. J. Schuirmann, 1987). Else it cannot be told. */
 PRN_MUST_USE prony_status prn_process_compare(prn_process_test *out, prn_processes first, prn_processes second,
                                               double noise, double equal, prony_error *error);
 
