@@ -182,15 +182,16 @@ static prony_status sort_sample(resampled *r, const prn_times *times, prony_erro
     *r = (resampled){.sorted = prn_calloc(count, sizeof *r->sorted),
                      .rank = prn_calloc(count, sizeof *r->rank),
                      .drawn = prn_calloc(count, sizeof *r->drawn),
-                     .begins = prn_calloc(times->processes + 1, sizeof *r->begins),
                      .count = count};
-    if (!r->sorted || !r->rank || !r->drawn || !r->begins) return prn_no_memory(error);
+    if (!r->sorted || !r->rank || !r->drawn) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) r->sorted[i] = (timed){times->samples[i], i};
     qsort(r->sorted, count, sizeof *r->sorted, compare_timed);
     for (size_t i = 0; i < count; i++) r->rank[r->sorted[i].when] = i;
     PRN_TRY(prn_series_memory(&memory, times->samples, count, error));
     r->block = block_of(count, memory);
     if (draws_processes(times)) {
+        r->begins = prn_calloc(times->processes, sizeof *r->begins);
+        if (!r->begins) return prn_no_memory(error);
         r->process_runs = times->process_runs;
         r->processes = times->processes;
         for (size_t p = 0; p < r->processes; begin += (size_t)r->process_runs[p++]) r->begins[p] = begin;
