@@ -164,7 +164,7 @@ class Judgement(command_case.CommandTest):
         for arguments in (["profile", self.lenet, "--topk", "1"], ["profile", self.lenet, "--output-dir", self.path("d")],
                           ["bench", self.lenet, "-x", "1,2"], ["bench", self.lenet, "--streams", "2"]):
             self.refuse(USAGE, ["--processes"], *arguments, "--processes", "2")
-        self.refuse(FAILED, ["no such file"], "profile", self.path("none.onnx"), "--processes", "2")
+        self.refuse(FAILED, ["No such file"], "profile", self.path("none.onnx"), "--processes", "2")
 
     def test_noise_threshold(self):
         """Half a per cent that is beyond doubt counts only where the threshold is lower."""
