@@ -111,9 +111,10 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     if (status == PRONY_OK) {
         int workers = options->inter_op_threads > 1 ? options->inter_op_threads : 1;
         session->workers = 1;
-        session->threads = options->intra_op_threads
-                               ? options->intra_op_threads
-                               : prn_machine_auto_threads(sharers * workers, prn_session_mask(session));
+        session->asked_threads = options->intra_op_threads
+                                     ? options->intra_op_threads
+                                     : prn_machine_auto_threads(sharers * workers, prn_session_mask(session));
+        session->threads = session->asked_threads;
         if (session->placement) {
             session->placement->threads = session->threads * workers;
             session->placement->first = index * session->placement->threads;
@@ -485,7 +486,7 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
     int workers = session->options.inter_op_threads;
-    prn_plan_options options = {.threads = workers < 0 ? session->options.intra_op_threads : session->threads,
+    prn_plan_options options = {.threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
                                 .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
                                 .no_help = session->options.no_help,

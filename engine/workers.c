@@ -161,12 +161,42 @@ static void set_threads(prn_plan *plan, int threads)
     }
 }
 
-void prn_plan_drop_workers(prn_plan *plan)
+/* The plan of one worker, whose operators get that many threads. */
+static void take_one_worker(prn_plan *plan, int threads)
 {
     plan->workers = 1;
     prn_step_graph_release(plan->graph);
     plan->graph = NULL;
-    set_threads(plan, threads_beside(&plan->options, 1));
+    set_threads(plan, threads);
+}
+
+void prn_plan_drop_workers(prn_plan *plan)
+{
+    take_one_worker(plan, threads_beside(&plan->options, 1));
+}
+
+/* Whether every step needs the one before it. In a total order nothing lies between two neighbours, so their edge is a
+ * direct one. */
+static bool is_chain(const prn_step_graph *g)
+{
+    for (uint32_t s = 0; s + 1 < g->step_count; s++) {
+        uint32_t e = g->next_begin[s];
+        while (e < g->next_begin[s + 1] && g->next[e] != s + 1) e++;
+        if (e == g->next_begin[s + 1]) return false;
+    }
+    return true;
+}
+
+/* Nothing can run side by side, so nothing is scheduled: the threads of all workers are the operators', or where
+ * workers do not help each other, one worker's are. */
+static void run_as_chain(prn_plan *plan, int workers)
+{
+    int threads = threads_beside(&plan->options, workers);
+    int most = workers > PRN_MOST_THREADS / threads ? PRN_MOST_THREADS : workers * threads;
+    snprintf(plan->workers_note, sizeof plan->workers_note,
+             "1 worker: every operator needs the one before it, so no two can run side by side%s",
+             plan->options.no_help ? "" : "; the others' threads help inside of operators");
+    take_one_worker(plan, plan->options.no_help ? threads : most);
 }
 
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
@@ -205,6 +235,9 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
         status = PRONY_OK;
     } else if (status == PRONY_OK && asked == PRN_WORKERS_AUTO) {
         status = choose(plan, error);
+    } else if (status == PRONY_OK && is_chain(plan->graph)) {
+        run_as_chain(plan, asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS);
+        return PRONY_OK;
     } else if (status == PRONY_OK) {
         plan->workers = asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS;
     }

@@ -114,7 +114,7 @@ static model_builder *wide(int branches)
     model_builder *m = mb_begin(13);
     char inputs[16 * 40] = "", name[32];
     const int64_t rows[2] = {-1, 64};
-    mb_input(m, "x", PRONY_FLOAT32, "1,8,32,32");
+    mb_input(m, "x", PRONY_FLOAT32, "1,8,H,32");
     mb_initializer(m, "k", PRONY_FLOAT32, "16,8,3,3", kernel);
     mb_initializer(m, "w", PRONY_FLOAT32, "64,64", matrix);
     mb_initializer(m, "rows", PRONY_INT64, "2", rows);
@@ -490,6 +490,26 @@ static void auto_says_why(void **state)
     }
 }
 
+/* One branch: no two operators can run side by side, so its plan has no schedule and the threads work inside of them. */
+static void a_chain_is_not_scheduled(void **state)
+{
+    (void)state;
+    fill_picture();
+    for (int no_help = 0; no_help < 2; no_help++) {
+        model_run r = {.options = {.inter_op_threads = 2, .intra_op_threads = 2, .no_help = no_help == 1}};
+        mr_open(&r, wide(1));
+        for (int batch = 1; batch < 3; batch++) { /* another plan for another shape */
+            mr_set(&r, "x", PRONY_FLOAT32, batch == 1 ? "1,8,32,32" : "1,8,16,32", picture);
+            mr_run(&r, 0);
+            assert_int_equal(prony_session_workers(r.session), 1);
+            assert_int_equal(prony_session_threads(r.session), no_help ? 2 : 4);
+            assert_null(r.session->current->plan->schedule);
+            assert_non_null(strstr(r.session->current->plan->workers_note, "no two can run side by side"));
+        }
+        mr_close(&r);
+    }
+}
+
 /* ---- many steps ---- */
 
 /* Longer than two windows: lanes of a few values each, that mix now and then. */
@@ -606,6 +626,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(sessions_share_a_pool),
                                        cmocka_unit_test(a_pool_outlives_its_handle),
                                        cmocka_unit_test(auto_says_why),
+                                       cmocka_unit_test(a_chain_is_not_scheduled),
                                        cmocka_unit_test(plans_of_several_windows_agree),
                                        cmocka_unit_test(the_heaviest_set_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
