@@ -20,20 +20,45 @@ static void read_ticks(const char *text, prn_core_times *out)
     }
 }
 
+/* The next processor of the mask; false: there is none. */
+static bool next_core(prn_lines *lines, prn_core_times *out, const prn_cpu_mask *mask)
+{
+    for (char *line; (line = prn_lines_next(lines));) {
+        char *end;
+        if (strncmp(line, "cpu", 3) != 0) return false;
+        long core = strtol(line + 3, &end, 10);
+        if (end == line + 3 || *end != ' ' || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(mask, (int)core))
+            continue;
+        *out = (prn_core_times){.core = (int)core};
+        read_ticks(end, out);
+        return true;
+    }
+    return false;
+}
+
 size_t prn_core_times_read(prn_core_times *out, size_t capacity, const prn_cpu_mask *mask)
 {
     prn_lines lines;
     size_t count = 0;
     if (!prn_lines_open(&lines, "/proc/stat")) return 0;
-    for (char *line; count < capacity && (line = prn_lines_next(&lines));) {
-        char *end;
-        if (strncmp(line, "cpu", 3) != 0) break;
-        long core = strtol(line + 3, &end, 10);
-        if (end == line + 3 || *end != ' ' || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(mask, (int)core))
-            continue;
-        out[count] = (prn_core_times){.core = (int)core};
-        read_ticks(end, &out[count++]);
-    }
+    while (count < capacity && next_core(&lines, &out[count], mask)) count++;
     prn_lines_close(&lines);
     return count;
+}
+
+bool prn_core_times_sum(prn_core_times *out, const prn_cpu_mask *mask)
+{
+    prn_lines lines;
+    prn_core_times one;
+    bool any = false;
+    *out = (prn_core_times){.core = -1};
+    if (!prn_lines_open(&lines, "/proc/stat")) return false;
+    while (next_core(&lines, &one, mask)) {
+        out->busy += one.busy;
+        out->total += one.total;
+        out->stolen += one.stolen;
+        any = true;
+    }
+    prn_lines_close(&lines);
+    return any;
 }

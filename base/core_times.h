@@ -15,5 +15,7 @@ typedef struct prn_core_times {
 
 /* Processors of `mask`, ascending; at most `capacity`. No heap use. */
 size_t prn_core_times_read(prn_core_times *out, size_t capacity, const prn_cpu_mask *mask);
+/* Their sum, without `core`; false: none could be read. */
+bool prn_core_times_sum(prn_core_times *out, const prn_cpu_mask *mask);
 
 #endif

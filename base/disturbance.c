@@ -2,20 +2,15 @@
  * threads stood ready and did not run is the second number of /proc/self/task/N/schedstat. */
 #include "base/disturbance.h"
 
-#include "base/clock.h"
-#include "base/core_times.h"
+#include "base/alloc.h"
 #include "base/folder.h"
 #include "base/text_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
+#include <time.h>
 
-enum { MOST_CPUS = 1024 };
-
-/* Less than this many ticks of all processors together say nothing about shares of a few per cent. */
-#define FEWEST_TICKS 40.0
 #define SOME 0.02 /* by others or the hypervisor: less is what a quiet machine does besides */
 #define MUCH_WAITED 0.03
 #define MUCH_OTHERS 0.05
@@ -43,22 +38,12 @@ static int64_t waited_ns(void)
 
 void prn_load_state_read(prn_load_state *out, const prn_cpu_mask *mask)
 {
-    prn_core_times *cores = prn_calloc(MOST_CPUS, sizeof *cores); /* too large for a small thread */
     struct rusage own;
     struct timespec cpu;
-    *out = (prn_load_state){.time_ns = prn_now_ns(), .waited_ns = waited_ns()};
+    *out = (prn_load_state){.waited_ns = waited_ns()};
     if (getrusage(RUSAGE_SELF, &own) == 0) out->involuntary_switches = own.ru_nivcsw;
-    prn_cpu_mask own_mask;
-    if (!mask && prn_cpu_mask_get(&own_mask)) mask = &own_mask;
-    size_t count = mask && cores ? prn_core_times_read(cores, MOST_CPUS, mask) : 0;
-    for (size_t c = 0; c < count; c++) {
-        out->busy_ticks += cores[c].busy;
-        out->stolen_ticks += cores[c].stolen;
-    }
-    prn_free(cores);
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) != 0) return;
-    out->own_cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
-    out->cpus = (int)count;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0) out->own_cpu_ns = (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec;
+    prn_machine_times_read(&out->machine, mask);
 }
 
 static double at_least_0(double x)
@@ -88,21 +73,17 @@ bool prn_disturbance_text(const prn_disturbance *d, char *out, size_t size)
 
 void prn_disturbance_between(prn_disturbance *out, const prn_load_state *before, const prn_load_state *after)
 {
-    double wall = (double)(after->time_ns - before->time_ns), own = 0;
+    double wall = (double)(after->machine.time_ns - before->machine.time_ns);
     *out = (prn_disturbance){.others = -1, .steal = -1, .waited = -1};
     out->involuntary_switches = after->involuntary_switches - before->involuntary_switches;
     if (wall <= 0) return;
     if (before->waited_ns >= 0 && after->waited_ns >= 0)
         out->waited = at_least_0((double)(after->waited_ns - before->waited_ns) / wall);
-    double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK), capacity = wall * after->cpus;
-    if (after->cpus > 0 && after->cpus == before->cpus && capacity >= FEWEST_TICKS * tick_ns) {
-        double busy = (double)(after->busy_ticks - before->busy_ticks) * tick_ns;
-        own = (double)(after->own_cpu_ns - before->own_cpu_ns) / capacity;
-        out->steal = at_least_0((double)(after->stolen_ticks - before->stolen_ticks) * tick_ns / capacity);
-        out->others = at_least_0(busy / capacity - own);
-        if (out->others > 1) out->others = 1;
-    }
-    out->verdict = judge(out, own);
+    prn_machine_shares shares =
+        prn_machine_shares_between(&before->machine, &after->machine, after->own_cpu_ns - before->own_cpu_ns);
+    out->others = shares.others;
+    out->steal = shares.steal;
+    out->verdict = judge(out, shares.own);
 }
 
 const char *prn_verdict_name(prn_verdict verdict)

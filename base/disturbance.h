@@ -2,7 +2,7 @@
 #ifndef PRN_BASE_DISTURBANCE_H
 #define PRN_BASE_DISTURBANCE_H
 
-#include "base/cpu_mask.h"
+#include "base/machine_state.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,11 +10,10 @@
 
 /* Counters since the system (or the process) started; only differences mean something. */
 typedef struct prn_load_state {
-    int64_t time_ns, own_cpu_ns;       /* of all threads of this process */
-    int64_t waited_ns;                 /* that its threads stood ready to run and did not; -1: not known */
+    prony_machine_state machine; /* the processors' times alone */
+    int64_t own_cpu_ns;          /* of all threads of this process */
+    int64_t waited_ns;           /* that its threads stood ready to run and did not; -1: not known */
     int64_t involuntary_switches;
-    uint64_t busy_ticks, stolen_ticks; /* of the processors in the mask, all processes together; stolen by a hypervisor */
-    int cpus;                          /* in the mask; 0: not known */
 } prn_load_state;
 
 typedef enum prn_verdict { PRN_LOAD_UNKNOWN, PRN_LOAD_QUIET, PRN_LOAD_BUSY } prn_verdict;

@@ -2,6 +2,8 @@
  * count of all heap calls comes from hooks that a program may link; here is only the place where they register. */
 #define _GNU_SOURCE
 #include "base/machine.h"
+
+#include "base/clock.h"
 #include "base/cgroup.h"
 #include "base/cpu_mask.h"
 #include "base/text_file.h"
@@ -219,21 +221,39 @@ uint64_t prn_resident_bytes(void)
     return page > 0 ? strtoull(rest, NULL, 10) * (uint64_t)page : 0;
 }
 
-void prn_usage_read(prn_usage *usage)
+static void read_times(prn_usage *usage)
 {
-    memset(usage, 0, sizeof *usage);
     struct rusage own;
-    if (getrusage(RUSAGE_SELF, &own) == 0) {
-        usage->user_ns = timeval_ns(own.ru_utime);
-        usage->system_ns = timeval_ns(own.ru_stime);
-        usage->voluntary_switches = own.ru_nvcsw;
-        usage->involuntary_switches = own.ru_nivcsw;
-    }
+    if (getrusage(RUSAGE_SELF, &own) != 0) return;
+    usage->user_ns = timeval_ns(own.ru_utime);
+    usage->system_ns = timeval_ns(own.ru_stime);
+    usage->voluntary_switches = own.ru_nvcsw;
+    usage->involuntary_switches = own.ru_nivcsw;
+}
+
+static void read_files(prn_usage *usage)
+{
     usage->peak_rss_bytes = (uint64_t)find_number("/proc/self/status", "VmHWM") << 10;
     usage->read_bytes = (uint64_t)find_number("/proc/self/io", "read_bytes");
     usage->written_bytes = (uint64_t)find_number("/proc/self/io", "write_bytes");
     usage->read_calls = (uint64_t)find_number("/proc/self/io", "syscr");
     usage->write_calls = (uint64_t)find_number("/proc/self/io", "syscw");
+}
+
+void prn_usage_begin(prn_usage *usage)
+{
+    *usage = (prn_usage){0};
+    read_files(usage);
+    usage->time_ns = prn_now_ns();
+    read_times(usage);
+}
+
+void prn_usage_end(prn_usage *usage)
+{
+    *usage = (prn_usage){0};
+    read_times(usage);
+    usage->time_ns = prn_now_ns();
+    read_files(usage);
 }
 
 static uint64_t (*_Atomic heap_hook)(void);

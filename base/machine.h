@@ -37,12 +37,16 @@ uint64_t prn_machine_available_bytes(void);
 
 /* Resource use of this process so far. */
 typedef struct prn_usage {
+    int64_t time_ns; /* of the monotonic clock, when the times below were taken */
     int64_t user_ns, system_ns;
     int64_t voluntary_switches, involuntary_switches;
     uint64_t peak_rss_bytes;
     uint64_t read_bytes, written_bytes, read_calls, write_calls; /* /proc/self/io */
 } prn_usage;
-void prn_usage_read(prn_usage *usage);
+/* Around what is measured: the clock is read outside of the processor times, and both inside of everything else, so that between
+ * the two no more threads' worth of processor time passes than there are threads, and none of it is what reading costs. */
+void prn_usage_begin(prn_usage *usage);
+void prn_usage_end(prn_usage *usage);
 /* Memory of this process that is resident now; 0: not known. */
 uint64_t prn_resident_bytes(void);
 

@@ -13,17 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_CORES 256
 #define MOST_ZONES 64
+#define FEWEST_TICKS 40
 
-static double frequency_of_governor(const prn_core_times *cores, size_t count)
+static double frequency_of_governor(const prn_cpu_mask *mask)
 {
     double sum = 0;
     size_t known = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (int core = 0; core < PRN_MAX_CPUS; core++) {
         char path[96];
         int64_t khz;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cores[i].core);
+        if (!prn_cpu_mask_has(mask, core)) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", core);
         if (!prn_text_read_int(path, &khz) || khz <= 0) continue;
         sum += (double)khz * 1e3;
         known++;
@@ -31,19 +32,18 @@ static double frequency_of_governor(const prn_core_times *cores, size_t count)
     return known ? sum / (double)known : 0;
 }
 
-static double frequency_of_cpuinfo(void)
+static double frequency_of_cpuinfo(const prn_cpu_mask *mask)
 {
-    prn_cpu_mask mask;
     prn_lines lines;
     long core = -1;
     double sum = 0;
     size_t known = 0;
-    if (!prn_cpu_mask_get(&mask) || !prn_lines_open(&lines, "/proc/cpuinfo")) return 0;
+    if (!prn_lines_open(&lines, "/proc/cpuinfo")) return 0;
     for (char *line; (line = prn_lines_next(&lines));) {
         const char *value = strchr(line, ':');
         if (!value) continue;
         if (strncmp(line, "processor", 9) == 0) core = strtol(value + 1, NULL, 10);
-        if (strncmp(line, "cpu MHz", 7) != 0 || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(&mask, (int)core))
+        if (strncmp(line, "cpu MHz", 7) != 0 || core < 0 || core >= PRN_MAX_CPUS || !prn_cpu_mask_has(mask, (int)core))
             continue;
         /* The locale's decimal point may be a comma: whole MHz are enough. */
         sum += (double)strtol(value + 1, NULL, 10) * 1e6;
@@ -53,14 +53,14 @@ static double frequency_of_cpuinfo(void)
     return known ? sum / (double)known : 0;
 }
 
-static int64_t throttles(const prn_core_times *cores, size_t count)
+static int64_t throttles(const prn_cpu_mask *mask)
 {
     int64_t sum = -1;
-    for (size_t i = 0; i < count; i++) {
+    for (int core = 0; core < PRN_MAX_CPUS; core++) {
         char path[96];
         int64_t events;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count",
-                 cores[i].core);
+        if (!prn_cpu_mask_has(mask, core)) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count", core);
         if (prn_text_read_int(path, &events)) sum = (sum < 0 ? 0 : sum) + events;
     }
     return sum;
@@ -90,22 +90,47 @@ static uint64_t context_switches(void)
     return switches;
 }
 
+static uint64_t tick_ns(void)
+{
+    long hertz = sysconf(_SC_CLK_TCK);
+    return hertz > 0 ? UINT64_C(1000000000) / (uint64_t)hertz : 10000000;
+}
+
+void prn_machine_times_read(prony_machine_state *out, const prn_cpu_mask *mask)
+{
+    prn_cpu_mask own;
+    prn_core_times sum;
+    uint64_t tick = tick_ns();
+    *out = (prony_machine_state){.time_ns = prn_now_ns(), .temperature_c = NAN, .throttle_events = -1};
+    if (!mask && !prn_cpu_mask_get(&own)) return;
+    if (!prn_core_times_sum(&sum, mask ? mask : &own)) return;
+    out->busy_ns = sum.busy * tick;
+    out->total_ns = sum.total * tick;
+    out->steal_ns = sum.stolen * tick;
+}
+
 void prn_machine_state_read(prony_machine_state *out)
 {
-    prn_core_times cores[MOST_CORES];
     prn_cpu_mask mask;
-    size_t count = prn_cpu_mask_get(&mask) ? prn_core_times_read(cores, MOST_CORES, &mask) : 0;
-    long hertz = sysconf(_SC_CLK_TCK);
-    uint64_t tick = hertz > 0 ? UINT64_C(1000000000) / (uint64_t)hertz : 10000000;
-    *out = (prony_machine_state){.time_ns = prn_now_ns()};
-    for (size_t i = 0; i < count; i++) {
-        out->busy_ns += cores[i].busy * tick;
-        out->total_ns += cores[i].total * tick;
-        out->steal_ns += cores[i].stolen * tick;
-    }
-    out->frequency_hz = frequency_of_governor(cores, count);
-    if (!(out->frequency_hz > 0)) out->frequency_hz = frequency_of_cpuinfo();
-    out->throttle_events = throttles(cores, count);
+    prn_machine_times_read(out, NULL);
     out->temperature_c = temperature();
     out->context_switches = context_switches();
+    if (!prn_cpu_mask_get(&mask)) return;
+    out->frequency_hz = frequency_of_governor(&mask);
+    if (!(out->frequency_hz > 0)) out->frequency_hz = frequency_of_cpuinfo(&mask);
+    out->throttle_events = throttles(&mask);
+}
+
+prn_machine_shares prn_machine_shares_between(const prony_machine_state *before, const prony_machine_state *after,
+                                              int64_t own_cpu_ns)
+{
+    prn_machine_shares shares = {-1, -1, -1};
+    if (!before->total_ns || after->total_ns < before->total_ns + FEWEST_TICKS * tick_ns()) return shares;
+    double total = (double)(after->total_ns - before->total_ns);
+    double busy = ((double)after->busy_ns - (double)before->busy_ns) / total;
+    shares.own = (double)own_cpu_ns / total;
+    shares.steal = fmax(0, ((double)after->steal_ns - (double)before->steal_ns) / total);
+    /* The process clock is finer than ticks, so what is left may come out below nothing. */
+    shares.others = fmin(1, fmax(0, busy - shares.own));
+    return shares;
 }

@@ -4,6 +4,25 @@
 #include "bench/load.h"
 #include "bench/matrix.h"
 #include "bench/option_table.h"
+#include "bench/processes.h"
+
+/* The report of the model alone. */
+static int show(const options *o, prony_report *report)
+{
+    options model_level = *o;
+    model_level.levels = PRONY_LEVEL_MODEL;
+    return check_after_report(o, report, write_report(&model_level, report));
+}
+
+static int bench_processes(const options *o)
+{
+    prony_report *report = NULL;
+    int code = processes_refuse(o);
+    if (code == EXIT_DONE) code = processes_measure(o, &report);
+    if (code == EXIT_DONE) code = show(o, report);
+    prony_report_release(report);
+    return code;
+}
 
 static int bench_one(const options *o, int background_threads)
 {
@@ -18,10 +37,8 @@ static int bench_one(const options *o, int background_threads)
         code = measured(o, status, report, &error);
     }
     if (code == EXIT_DONE) {
-        options model_level = *o;
-        model_level.levels = PRONY_LEVEL_MODEL;
         prony_report_set_background(report, background_threads);
-        code = check_after_report(o, report, write_report(&model_level, report));
+        code = show(o, report);
     }
     prony_report_release(report);
     session_release(session);
@@ -32,6 +49,9 @@ static int bench_one(const options *o, int background_threads)
 int command_bench(const options *o)
 {
     busy beside;
+    if (o->processes > 1 && (o->scenario || o->streams || is_matrix(o)))
+        return usage(o, "--processes is of one configuration, and of no --scenario or --streams");
+    if (o->processes > 1) return bench_processes(o);
     if (o->scenario || o->streams) return command_bench_load(o);
     if (o->max_batch || o->batch_window_ns >= 0 || o->samples_per_query || o->latency_bound_ns || o->rate > 0 ||
         o->percentile > 0)

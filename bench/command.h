@@ -24,6 +24,8 @@ typedef struct form_file {
 /* What the command line said. Arrays are owned; strings point into argv. */
 typedef struct options {
     const char *command;
+    int argc;    /* the command line without the command, in getopt's order; argv[0] is the program */
+    char **argv;
     char **words; /* of the command line, rewritten */
     size_t word_count;
     const char **arguments; /* MODEL, DIR… */
@@ -59,13 +61,14 @@ typedef struct options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
     double noise; /* of compare; 0: default */
-    bool ignore_load;
+    bool ignore_load, strict;
     bool preprocess; /* `image` was given */
     prony_image_options image;
     int64_t topk;       /* 0: not given */
     const char *labels; /* file of class names */
     const char *preprocess_list; /* as it was given */
-    int64_t processes;   /* of scale: of each configuration; 0: default */
+    int64_t processes;   /* of scale: of each configuration; of profile and bench; 0: default */
+    bool one_process;    /* it is one of several: its report goes to stdout, and nothing else anywhere */
     double budget, timeout; /* of scale, seconds; 0: none, default */
     const char *repeat;  /* of scale: an earlier study */
     bool weak, resume;   /* of scale */

@@ -2,6 +2,7 @@
 #include "bench/interrupt.h"
 #include "bench/judge.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,25 +90,46 @@ void target_close(target *t)
 
 /* ---- thresholds ---- */
 
+static void interval_text(const prony_check_row *row, char *text, size_t size)
+{
+    char low[64] = "", high[64] = "";
+    prony_metric_format(row->threshold.metric, row->interval[0], low, sizeof low);
+    prony_metric_format(row->threshold.metric, row->interval[1], high, sizeof high);
+    snprintf(text, size, isfinite(row->interval[0]) && isfinite(row->interval[1]) ? "%s to %s" : "too few runs", low, high);
+}
+
+/* What a row does to the exit status, after a line on stderr unless the limit is met. */
+static int say_outcome(const options *o, const prony_check_row *row)
+{
+    const prony_metric *metric = row->threshold.metric;
+    const char *bound = metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most";
+    const char *value = row->value.text, *limit = row->threshold.text;
+    char interval[160];
+    if (row->outcome == PRONY_OUTCOME_MET) return EXIT_DONE;
+    if (row->outcome == PRONY_OUTCOME_UNKNOWN)
+        return fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);
+    if (row->outcome == PRONY_OUTCOME_WITHHELD && !o->ignore_load) {
+        fail(o, "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the same",
+             metric->key, value, bound, limit);
+        return o->strict ? EXIT_VERDICT : EXIT_FAILED;
+    }
+    if (row->outcome == PRONY_OUTCOME_OPEN) {
+        interval_text(row, interval, sizeof interval);
+        fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound, limit,
+             interval, o->strict ? "--strict counts it as missed" : "it passes, but for --strict");
+        return o->strict ? EXIT_VERDICT : EXIT_DONE;
+    }
+    fail(o, "%s is %s, and %s %s was asked for", metric->key, value, bound, limit);
+    return EXIT_VERDICT;
+}
+
 static int say_misses(const options *o, const prony_check_row *rows, size_t count, int code)
 {
     bool missed = false, unknown = false;
     for (size_t i = 0; i < count; i++) {
-        const prony_metric *metric = rows[i].threshold.metric;
-        const char *bound = metric->direction == PRONY_LARGER_IS_BETTER ? "at least" : "at most";
-        bool withheld = rows[i].outcome == PRONY_OUTCOME_WITHHELD;
-        if (withheld && !o->ignore_load) {
-            fail(o, "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the same",
-                 metric->key, rows[i].value.text, bound, rows[i].threshold.text);
-            unknown = true;
-        } else if (withheld || rows[i].outcome == PRONY_OUTCOME_MISSED) {
-            fail(o, "%s is %s, and %s %s was asked for", metric->key, rows[i].value.text, bound,
-                 rows[i].threshold.text);
-            missed = true;
-        } else if (rows[i].outcome == PRONY_OUTCOME_UNKNOWN) {
-            fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);
-            unknown = true;
-        }
+        int outcome = say_outcome(o, &rows[i]);
+        missed |= outcome == EXIT_VERDICT;
+        unknown |= outcome == EXIT_FAILED;
     }
     return missed ? EXIT_VERDICT : unknown ? EXIT_FAILED : code;
 }

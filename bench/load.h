@@ -5,6 +5,7 @@
 #define PRN_BENCH_LOAD_H
 
 #include "bench/command.h"
+#include "bench/rate_search.h"
 
 #include <pthread.h>
 
@@ -80,18 +81,17 @@ void load_result_free(load_result *result);
 /* From `queries` to the figures of `out`, whose scenario and rate are set. */
 int load_figures(const load *l, const query *queries, size_t count, load_result *out);
 
-/* The largest rate that meets the bound. `steps` (the caller frees it) lists what was tried, `out` the run that confirmed
- * it; its `met` is false if nothing did. */
-int load_search(load *l, load_result *out, load_result **steps, size_t *step_count);
-
-/* Queries that may be late among `count` so that, with 99 % confidence, at most 1 - percentile of all are; -1: too few
- * queries for any statement. This is LoadGen's early stopping. */
-int64_t load_allowed_late(size_t count, double percentile);
-/* The fewest queries for which load_allowed_late is at least 1. */
-size_t load_fewest_queries(double percentile);
+/* All phases of a search, in order, and what followed. Zero-initialise; the caller frees `steps`. */
+typedef struct load_searched {
+    load_result *steps; /* without their latencies */
+    size_t count;
+    rate_found found;
+} load_searched;
+/* The largest rate that meets the bound. `out` is the whole phase that kept it, or the last one that did not. */
+int load_search(load *l, load_result *out, load_searched *searched);
 
 /* Text on stdout and JSON where --json says. */
-int load_write(const load *l, const load_result *result, const load_result *steps, size_t step_count);
+int load_write(const load *l, const load_result *result, const load_searched *searched);
 
 int command_bench_load(const options *o);
 

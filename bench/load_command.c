@@ -107,7 +107,7 @@ static int warm_up(load *l)
     return code;
 }
 
-static int measure(load *l, load_result *result, load_result **steps, size_t *step_count)
+static int measure(load *l, load_result *result, load_searched *searched)
 {
     const options *o = l->o;
     double seconds = o->seconds > 0 ? o->seconds : DEFAULT_SECONDS;
@@ -117,7 +117,7 @@ static int measure(load *l, load_result *result, load_result **steps, size_t *st
         plan = (load_plan){.least = (size_t)o->runs, .most = (size_t)o->runs, .rate = o->rate, .seed = o->seed};
         if (o->seconds > 0) plan.longest = o->seconds;
     }
-    if (l->scenario == SCENARIO_SERVER && !(o->rate > 0)) return load_search(l, result, steps, step_count);
+    if (l->scenario == SCENARIO_SERVER && !(o->rate > 0)) return load_search(l, result, searched);
     int code = load_issue(l, &plan, result);
     if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER && !interrupted())
         code = fail(o, "%s", l->failure);
@@ -140,8 +140,8 @@ int command_bench_load(const options *o)
               .bound_ns = o->latency_bound_ns,
               .lock = PTHREAD_MUTEX_INITIALIZER,
               .change = PTHREAD_COND_INITIALIZER};
-    load_result result = {0}, *steps = NULL;
-    size_t step_count = 0;
+    load_result result = {0};
+    load_searched searched = {0};
     busy beside;
     l.percentile = o->percentile > 0 ? o->percentile : l.scenario == SCENARIO_SINGLE ? 0.9 : 0.99;
     if (l.scenario == SCENARIO_MULTI)
@@ -152,14 +152,14 @@ int command_bench_load(const options *o)
     l.background_threads = beside.threads;
     if (code == EXIT_DONE) code = set_up(&l);
     if (code == EXIT_DONE) code = warm_up(&l);
-    if (code == EXIT_DONE) code = measure(&l, &result, &steps, &step_count);
+    if (code == EXIT_DONE) code = measure(&l, &result, &searched);
     busy_stop(&beside);
     clear_progress();
     if (code == EXIT_DONE && interrupted()) fail(o, "%s; what was measured until then follows", interrupted());
-    if (code == EXIT_DONE) code = load_write(&l, &result, steps, step_count);
+    if (code == EXIT_DONE) code = load_write(&l, &result, &searched);
     if (code == EXIT_DONE) code = verdict(&l, &result);
     load_result_free(&result);
-    free(steps);
+    free(searched.steps);
     take_down(&l);
     return code;
 }

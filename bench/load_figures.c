@@ -1,43 +1,9 @@
-/* Figures of a phase, and how many queries they need.
- *
- * A query is late with an unknown probability. Of n queries t late ones speak, with 99 % confidence, for a probability
- * below 1 - p if P(Bin(n, 1 - p) <= t) <= 1 %. LoadGen calls the largest such t early stopping; the sample with t larger
- * ones is then an upper bound of the quantile. */
+/* Figures of a phase: of all its queries, and of the percentile that counts. */
 #include "bench/load.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define DOUBT 0.01
-
-int64_t load_allowed_late(size_t count, double percentile)
-{
-    double n = (double)count, late = 1 - percentile;
-    double term = n * log(percentile), sum = term; /* logarithms of P(X = k) and P(X <= k) */
-    int64_t allowed = -1;
-    for (int64_t k = 0; (size_t)k <= count && sum <= log(DOUBT); k++) {
-        allowed = k;
-        term += log((n - (double)k) / ((double)k + 1)) + log(late / percentile);
-        double larger = sum > term ? sum : term, smaller = sum > term ? term : sum;
-        sum = larger + log1p(exp(smaller - larger));
-    }
-    return allowed;
-}
-
-size_t load_fewest_queries(double percentile)
-{
-    size_t low = 1, high = 2;
-    while (load_allowed_late(high, percentile) < 1) high *= 2;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (load_allowed_late(middle, percentile) < 1)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 static int compare_times(const void *left, const void *right)
 {

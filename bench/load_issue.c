@@ -131,12 +131,10 @@ static double next_gap(uint64_t *state)
 /* Whether the bound is missed whatever the queries to come will do. */
 static bool hopeless(load *l, size_t planned)
 {
-    int64_t allowed = load_allowed_late(planned, l->percentile);
-    double expected = (1 - l->percentile) * (double)planned;
     pthread_mutex_lock(&l->lock);
     size_t over = l->over;
     pthread_mutex_unlock(&l->lock);
-    return (double)over > expected && (int64_t)over > allowed;
+    return load_verdict((rate_count){planned, over}, l->percentile) == RATE_MISSED;
 }
 
 /* A closed loop ends with the first failure: there is nothing to be measured. */

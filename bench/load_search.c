@@ -1,34 +1,71 @@
-/* The largest rate of arrivals at which the latency bound holds. What the sessions can do at most (offline) is the upper
- * end; between it and nothing the search halves the interval by short phases, judged by what they show; then a phase of full
- * length confirms the rate with 99 % confidence, or goes down (by 5 %, 10 %, 15 % …) and tries again. */
+/* The search for the largest rate of arrivals at which the latency bound holds, on the clock. What the sessions can do at most (offline)
+ * is its top; rate_search.c says where to try. */
 #include "bench/interrupt.h"
 #include "bench/load.h"
 
 #include <stdlib.h>
 
-#define NARROW 0.02      /* the search ends when the interval is this part of its upper end */
-#define STEP_DOWN 0.05
-enum { MOST_STEPS = 24, MOST_CONFIRMATIONS = 8 };
+#define SHORT_PART 8 /* a short phase is that part of a whole one */
+#define SHORTEST 0.25
+#define BEYOND_CAPACITY 1.02
 
-typedef struct search {
-    load_result *steps;
-    size_t count;
-    double seconds; /* of a short phase */
-} search;
+typedef struct searcher {
+    load *l;
+    load_searched *searched;
+    load_result *out;
+    size_t capacity;
+    double seconds;
+    bool kept; /* `out` kept the bound */
+} searcher;
 
-static int try_rate(load *l, search *s, double rate, double seconds, size_t least, load_result *out)
+static int remember(searcher *s, const load_result *r)
 {
+    load_searched *all = s->searched;
+    if (all->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 32;
+        load_result *steps = realloc(all->steps, capacity * sizeof *steps);
+        if (!steps) return fail(s->l->o, "out of memory");
+        all->steps = steps;
+        s->capacity = capacity;
+    }
+    all->steps[all->count] = *r;
+    all->steps[all->count++].latency_ns = NULL;
+    return EXIT_DONE;
+}
+
+static double short_seconds(double seconds)
+{
+    return seconds / SHORT_PART < SHORTEST ? SHORTEST : seconds / SHORT_PART;
+}
+
+static int phase(void *user, double rate, bool whole, rate_count *out)
+{
+    searcher *s = user;
+    load *l = s->l;
+    load_result r;
+    size_t fewest = load_fewest_queries(l->percentile);
+    double seconds = whole ? s->seconds : short_seconds(s->seconds);
     load_plan plan = {.seconds = seconds,
                       .longest = seconds * 10,
-                      .least = least,
+                      .least = !whole && fewest > 100 ? 100 : fewest,
                       .rate = rate,
-                      .give_up = true,
-                      .seed = l->o->seed + s->count};
-    int code = load_issue(l, &plan, out);
+                      .give_up = !whole,
+                      .seed = l->o->seed + s->searched->count};
+    int code = load_issue(l, &plan, &r);
     if (code != EXIT_DONE) return code;
-    s->steps[s->count] = *out;
-    s->steps[s->count++].latency_ns = NULL;
-    return EXIT_DONE;
+    code = remember(s, &r);
+    *out = (rate_count){r.queries, r.over_bound};
+    /* The largest rate that a whole phase kept is the result, whatever missed later; until there is one, what missed last. */
+    bool kept = whole && load_verdict(*out, l->percentile) == RATE_KEPT;
+    if (code == EXIT_DONE && (kept ? !s->kept || rate > s->out->rate : !s->kept)) {
+        load_result_free(s->out);
+        *s->out = r;
+        s->kept = kept;
+    } else {
+        load_result_free(&r);
+    }
+    if (code == EXIT_DONE && interrupted()) return EXIT_FAILED;
+    return code;
 }
 
 static int capacity(load *l, double seconds, double *out)
@@ -45,42 +82,16 @@ static int capacity(load *l, double seconds, double *out)
     return code;
 }
 
-/* The rate below which the bound seems to hold; 0: nowhere. */
-static int narrow(load *l, search *s, double upper, double *out)
+int load_search(load *l, load_result *out, load_searched *searched)
 {
-    double low = 0, high = upper;
-    size_t fewest = load_fewest_queries(l->percentile);
-    while (!interrupted() && high - low > NARROW * upper && s->count < MOST_STEPS - MOST_CONFIRMATIONS) {
-        load_result r;
-        double rate = low + (high - low) / 2;
-        int code = try_rate(l, s, rate, s->seconds, fewest < 100 ? fewest : 100, &r);
-        if (code != EXIT_DONE) return code;
-        if (r.likely_met)
-            low = rate;
-        else
-            high = rate;
-        load_result_free(&r);
-        if (high < upper * 1e-4) break;
-    }
-    *out = low;
-    return EXIT_DONE;
-}
-
-int load_search(load *l, load_result *out, load_result **steps, size_t *step_count)
-{
-    double seconds = l->o->seconds > 0 ? l->o->seconds : 10, rate = 0, most = 0;
-    search s = {calloc(MOST_STEPS, sizeof *s.steps), 0, seconds / 8 < 0.25 ? 0.25 : seconds / 8};
-    *steps = s.steps;
-    if (!s.steps) return fail(l->o, "out of memory");
+    double seconds = l->o->seconds > 0 ? l->o->seconds : 10, most = 0;
     *out = (load_result){.scenario = l->scenario};
-    int code = capacity(l, s.seconds, &most);
-    if (code == EXIT_DONE) code = narrow(l, &s, most * 1.02, &rate);
-    for (int i = 0; i < MOST_CONFIRMATIONS && code == EXIT_DONE && rate > 0; i++, rate *= 1 - STEP_DOWN * i) {
-        load_result_free(out);
-        code = try_rate(l, &s, rate, seconds, load_fewest_queries(l->percentile), out);
-        bool enough = load_allowed_late(out->queries, l->percentile) >= 1;
-        if (code != EXIT_DONE || interrupted() || out->met || (!enough && !out->cut_short && out->likely_met)) break;
-    }
-    *step_count = s.count;
-    return code;
+    *searched = (load_searched){0};
+    int code = capacity(l, short_seconds(seconds), &most);
+    if (code != EXIT_DONE) return code;
+    searcher s = {.l = l, .searched = searched, .out = out, .seconds = seconds};
+    rate_search search = {
+        .top = most * BEYOND_CAPACITY, .percentile = l->percentile, .precision = RATE_PRECISION, .phase = phase, .user = &s};
+    code = rate_search_run(&search, &searched->found);
+    return interrupted() && searched->count ? EXIT_DONE : code;
 }

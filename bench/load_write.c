@@ -5,6 +5,7 @@
 #include "bench/load.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { SHOWN_BYTES = 32, LEAST_STEPS = 1 };
@@ -112,9 +113,25 @@ static void print_quantile(const load *l, const printer *p, const load_result *r
            r->over_bound, r->queries);
 }
 
-static void print_steps(const printer *p, const load_result *steps, size_t count)
+static void print_found(const load *l, const rate_found *found)
 {
+    if (!(found->rate > 0)) return;
+    printf("\nlargest rate %.4g queries/s", found->rate);
+    if (isfinite(found->interval[1]))
+        printf(", 95 %% interval %.4g to %.4g%s\n", found->interval[0], found->interval[1],
+               found->precise ? "" : "\n             (wide: a longer -t tells more)");
+    else
+        puts(": as much as the sessions can serve");
+    if (found->kept > 0)
+        printf("             %.4g queries/s kept p%g, with 99 %% confidence\n", found->kept, l->percentile * 100);
+}
+
+static void print_steps(const load *l, const printer *p, const load_searched *searched)
+{
+    const load_result *steps = searched->steps;
+    size_t count = searched->count;
     if (count < LEAST_STEPS) return;
+    print_found(l, &searched->found);
     printf("\nthe search:  queries/s  queries  late    quantile\n");
     for (size_t i = 0; i < count; i++) {
         char text[SHOWN_BYTES];
@@ -127,12 +144,12 @@ static void print_steps(const printer *p, const load_result *steps, size_t count
     }
 }
 
-static void print_result(const load *l, printer *p, const load_result *r, const load_result *steps, size_t step_count)
+static void print_result(const load *l, printer *p, const load_result *r, const load_searched *searched)
 {
     put_text(stdout, l->o->arguments[0]);
     putchar('\n');
     print_setup(l);
-    if (l->scenario == SCENARIO_SERVER) print_steps(p, steps, step_count);
+    if (l->scenario == SCENARIO_SERVER) print_steps(l, p, searched);
     if (l->scenario == SCENARIO_SERVER && !(l->o->rate > 0)) {
         if (r->queries && (r->met || r->likely_met))
             printf("\nlargest rate within the bound: %.5g queries/s\n", r->rate);
@@ -244,20 +261,32 @@ static void put_result(FILE *to, const load *l, const load_result *r)
     fputs("]\n  },\n", to);
 }
 
-static void put_search(FILE *to, const load *l, const load_result *r, const load_result *steps, size_t count)
+static void put_search(FILE *to, const load *l, const load_searched *searched)
 {
+    const rate_found *found = &searched->found;
     if (l->scenario != SCENARIO_SERVER || l->o->rate > 0) {
         fputs("  \"search\": null,\n", to);
         return;
     }
-    bool found = r->queries && (r->met || r->likely_met);
     fputs("  \"search\": {\n", to);
-    put_number_or_null(to, "largest_rate", found, r->rate);
+    put_number_or_null(to, "largest_rate", found->rate > 0, found->rate);
+    if (found->rate > 0)
+        fprintf(to, "    \"interval\": [%.17g, ", found->interval[0]);
+    else
+        fputs("    \"interval\": null,\n", to);
+    if (found->rate > 0 && isfinite(found->interval[1]))
+        fprintf(to, "%.17g],\n", found->interval[1]);
+    else if (found->rate > 0)
+        fputs("null],\n", to);
+    put_number_or_null(to, "kept_rate", found->kept > 0, found->kept);
+    fprintf(to, "    \"precision\": %.17g,\n    \"precise\": %s,\n", RATE_PRECISION, found->precise ? "true" : "false");
     fputs("    \"steps\": [", to);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < searched->count; i++) {
+        const load_result *step = &searched->steps[i];
         fprintf(to, "%s\n      {\"rate\": %.17g, \"queries\": %zu, \"late\": %zu, \"percentile_ns\": %" PRId64 ", \"kept\": %s}",
-                i ? "," : "", steps[i].rate, steps[i].queries, steps[i].over_bound, steps[i].quantile_ns,
-                steps[i].likely_met ? "true" : "false");
+                i ? "," : "", step->rate, step->queries, step->over_bound, step->quantile_ns,
+                step->likely_met ? "true" : "false");
+    }
     fputs("\n    ]\n  },\n", to);
 }
 
@@ -277,13 +306,13 @@ static int put_report(FILE *to, const load *l)
     return status == PRONY_OK ? EXIT_DONE : report_error(l->o, &error);
 }
 
-int load_write(const load *l, const load_result *r, const load_result *steps, size_t step_count)
+int load_write(const load *l, const load_result *r, const load_searched *searched)
 {
     prony_error error = {0};
     printer p = {0};
     json_file json;
     if (prony_metrics_create(&p.metrics, &error) != PRONY_OK) return report_error(l->o, &error);
-    if (!l->o->quiet && !stdout_taken(l->o)) print_result(l, &p, r, steps, step_count);
+    if (!l->o->quiet && !stdout_taken(l->o)) print_result(l, &p, r, searched);
     prony_metrics_release(p.metrics);
     int code = json_open(&json, l->o);
     if (code != EXIT_DONE || !json.stream) return code;
@@ -291,7 +320,7 @@ int load_write(const load *l, const load_result *r, const load_result *steps, si
     put_config(json.stream, l);
     put_batching(json.stream, &l->trial);
     put_result(json.stream, l, r);
-    put_search(json.stream, l, r, steps, step_count);
+    put_search(json.stream, l, searched);
     code = put_report(json.stream, l);
     return json_close(&json, l->o, code);
 }

@@ -46,6 +46,8 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"threshold", required_argument, NULL, OPT_THRESHOLD},
                                       {"noise", required_argument, NULL, OPT_NOISE},
                                       {"ignore-load", no_argument, NULL, OPT_IGNORE_LOAD},
+                                      {"one-process", no_argument, NULL, OPT_ONE_PROCESS},
+                                      {"strict", no_argument, NULL, OPT_STRICT},
                                       {"metrics", required_argument, NULL, OPT_METRICS},
                                       {"detailed", no_argument, NULL, OPT_DETAILED},
                                       {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
@@ -85,27 +87,27 @@ static const int run_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
     OPT_NO_HELP, OPT_FROM, OPT_TO, 0};
 static const int eval_options[] = {
-    OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
+    OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
     OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int profile_options_list[] = {
-    OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
+    OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
-    OPT_TO, OPT_COUNTERS, 0};
+    OPT_TO, OPT_COUNTERS, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
 static const int bench_options[] = {
-    OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
+    OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
-    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, 0};
+    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_METRICS,
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_STRICT, OPT_METRICS,
     OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, 0};
 static const int metrics_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE,
     OPT_NO_HELP, 0};
 static const int check_options[] = {
-    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_NO_REUSE,
+    OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_NO_REUSE,
     OPT_NO_HELP, 0};
 static const int recommend_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_NO_REUSE, OPT_NO_HELP, 0};
@@ -190,7 +192,8 @@ static const struct {
     {OPT_LATEX, "      --latex F          tables for booktabs\n"},
     {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
     {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
-    {OPT_PROCESSES, "      --processes N      fresh processes per configuration (default 10)\n"},
+    {OPT_PROCESSES, "      --processes N      fresh processes: scale per configuration (default 10);\n"
+                    "                         profile and bench: joined to one report (default 1)\n"},
     {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
     {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
     {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
@@ -209,6 +212,7 @@ static const struct {
                     "                         memory:64MiB; a missed one ends with status 3\n"},
     {OPT_NOISE, "      --noise P          differences below P per cent are none (default 1)\n"},
     {OPT_IGNORE_LOAD, "      --ignore-load      judge times although others had part of the machine\n"},
+    {OPT_STRICT, "      --strict           what cannot be told counts against it: status 3\n"},
     {OPT_METRICS, "      --metrics LIST     these alone: latency,memory (default: all)\n"},
     {OPT_DETAILED, "      --detailed         descriptions and directions too, and what is unknown\n"},
     {OPT_NO_REWRITES, "      --no-rewrites      run the model's own nodes, unfused\n"},

@@ -516,6 +516,12 @@ int option_take(options *o, int option, char *argument)
     case OPT_IGNORE_LOAD:
         o->ignore_load = true;
         return 0;
+    case OPT_ONE_PROCESS:
+        o->one_process = true;
+        return 0;
+    case OPT_STRICT:
+        o->strict = true;
+        return 0;
     case OPT_NOISE:
         return parse_noise(o, argument);
     case OPT_PREPROCESS:

@@ -132,6 +132,17 @@ static int parse_options(options *o, const command_row *command, int argc, char 
     return 0;
 }
 
+/* Whoever started it reads one whole report from stdout, and does the rest. */
+static void be_one_process(options *o)
+{
+    if (!o->one_process) return;
+    o->processes = o->topk = o->top = 0;
+    o->form_count = o->threshold_count = 0;
+    o->output_dir = o->filter = o->sort = NULL;
+    o->json = "-";
+    o->quiet = o->no_progress = true;
+}
+
 int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
@@ -152,9 +163,12 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
         argv++;
     }
     if (status) return status;
+    o->argc = argc;
+    o->argv = argv;
     status = parse_options(o, command, argc, argv, &done);
     if (done) return status;
     if (!command) return print_help(stderr, NULL), EXIT_USAGE;
+    be_one_process(o);
     while (optind < argc) o->arguments[o->argument_count++] = argv[optind++];
     if ((int)o->argument_count < command->min_arguments) return usage(o, "%s is missing", command->arguments);
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)

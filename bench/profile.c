@@ -5,6 +5,7 @@
 #include "bench/interrupt.h"
 #include "bench/judge.h"
 #include "bench/phases.h"
+#include "bench/processes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +123,20 @@ static int profile_digits(const options *o)
     return code;
 }
 
+static int profile_processes(const options *o)
+{
+    prony_report *report = NULL;
+    int code = processes_refuse(o);
+    if (code == EXIT_DONE) code = processes_measure(o, &report);
+    if (code == EXIT_DONE) code = write_report(o, report);
+    code = check_after_report(o, report, code);
+    prony_report_release(report);
+    return code;
+}
+
 int command_profile(const options *o)
 {
+    if (o->processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
     if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0) {
         fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape and --dim need a MODEL");

@@ -943,6 +943,15 @@ PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **repo
                                                              size_t count, const prony_profile_options *options,
                                                              prony_error *error);
 PRONY_API void prony_report_release(prony_report *report);
+/* Adds the runs of `count` other processes of the same model and configuration, each in a report of its own (as
+ * prony_report_load_memory reads it), to those of `into`. Processes of one model differ by more than the runs within each show;
+ * with 4 and more of them, intervals and prony_compare draw processes. Sums of processor use and the load are those of all,
+ * layers and operators stay those of `into`, best the process with the middle median. PRONY_INVALID_ARGUMENT where they differ in
+ * model, threads, batch or precision, and where one was joined before; `into` is then as it was. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_join(prony_report *into, const prony_report *const *others, size_t count,
+                                                        prony_error *error);
+/* Runs of each process, in the order of the samples; NULL and 0: all are of one. */
+PRONY_API const uint64_t *prony_report_process_runs(const prony_report *report, size_t *count);
 /* Labels the report: that many threads of another process kept processors busy meanwhile. */
 PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */

@@ -273,6 +273,11 @@ static void write_latency(prn_json *j, const prony_report *r)
     prn_json_known_string(j, "stop_reason", r->stop_reason);
     prn_json_known_string(j, "stopped_at", r->stopped_at);
     write_shape(j, r);
+    if (r->process_runs) {
+        prn_json_open(j, "process_runs", '[', true);
+        for (size_t i = 0; i < r->process_count; i++) prn_json_uint(j, NULL, r->process_runs[i]);
+        prn_json_close(j, ']');
+    }
     prn_json_open(j, "samples", '[', true);
     for (uint64_t i = 0; r->samples_ns && i < t->count; i++) prn_json_int(j, NULL, r->samples_ns[i]);
     prn_json_close(j, ']');

@@ -33,6 +33,26 @@ static prony_status put_steady(prn_text *text, const prony_report *r, bool all, 
     return PRONY_OK;
 }
 
+/* "of 10 processes, whose medians lie between 24.1 and 26.0 us" */
+static prony_status put_processes(prn_text *text, const prony_report *r, prony_error *error)
+{
+    prn_number_text low, high;
+    int64_t least = INT64_MAX, most = 0;
+    size_t begin = 0;
+    if (!r->process_runs) return PRONY_OK;
+    for (size_t i = 0; i < r->process_count; begin += (size_t)r->process_runs[i++]) {
+        prony_time_stats one;
+        PRN_TRY(prn_stats_compute(&one, r->samples_ns + begin, (size_t)r->process_runs[i], false, error));
+        if (one.median_ns < least) least = one.median_ns;
+        if (one.median_ns > most) most = one.median_ns;
+    }
+    prn_text_to(text, 2);
+    prn_text_putf(text, PRN_STYLE_DIM, "of %zu process%s, whose medians lie from %s to %s", r->process_count,
+                  r->process_count == 1 ? "" : "es", prn_number_time(low, least, 4, " "), prn_number_time(high, most, 4, " "));
+    prn_text_line(text);
+    return PRONY_OK;
+}
+
 static prony_status put_outliers(prn_text *text, const prony_report *r, prony_error *error)
 {
     prony_outlier *rows = NULL;
@@ -116,6 +136,7 @@ static prony_status put_histogram(prn_text *text, const prony_report *r, prony_e
 prony_status prn_text_latency(prn_text *text, const prony_report *report, bool all, prony_error *error)
 {
     if (!report->samples_ns || report->latency.count == 0) return PRONY_OK;
+    PRN_TRY(put_processes(text, report, error));
     PRN_TRY(put_steady(text, report, all, error));
     if (!all) return PRONY_OK;
     PRN_TRY(put_outliers(text, report, error));

@@ -123,9 +123,18 @@ prony_verdict prn_verdict_of(prony_direction direction, double low, double high,
     return up == (direction == PRONY_LARGER_IS_BETTER) ? PRONY_VERDICT_BETTER : PRONY_VERDICT_WORSE;
 }
 
-prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict)
+prony_verdict prn_verdict_on_times(prn_comparing *c, prony_direction direction, double ratio, double interval[2],
+                                   double deviation)
 {
-    return c->loads_differ && (verdict == PRONY_VERDICT_BETTER || verdict == PRONY_VERDICT_WORSE) ? PRONY_VERDICT_UNSURE : verdict;
+    prony_verdict shown = prn_verdict_of(direction, interval[0], interval[1], c->noise);
+    prn_interval_widen(interval, ratio, 1 - PRN_COMPARE_ALPHA, deviation);
+    prony_verdict verdict = prn_verdict_of(direction, interval[0], interval[1], c->noise);
+    if (verdict != shown) {
+        c->withheld++;
+        return PRONY_VERDICT_UNSURE;
+    }
+    bool told = verdict == PRONY_VERDICT_BETTER || verdict == PRONY_VERDICT_WORSE;
+    return c->loads_differ && told ? PRONY_VERDICT_UNSURE : verdict;
 }
 
 /* Fractions by their difference: twice next to nothing is nothing. */
@@ -137,32 +146,49 @@ static double exact_change(const prony_compare_metric *row)
     return b > 0 ? INFINITY : b < 0 ? -INFINITY : 1;
 }
 
+/* What the rank test takes of a side: its latencies, or the medians (of rates: the means) of its processes. */
+static prony_status rank_values(double **out, size_t *count, const prony_report *r, bool processes, bool rate,
+                                prony_error *error)
+{
+    size_t begin = 0;
+    *count = processes ? r->process_count : (size_t)r->latency.count;
+    double *values = *out = prn_calloc(*count, sizeof *values);
+    if (!values) return prn_no_memory(error);
+    for (size_t i = 0; i < *count; i++) {
+        prony_time_stats one;
+        values[i] = processes ? 0 : (double)r->samples_ns[i];
+        if (!processes) continue;
+        PRN_TRY(prn_stats_compute(&one, r->samples_ns + begin, (size_t)r->process_runs[i], false, error));
+        values[i] = (double)(rate ? one.mean_ns : one.median_ns);
+        begin += (size_t)r->process_runs[i];
+    }
+    return PRONY_OK;
+}
+
 /* Latencies as they are, or as the rate that the metric makes of each. */
 static prony_status rank_test(const prn_comparing *c, const prony_compare_metric *row, bool rate, double *p)
 {
-    double *values[2] = {NULL, NULL};
+    double *values[2] = {NULL, NULL}, memory[2];
+    size_t count[2] = {0, 0};
     prn_rank_test test = {0};
     prony_status status = PRONY_OK;
     for (int side = 0; side < 2 && status == PRONY_OK; side++) {
         const prony_report *r = c->report[side];
         double scale = (side ? row->second : row->first).value * (double)r->latency.mean_ns;
-        values[side] = prn_calloc(r->latency.count, sizeof *values[side]);
-        if (!values[side]) status = prn_no_memory(c->error);
-        for (size_t i = 0; values[side] && i < r->latency.count; i++) {
-            double sample = (double)r->samples_ns[i];
-            values[side][i] = rate ? scale / fmax(sample, 1) : sample;
-        }
+        status = rank_values(&values[side], &count[side], r, c->by_processes, rate, c->error);
+        memory[side] = c->by_processes ? 1 : c->memory[side];
+        for (size_t i = 0; status == PRONY_OK && rate && i < count[side]; i++)
+            values[side][i] = scale / fmax(values[side][i], 1);
     }
     if (status == PRONY_OK)
-        status = prn_rank_test_compute(&test, values[0], c->report[0]->latency.count, c->memory[0], values[1],
-                                       c->report[1]->latency.count, c->memory[1], c->error);
+        status = prn_rank_test_compute(&test, values[0], count[0], memory[0], values[1], count[1], memory[1], c->error);
     prn_free(values[0]);
     prn_free(values[1]);
     *p = test.p;
     return status;
 }
 
-static prony_status judge_samples(const prn_comparing *c, const struct judged *by, prony_compare_metric *row)
+static prony_status judge_samples(prn_comparing *c, const struct judged *by, prony_compare_metric *row)
 {
     const double *interval = c->intervals[by->statistic];
     row->ratio_ci95[0] = interval[0];
@@ -174,9 +200,14 @@ static prony_status judge_samples(const prn_comparing *c, const struct judged *b
     }
     row->evidence = by->evidence;
     if (by->evidence == PRONY_EVIDENCE_RUNS) PRN_TRY(rank_test(c, row, by->rate, &row->p));
-    row->verdict = prn_verdict_of(row->first.metric->direction, row->ratio_ci95[0], row->ratio_ci95[1], c->noise);
-    if (row->verdict != PRONY_VERDICT_NONE && row->p >= PRN_COMPARE_ALPHA) row->verdict = PRONY_VERDICT_SAME;
-    row->verdict = prn_verdict_withheld(c, row->verdict);
+    bool chance = row->p >= PRN_COMPARE_ALPHA;
+    if (chance) {
+        prn_interval_widen(row->ratio_ci95, row->ratio, 1 - PRN_COMPARE_ALPHA, c->deviation);
+        row->verdict = row->first.metric->direction == PRONY_NO_DIRECTION ? PRONY_VERDICT_NONE : PRONY_VERDICT_SAME;
+    } else {
+        row->verdict =
+            prn_verdict_on_times(c, row->first.metric->direction, row->ratio, row->ratio_ci95, c->deviation);
+    }
     return PRONY_OK;
 }
 
@@ -190,7 +221,7 @@ static bool comparable(const prn_comparing *c, const char *key)
     return true;
 }
 
-static prony_status compare_metric(const prn_comparing *c, size_t index, prony_compare_metric *row)
+static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare_metric *row)
 {
     const prony_metric *metric = row->first.metric;
     bool builtin = prn_metrics_is_builtin(c->metrics, index);
@@ -245,6 +276,11 @@ bool prn_loads_differ(const prony_report *a, const prony_report *b)
            fabs(known_share(x->waited) - known_share(y->waited)) > LOAD_DIFFERENCE;
 }
 
+static bool is_busy(const prony_report *r)
+{
+    return r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
+}
+
 static prony_status fill_side(prn_comparing *c, int side, const char *name)
 {
     const prony_report *r = c->report[side];
@@ -268,18 +304,24 @@ static prony_status compare(prn_comparing *c, const prony_compare_options *optio
     PRN_TRY(fill_side(c, 1, options->second_name));
     c->sampled = a->measured && b->measured && a->samples_ns && b->samples_ns && a->latency.count && b->latency.count &&
                  a->latency.mean_ns > 0 && b->latency.mean_ns > 0;
-    for (int side = 0; side < 2 && c->sampled; side++)
-        PRN_TRY(prn_series_memory(&c->memory[side], c->report[side]->samples_ns, c->report[side]->latency.count,
-                                  c->error));
-    if (c->sampled)
-        PRN_TRY(prn_series_intervals(c->intervals, 0.95, a->samples_ns, a->latency.count, b->samples_ns,
-                                     b->latency.count, c->error));
-    c->loads_differ = !options->ignore_load && prn_loads_differ(a, b);
-    PRN_TRY(prn_compare_notes(c));
+    prn_times first = prn_report_times(a), second = prn_report_times(b);
+    bool in_turns = a->turns && a->turns == b->turns;
+    if (c->sampled) {
+        PRN_TRY(prn_series_memory(&c->memory[0], first.samples, first.count, c->error));
+        PRN_TRY(prn_series_memory(&c->memory[1], second.samples, second.count, c->error));
+        PRN_TRY(prn_times_intervals(c->intervals, 1 - PRN_COMPARE_ALPHA, first, &second, c->error));
+    }
+    c->deviation = in_turns ? 0 : prn_process_deviation(first, &second);
+    c->by_processes = a->process_count >= PRN_FEWEST_PROCESSES && b->process_count >= PRN_FEWEST_PROCESSES;
+    c->part_deviation = in_turns ? 0 : PRN_PROCESS_DEVIATION * sqrt(2);
+    /* How much more processes scatter on a busy machine only they can tell. */
+    bool busy = !in_turns && !c->by_processes && (is_busy(a) || is_busy(b));
+    c->loads_differ = !options->ignore_load && (busy || prn_loads_differ(a, b));
     PRN_TRY(compare_metrics(c));
     PRN_TRY(prn_compare_parts(c, PRN_BY_LAYER));
     PRN_TRY(prn_compare_parts(c, PRN_BY_NESTED));
-    return prn_compare_parts(c, PRN_BY_TYPE);
+    PRN_TRY(prn_compare_parts(c, PRN_BY_TYPE));
+    return prn_compare_notes(c);
 }
 
 prony_status prony_compare(prony_comparison **out, const prony_report *first, const prony_report *second,

@@ -40,15 +40,22 @@ typedef struct prn_comparing {
     const char *keys; /* NULL: all */
     bool sampled;     /* both have latencies: `intervals` are set */
     double intervals[PRN_STATISTIC_COUNT][2];
-    double memory[2]; /* of the runs of each: prn_series_memory */
-    bool loads_differ; /* times tell nothing of the models */
+    double memory[2];  /* of the runs of each: prn_series_memory */
+    /* Relative, of what processes differ by and these reports do not show, in their latencies and (layers and types are of one
+     * process each) in their parts; 0: they do, or they were measured in turns. */
+    double deviation, part_deviation;
+    bool by_processes; /* each knows enough processes for the rank test to take those */
+    size_t withheld;   /* verdicts on times that processes may differ by */
+    bool loads_differ; /* what others took of the machine: times tell nothing of the models */
     prony_error *error;
 } prn_comparing;
 
 /* Whether others took a different part of the machine in the two. */
 bool prn_loads_differ(const prony_report *a, const prony_report *b);
-/* What becomes of a verdict on times. */
-prony_verdict prn_verdict_withheld(const prn_comparing *c, prony_verdict verdict);
+/* The verdict on times whose ratio lies in `interval`, as far as the runs show: withheld where others had different parts of the
+ * machine, and where it does not hold for an interval that allows for what processes differ by. Widens the interval. */
+prony_verdict prn_verdict_on_times(prn_comparing *c, prony_direction direction, double ratio, double interval[2],
+                                   double deviation);
 
 /* `low` and `high` are the ends of what the ratio may be. */
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);

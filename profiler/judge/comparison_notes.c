@@ -146,11 +146,24 @@ static void note_loads(note_list *list, const prn_comparing *c)
         note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
 }
 
+static void note_processes(note_list *list, const prn_comparing *c)
+{
+    if (!c->withheld) return;
+    if (c->by_processes)
+        note(list, "cannot tell of layers and types (?): they were measured in one process of each, and processes of one model differ "
+                   "by about %.0f %%", 100 * PRN_PROCESS_DEVIATION);
+    else
+        note(list, "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; measure "
+                   "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
+             100 * PRN_PROCESS_DEVIATION);
+}
+
 prony_status prn_compare_notes(prn_comparing *c)
 {
     note_list list = {.out = c->out};
     const prony_report *a = c->report[0], *b = c->report[1];
     note_loads(&list, c);
+    note_processes(&list, c);
     note_models(&list, a, b);
     note_configs(&list, &a->config, &b->config);
     note_systems(&list, &a->system, &b->system);

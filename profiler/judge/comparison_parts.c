@@ -119,7 +119,7 @@ static prony_status fill_part(prn_comparing *c, prony_compare_part *row, const p
     return row->name && row->op ? PRONY_OK : prn_no_memory(c->error);
 }
 
-static prony_status judge_parts(const prn_comparing *c, prony_compare_part *rows, size_t count)
+static prony_status judge_parts(prn_comparing *c, prony_compare_part *rows, size_t count)
 {
     double *p = prn_calloc(count + 1, sizeof *p);
     if (!p) return prn_no_memory(c->error);
@@ -128,10 +128,9 @@ static prony_status judge_parts(const prn_comparing *c, prony_compare_part *rows
     for (size_t i = 0; i < count; i++) {
         rows[i].p = p[i];
         if (isnan(p[i]) || isnan(rows[i].ratio_ci95[0])) continue;
-        rows[i].verdict =
-            prn_verdict_of(PRONY_SMALLER_IS_BETTER, rows[i].ratio_ci95[0], rows[i].ratio_ci95[1], c->noise);
+        rows[i].verdict = prn_verdict_on_times(c, PRONY_SMALLER_IS_BETTER, rows[i].ratio, rows[i].ratio_ci95,
+                                               c->part_deviation);
         if (p[i] >= PRN_COMPARE_ALPHA) rows[i].verdict = PRONY_VERDICT_SAME;
-        rows[i].verdict = prn_verdict_withheld(c, rows[i].verdict);
     }
     prn_free(p);
     return status;

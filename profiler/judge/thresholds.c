@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PRN_CHECK_CONFIDENCE 0.99
+
 static const char *const short_names[][2] = {
     {"p50", "latency"},       {"p90", "latency_p90"},     {"p95", "latency_p95"},       {"p99", "latency_p99"},
     {"p999", "latency_p999"}, {"mean", "latency_mean"},   {"min", "latency_min"},       {"max", "latency_max"},
@@ -75,13 +77,14 @@ static prony_status find_interval(scatter *of, prony_check_row *row, bool builti
     if (!builtin || !prn_metric_statistic(row->value.metric->key, &statistic, &rate)) return PRONY_OK;
     if (!r->measured || !r->samples_ns || r->latency.count == 0) return PRONY_OK;
     if (!of->made)
-        PRN_TRY(prn_series_intervals(of->intervals, 0.99, r->samples_ns, r->latency.count, NULL, 0, error));
+        PRN_TRY(prn_times_intervals(of->intervals, PRN_CHECK_CONFIDENCE, prn_report_times(r), NULL, error));
     of->made = true;
     const double *interval = of->intervals[statistic];
     double work = row->value.value * (double)r->latency.mean_ns;
     if (rate && !(interval[0] > 0)) return PRONY_OK;
     row->interval[0] = rate ? work / interval[1] : interval[0];
     row->interval[1] = rate ? work / interval[0] : interval[1];
+    prn_interval_widen(row->interval, row->value.value, PRN_CHECK_CONFIDENCE, prn_process_deviation(prn_report_times(r), NULL));
     return PRONY_OK;
 }
 
@@ -91,23 +94,28 @@ static double left_of(const prony_threshold *threshold, double value)
     return threshold->metric->direction == PRONY_LARGER_IS_BETTER ? value - threshold->limit : threshold->limit - value;
 }
 
-/* Whether the fastest run of what scatters (it has an interval) is within the limit. */
+/* Whether the fastest run of what scatters (it has an interval) would be within the limit in the fastest process that there may
+ * be. */
 static bool fastest_meets(const prony_report *r, const prony_check_row *row)
 {
     if (isnan(row->interval[0])) return false;
-    double fastest = (double)r->latency.min_ns;
+    double fastest = (double)r->latency.min_ns, interval[2] = {fastest, fastest};
+    prn_interval_widen(interval, fastest, PRN_CHECK_CONFIDENCE, prn_process_deviation(prn_report_times(r), NULL));
+    fastest = interval[0];
     if (row->value.metric->direction == PRONY_LARGER_IS_BETTER)
         fastest = fastest > 0 ? row->value.value * (double)r->latency.mean_ns / fastest : INFINITY;
     return left_of(&row->threshold, fastest) >= 0;
 }
 
-/* Few runs have no interval that ends; what not even the fastest of them meets is missed all the same. */
 static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *row)
 {
-    if (!fastest_meets(r, row)) return PRONY_OUTCOME_MISSED;
-    if (left_of(&row->threshold, row->interval[0]) >= 0 || left_of(&row->threshold, row->interval[1]) >= 0)
-        return PRONY_OUTCOME_OPEN;
-    return r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
+    const double *ends = row->interval;
+    bool fastest = fastest_meets(r, row), bounded = isfinite(ends[0]) && isfinite(ends[1]);
+    bool reaches = left_of(&row->threshold, ends[0]) >= 0 || left_of(&row->threshold, ends[1]) >= 0;
+    /* Few runs have no interval that ends; what not even the fastest of them meets is missed all the same. */
+    if (reaches && (bounded || fastest)) return PRONY_OUTCOME_OPEN;
+    bool busy = r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
+    return fastest && busy ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
 }
 
 prony_status prony_check(prony_check_row *rows, const prony_report *report, const prony_metrics *metrics,
@@ -210,13 +218,18 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
     static const char *const outcomes[] = {"met", "missed", "unknown", "withheld", "open"};
     prn_json *json = prn_alloc(sizeof *json);
     bool passed = true;
+    uint64_t undecided = 0;
     if (!json) return prn_no_memory(error);
-    for (size_t i = 0; i < count; i++) passed = passed && (rows[i].outcome == PRONY_OUTCOME_MET || rows[i].outcome == PRONY_OUTCOME_OPEN);
+    for (size_t i = 0; i < count; i++) {
+        passed = passed && (rows[i].outcome == PRONY_OUTCOME_MET || rows[i].outcome == PRONY_OUTCOME_OPEN);
+        undecided += rows[i].outcome == PRONY_OUTCOME_OPEN || rows[i].outcome == PRONY_OUTCOME_WITHHELD;
+    }
     prn_json_begin(json, write, user, error);
     prn_json_open(json, NULL, '{', false);
     prn_json_string(json, "schema", "prony.check/1");
     prn_json_string(json, "target", target);
     prn_json_bool(json, "passed", passed);
+    prn_json_uint(json, "undecided", undecided);
     prn_json_open(json, "thresholds", '[', false);
     for (size_t i = 0; i < count; i++) {
         const prony_check_row *row = &rows[i];

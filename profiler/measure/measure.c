@@ -193,6 +193,7 @@ static void keep_durations(prn_recording *r)
 
 static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *after)
 {
+    sum->time_ns += after->time_ns - before->time_ns;
     sum->user_ns += after->user_ns - before->user_ns;
     sum->system_ns += after->system_ns - before->system_ns;
     sum->voluntary_switches += after->voluntary_switches - before->voluntary_switches;
@@ -234,11 +235,9 @@ static prony_status run_block(prn_recording *r, size_t runs, prony_error *error)
     int64_t uncounted;
     prn_pin_begin(&pin, r->session->placement);
     prony_status status = prn_recording_run(r, &uncounted, error);
-    prn_usage_read(&before);
-    int64_t begin = prn_now_ns();
+    prn_usage_begin(&before);
     for (size_t i = 0; i < runs && status == PRONY_OK; i++) status = measure_run(r, error);
-    r->wall_ns += prn_now_ns() - begin;
-    prn_usage_read(&after);
+    prn_usage_end(&after);
     add_usage(&r->usage, &before, &after);
     prn_pin_end(&pin);
     return status;
@@ -319,11 +318,10 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
     prn_load_state load_before, load_after;
     prony_status status = PRONY_OK;
     for (size_t i = 0; i < count; i++) PRN_TRY(make_room(&all[i], error));
-    prn_usage_read(&before);
     const prn_cpu_mask *mask = count == 1 ? prn_session_mask(all->session) : NULL;
+    if (count == 1) prn_core_recorder_begin(&all->cores, prn_now_ns(), mask);
     prn_load_state_read(&load_before, mask);
-    int64_t first_ns = prn_now_ns();
-    if (count == 1) prn_core_recorder_begin(&all->cores, first_ns, mask);
+    prn_usage_begin(&before);
     while (!reason) {
         prony_error full = {0};
         size_t runs = next_runs(all, count);
@@ -336,13 +334,12 @@ static prony_status record(prn_recording *all, size_t count, prony_error *error)
         if (count == 1) prn_core_recorder_look(&all->cores, prn_now_ns(), false);
         reason = reason_to_stop(all, count, &clock);
     }
+    prn_usage_end(&after);
+    prn_load_state_read(&load_after, mask);
     if (count == 1) {
-        all->wall_ns = prn_now_ns() - first_ns;
         prn_core_recorder_look(&all->cores, prn_now_ns(), true);
-        prn_usage_read(&after);
         add_usage(&all->usage, &before, &after);
     }
-    prn_load_state_read(&load_after, mask);
     for (size_t i = 0; i < count; i++) {
         prn_disturbance_between(&all[i].disturbance, &load_before, &load_after);
         all[i].stop_reason = reason;
@@ -432,8 +429,10 @@ static prony_status profile(prony_report **reports, prn_recording *all, size_t c
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = watch_threads(&all[i], error);
     prn_pin_end(&pin);
     if (status != PRONY_OK && !is_partial(all, count, status)) return status;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         PRN_TRY(prn_recording_report(&reports[i], &all[i], status == PRONY_OK ? error : NULL));
+        reports[i]->turns = count > 1 ? (uint64_t)all->begin_ns : 0;
+    }
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = prn_recording_count(reports[i], &all[i], error);
     return status;
 }

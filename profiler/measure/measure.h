@@ -31,11 +31,10 @@ typedef struct prn_recording {
     double max_seconds;
     int64_t begin_ns;    /* of the first session's: when its time began, warm-up included */
     int64_t expected_ns; /* what a run takes, by the last of the warm-up; 0: there was none */
-    prn_usage usage; /* of the measured runs */
+    prn_usage usage; /* of the measured runs; time_ns is their wall time */
     prn_disturbance disturbance; /* while all sessions of the measurement took their turns */
     prn_core_recorder cores; /* where one session has the process to itself */
     prn_report_cost cost; /* of profiling; pairs 0: not measured */
-    int64_t wall_ns;
     size_t turn; /* scratch of run_round: whose turn it is at this place */
     int64_t last_run_ns; /* when the last run was entered */
     int64_t traced_run_ns; /* how long it took, where threads were traced; 0: it is the last sample */

@@ -9,6 +9,7 @@
 #include "profiler/judge/statistics/statistics.h"
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 /* What one event costs: the stamps and the write, measured on this machine now. The median of several rounds, as the machine
@@ -94,9 +95,11 @@ static void fill_measured(prony_report *report, const prn_recording *r)
     cpu->written_bytes = r->usage.written_bytes;
     cpu->read_calls = r->usage.read_calls;
     cpu->write_calls = r->usage.write_calls;
-    if (r->wall_ns > 0)
-        cpu->utilisation = (double)(cpu->user_ns + cpu->system_ns) / (double)r->wall_ns /
-                           (r->session->threads * r->session->workers);
+    /* The kernel books the time of threads that run on other processors once a tick: what a thread used just before the first
+     * reading may be counted after it. */
+    if (r->usage.time_ns > 0)
+        cpu->utilisation = fmin(1, (double)(cpu->user_ns + cpu->system_ns) / (double)r->usage.time_ns /
+                                       (r->session->threads * r->session->workers));
     prony_memory_report *memory = &report->memory;
     memory->peak_rss_bytes = r->usage.peak_rss_bytes;
     memory->heap_calls_known = true;

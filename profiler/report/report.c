@@ -102,6 +102,14 @@ prony_status prn_report_fill_latency(prony_report *report, const int64_t *latenc
     return PRONY_OK;
 }
 
+prn_times prn_report_times(const prony_report *report)
+{
+    return (prn_times){.samples = report->samples_ns,
+                       .count = report->samples_ns ? (size_t)report->latency.count : 0,
+                       .process_runs = report->process_runs,
+                       .processes = report->process_count};
+}
+
 prony_status prn_report_fill_times(prony_report *report, const int64_t *durations, const int64_t *latency_ns,
                                    size_t runs, prony_error *error)
 {

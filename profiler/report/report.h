@@ -8,6 +8,7 @@
 #include "base/disturbance.h"
 #include "base/machine.h"
 #include "base/status.h"
+#include "profiler/judge/statistics/statistics.h"
 
 typedef struct prn_report_model {
     const char *name, *sha256, *producer; /* sha256 NULL: not computed */
@@ -139,6 +140,9 @@ struct prony_report {
     bool measured; /* latency, cpu; with time_share >= 0 also coverage, overhead and the rows' times */
     prony_time_stats latency;
     int64_t *samples_ns; /* raw, in order of time; latency.count of them */
+    const uint64_t *process_runs; /* samples of each process, one process after the other; NULL: all are of one */
+    size_t process_count;
+    uint64_t turns; /* the same number: measured in turns, in one process; 0: alone, or read back */
     bool has_around;
     prn_report_around around;
     int64_t traced_run_ns; /* latency of the run that the rows' traces are of; 0: the last one of the samples */
@@ -218,6 +222,8 @@ PRN_MUST_USE prony_status prn_report_fill_times(prony_report *report, const int6
 PRN_MUST_USE prony_status prn_report_fill_nested_times(prony_report *report, const int64_t *durations, size_t runs,
                                                        prony_error *error);
 /* Only the latency: the dispatcher's stamps were off. time_share stays negative. */
+/* The samples as statistics take them. */
+prn_times prn_report_times(const prony_report *report);
 PRN_MUST_USE prony_status prn_report_fill_latency(prony_report *report, const int64_t *latency_ns, size_t runs,
                                                   prony_error *error);
 /* Rows for people: equal bins up to the 99th percentile, or up to eight interquartile ranges above the upper quartile

@@ -60,6 +60,33 @@ static void read_samples(prn_json_reader *j, const prn_json_value *latency, pron
     r->samples_ns = samples;
 }
 
+static void read_processes(prn_json_reader *j, const prn_json_value *latency, prony_report *r)
+{
+    size_t count = 0, i = 0;
+    uint64_t left = r->latency.count;
+    const prn_json_value *array = prn_json_get_array(j, latency, "process_runs", false, &count);
+    uint64_t *runs = array ? prn_json_room(j, count, sizeof *runs) : NULL;
+    for (const prn_json_value *e = prn_json_first(array); runs && e && j->status == PRONY_OK; e = prn_json_next(e), i++) {
+        int64_t value = 0;
+        if (!prn_json_element_i64(j, e, "process_runs", &value)) return;
+        runs[i] = value > 0 ? (uint64_t)value : 0;
+        if (runs[i] == 0 || runs[i] > left) {
+            prn_json_bad(j, "process_runs", "runs of each process are expected, %llu together",
+                         (unsigned long long)r->latency.count);
+            return;
+        }
+        left -= runs[i];
+    }
+    if (!runs || j->status != PRONY_OK) return;
+    if (left || count == 0) {
+        prn_json_bad(j, "process_runs", "%llu of %llu runs belong to no process", (unsigned long long)left,
+                     (unsigned long long)r->latency.count);
+        return;
+    }
+    r->process_runs = runs;
+    r->process_count = count;
+}
+
 /* Mean to runs, as latency_ns and end_to_end_ns have them. */
 static void read_statistics(prn_json_reader *j, const prn_json_value *object, prony_time_stats *t)
 {
@@ -112,6 +139,7 @@ static void read_latency(prn_json_reader *j, const prn_json_value *root, prony_r
     prn_json_get_string(j, latency, "stop_reason", false, &r->stop_reason);
     prn_json_get_string(j, latency, "stopped_at", false, &r->stopped_at);
     read_samples(j, latency, r);
+    read_processes(j, latency, r);
     prn_read_enter(j, "");
 }
 

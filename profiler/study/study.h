@@ -15,6 +15,7 @@
 #define PRN_STUDY_SCHEMA "prony.study/1"
 #define PRN_STUDY_MOST_CONFIGURATIONS 256
 #define PRN_STUDY_MOST_PROCESSES 1000
+#define PRN_STUDY_EQUAL 0.05 /* margin of "same" */
 #define PRN_STUDY_REPEATS 4 /* one block in so many may be measured again */
 
 /* What is the same for an operator at every thread count. */
@@ -103,6 +104,7 @@ typedef struct prn_study_quality {
 typedef struct prn_study_difference {
     size_t configuration;
     double earlier_ns, ratio, interval[2], p;
+    double within; /* the smallest margin by which it is the same; NaN: none is known */
     const char *verdict, *why;
 } prn_study_difference;
 

@@ -34,6 +34,37 @@ static prony_status medians_of(prony_study *s, size_t configuration, prn_process
     return PRONY_OK;
 }
 
+/* Ratios base / of by rounds: the two blocks of a round lie close in time, and what the machine does meets both. False, and nothing
+ * usable, where less than three quarters of the rounds have both. */
+static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_processes *out, bool *paired, prony_error *error)
+{
+    const prn_study_block **first = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *first);
+    const prn_study_block **second = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *second);
+    double *values = prn_pool_alloc(&s->results_pool, s->block_count + 1, sizeof *values);
+    *paired = false;
+    if (!first || !second || !values) return prn_no_memory(error);
+    size_t n = prn_study_blocks_of(s, base, first), m = prn_study_blocks_of(s, of, second), pairs = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m; k++) {
+            if (first[i]->process != second[k]->process || first[i]->again || second[k]->again) continue;
+            values[pairs++] = prn_study_block_median(first[i]) / fmax(1, prn_study_block_median(second[k]));
+            break;
+        }
+    *out = (prn_processes){values, pairs};
+    *paired = pairs >= FEWEST_QUIET && pairs * 4 >= (n < m ? n : m) * 3;
+    return PRONY_OK;
+}
+
+static prony_status speedup_of(prony_study *s, const prn_processes *medians, size_t base, size_t of, prony_study_result *r,
+                               prony_error *error)
+{
+    prn_processes ratios;
+    bool paired;
+    PRN_TRY(pair_rounds(s, base, of, &ratios, &paired, error));
+    if (paired) return prn_process_interval(&r->speedup, r->speedup_ci95, ratios, NULL, error);
+    return prn_process_interval(&r->speedup, r->speedup_ci95, medians[of], &medians[base], error);
+}
+
 static prony_status fill_result(prony_study *s, const prn_processes *medians, size_t index, prony_error *error)
 {
     const prn_study_configuration *c = &s->configurations[index];
@@ -60,7 +91,7 @@ static prony_status fill_result(prony_study *s, const prn_processes *medians, si
         for (int end = 0; end < 2; end++) r->speedup_ci95[end] = r->efficiency_ci95[end] = 1;
         return PRONY_OK;
     }
-    PRN_TRY(prn_process_interval(&r->speedup, r->speedup_ci95, medians[index], &medians[baseline], error));
+    PRN_TRY(speedup_of(s, medians, baseline, index, r, error));
     double threads = prn_study_threads(c), work = 1;
     if (s->weak) work = (double)c->samples / fmax(1, (double)s->configurations[baseline].samples);
     r->speedup *= work;

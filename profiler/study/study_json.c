@@ -245,6 +245,7 @@ static void write_comparison(prn_json *j, const prony_study *s)
         const prn_study_difference *d = &s->differences[i];
         prn_json_open(j, NULL, '{', true);
         prn_json_uint(j, "configuration", d->configuration);
+        if (!isnan(d->within)) prn_json_double(j, "same_within", d->within);
         prn_json_string(j, "verdict", d->verdict);
         prn_json_double(j, "effect", d->ratio);
         write_pair(j, "interval", d->interval);

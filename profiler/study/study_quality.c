@@ -8,7 +8,6 @@
 
 #define MOST_NOTES 16
 #define NOISE 0.01
-#define EQUAL 0.05
 
 /* ---- quality ---- */
 
@@ -41,7 +40,7 @@ static prony_status judge_twins(prony_study *s, prony_error *error)
         PRN_TRY(medians_of(s, s, prn_study_baseline(s, s->configurations[i].group), &first, error));
         PRN_TRY(medians_of(s, s, i, &second, error));
         if (first.count == 0 || second.count == 0) continue;
-        PRN_TRY(prn_process_compare(&test, first, second, NOISE, EQUAL, error));
+        PRN_TRY(prn_process_compare(&test, first, second, NOISE, PRN_STUDY_EQUAL, error));
         if (!isnan(q->aa_ratio) && fabs(test.ratio - 1) <= fabs(q->aa_ratio - 1)) continue;
         q->aa_ratio = test.ratio;
         memcpy(q->aa_ci95, test.interval, sizeof q->aa_ci95);
@@ -192,12 +191,13 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
                                 .ratio = NAN,
                                 .interval = {NAN, NAN},
                                 .p = NAN,
+                                .within = NAN,
                                 .verdict = "cannot tell",
                                 .why = "not measured in both"};
     PRN_TRY(medians_of(s, earlier, i, &first, error));
     PRN_TRY(medians_of(s, s, i, &second, error));
     if (first.count == 0 || second.count == 0) return PRONY_OK;
-    PRN_TRY(prn_process_compare(&test, first, second, noise, EQUAL, error));
+    PRN_TRY(prn_process_compare(&test, first, second, noise, PRN_STUDY_EQUAL, error));
     double median, interval[2];
     PRN_TRY(prn_process_interval(&median, interval, first, NULL, error));
     d->earlier_ns = median;
@@ -205,6 +205,8 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
     memcpy(d->interval, test.interval, sizeof d->interval);
     d->p = test.p;
     d->verdict = sameness(test.verdict);
+    double within = fmax(test.interval90[1], 1 / test.interval90[0]) - 1;
+    if (test.interval90[0] > 0 && isfinite(within)) d->within = within;
     size_t now = disturbed_of(s, i), before = disturbed_of(earlier, i);
     bool disturbed = now * 4 > second.count || before * 4 > first.count;
     d->why = test.verdict == PRN_SAME ? ""

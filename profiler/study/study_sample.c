@@ -3,6 +3,8 @@
  */
 #include "profiler/study/study_io.h"
 
+#include "base/machine_state.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,14 +166,10 @@ double prn_study_block_median(const prn_study_block *b)
 
 void prn_study_judge_block(prn_study_block *b)
 {
-    b->others = b->steal = NAN;
+    prn_machine_shares shares = prn_machine_shares_between(&b->before, &b->after, b->cpu_ns);
+    b->others = shares.others < 0 ? NAN : shares.others;
+    b->steal = shares.steal < 0 ? NAN : shares.steal;
     b->disturbed = NULL;
-    double total = (double)(b->after.total_ns - b->before.total_ns);
-    if (b->before.total_ns && b->after.total_ns > b->before.total_ns) {
-        double busy = (double)(b->after.busy_ns - b->before.busy_ns) - (double)b->cpu_ns;
-        b->others = fmin(1, fmax(0, busy / total));
-        b->steal = (double)(b->after.steal_ns - b->before.steal_ns) / total;
-    }
     if (b->failure) return;
     size_t at[8];
     if (prn_change_points(at, 8, &b->changes, b->samples_ns, b->sample_count, CHANGE_LEAST, NULL) != PRONY_OK)

@@ -106,9 +106,13 @@ class Load(CommandTest):
         search = document["search"]
         self.assertTrue(all(step["kept"] for step in search["steps"]))  # a bound that no rate misses in so short a time
         self.assertEqual(search["largest_rate"], search["steps"][-1]["rate"])
+        self.assertEqual((search["interval"], search["kept_rate"], search["precise"], search["precision"]),
+                         ([search["largest_rate"], None], search["largest_rate"], True, 0.05))
         self.assertEqual(document["result"]["bound"], "kept")
         none = self.load("--scenario", "server", "--latency-bound", "1ns", "-t", 0.2, wanted=VERDICT)
         self.assertEqual(none["search"]["largest_rate"], None)
+        self.assertFalse(none["search"]["precise"])
+        self.assertEqual((none["search"]["interval"], none["search"]["kept_rate"]), (None, None))
         self.assertFalse(any(step["kept"] for step in none["search"]["steps"]))
 
     def test_models_that_cannot_be_batched(self):

@@ -207,6 +207,9 @@ static void sample_fill_details(prony_report *r, bool measured)
         if (!r->layers[i].sources) r->layers[i].sources = sources;
     }
     if (!measured) return;
+    static const uint64_t process_runs[] = {30, 40};
+    r->process_runs = process_runs;
+    r->process_count = 2;
     r->has_disturbance = true;
     r->disturbance = (prn_disturbance){0.125, 0.0625, 0.25, 41, PRN_LOAD_BUSY};
     static const double use[2][2] = {{0.5, 1}, {0.125, 0.25}};

@@ -567,9 +567,27 @@ static void machine_facts_agree_with_one_another(void **state)
     assert_int_equal(prn_machine_auto_threads(PRN_MAX_CPUS, NULL), 1);
 
     prn_usage usage;
-    prn_usage_read(&usage);
+    prn_usage_begin(&usage);
     assert_true(usage.peak_rss_bytes > 100000 && usage.peak_rss_bytes < machine.total_memory_bytes);
     assert_true(usage.user_ns + usage.system_ns > 0);
+}
+
+/* This process has one thread: it cannot use more processor time than passes, not even where what reading costs is all there is.
+ * The kernel gives processor times in microseconds, two of them. */
+static void one_thread_uses_one_processor_at_most(void **state)
+{
+    (void)state;
+    enum { MEASUREMENTS = 300 };
+    int64_t used = 0, passed = 0;
+    for (int i = 0; i < MEASUREMENTS; i++) {
+        prn_usage before, after;
+        prn_usage_begin(&before);
+        prn_usage_end(&after);
+        assert_true(after.time_ns >= before.time_ns && after.peak_rss_bytes >= before.peak_rss_bytes);
+        used += after.user_ns + after.system_ns - before.user_ns - before.system_ns;
+        passed += after.time_ns - before.time_ns;
+    }
+    if (used > passed + MEASUREMENTS * 2000) fail_msg("%lld ns used of %lld", (long long)used, (long long)passed);
 }
 
 static void heap_hooks_see_every_call(void **state)
@@ -618,7 +636,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_of_all_ancestors_counts, make_folder, remove_folder),
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(machine_facts_agree_with_one_another),
-        cmocka_unit_test(heap_hooks_see_every_call),
+        cmocka_unit_test(one_thread_uses_one_processor_at_most), cmocka_unit_test(heap_hooks_see_every_call),
         cmocka_unit_test(isa_level_is_one_the_features_carry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 
 #include "prony.h"
 
+#include "base/alloc.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,12 +40,32 @@ static void scale_times(prony_report *r, double factor)
         r->operators[i].time.mean_ns = llround((double)r->operators[i].time.mean_ns * factor);
 }
 
+/* As if the runs were those of `processes` processes. */
+static void cut_into(prony_report *r, size_t processes)
+{
+    uint64_t *runs = prn_pool_alloc(&r->pool, processes, sizeof *runs), left = r->latency.count;
+    assert_non_null(runs);
+    for (size_t p = 0; p < processes; left -= runs[p++]) runs[p] = left / (processes - p);
+    r->process_runs = runs;
+    r->process_count = processes;
+}
+
+static bool has_note(const prony_comparison *c, const char *words)
+{
+    size_t count;
+    const char *const *notes = prony_comparison_notes(c, &count);
+    for (size_t n = 0; n < count; n++)
+        if (strstr(notes[n], words)) return true;
+    return false;
+}
+
 static void test_equal_and_slower(void **state)
 {
     (void)state;
     prony_report a, b;
     sample_report(&a, true);
     sample_report(&b, true);
+    a.turns = b.turns = 7;
     prony_comparison *c = compare(&a, &b, NULL);
     size_t count;
     (void)prony_comparison_notes(c, &count);
@@ -71,6 +93,96 @@ static void test_equal_and_slower(void **state)
     prony_comparison_release(c);
     prn_pool_release(&a.pool);
     prn_pool_release(&b.pool);
+}
+
+/* What two processes may differ by is no verdict, unless they were measured in turns or the reports know it themselves. */
+static void test_processes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t turns[2];
+        size_t processes[2];
+        double factor;
+        prony_verdict latency, types;
+    } rows[] = {
+        {{0, 0}, {1, 1}, 1.05, PRONY_VERDICT_UNSURE, PRONY_VERDICT_UNSURE},
+        {{0, 0}, {1, 1}, 1.25, PRONY_VERDICT_WORSE, PRONY_VERDICT_WORSE},
+        {{4, 4}, {1, 1}, 1.05, PRONY_VERDICT_WORSE, PRONY_VERDICT_WORSE},
+        {{4, 5}, {1, 1}, 1.05, PRONY_VERDICT_UNSURE, PRONY_VERDICT_UNSURE},
+        {{0, 0}, {8, 8}, 1.05, PRONY_VERDICT_WORSE, PRONY_VERDICT_UNSURE},
+        {{0, 0}, {8, 1}, 1.05, PRONY_VERDICT_UNSURE, PRONY_VERDICT_UNSURE},
+        {{0, 0}, {8, 8}, 1, PRONY_VERDICT_SAME, PRONY_VERDICT_SAME},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        prony_report r[2];
+        for (int side = 0; side < 2; side++) {
+            sample_report(&r[side], true);
+            r[side].disturbance = (prn_disturbance){0.01, 0, 0, 1, PRN_LOAD_QUIET};
+            r[side].turns = rows[i].turns[side];
+            if (rows[i].processes[side] > 1) cut_into(&r[side], rows[i].processes[side]);
+        }
+        scale_times(&r[1], rows[i].factor);
+        prony_comparison *c = compare(&r[0], &r[1], NULL);
+        if (row_of(c, "latency")->verdict != rows[i].latency) fail_msg("row %zu", i);
+        size_t count;
+        const prony_compare_part *types = prony_comparison_types(c, &count);
+        for (size_t t = 0; t < count; t++) assert_int_equal(types[t].verdict, rows[i].types);
+        assert_int_equal(has_note(c, "measure both with --processes 10"), rows[i].latency == PRONY_VERDICT_UNSURE);
+        if (rows[i].latency == PRONY_VERDICT_UNSURE) assert_int_equal(prony_comparison_regressions(c), 0);
+        prony_comparison_release(c);
+        prn_pool_release(&r[0].pool);
+        prn_pool_release(&r[1].pool);
+    }
+}
+
+static void test_join(void **state)
+{
+    (void)state;
+    prony_report into, others[2];
+    prony_error error;
+    sample_report(&into, true);
+    for (int i = 0; i < 2; i++) sample_report(&others[i], true);
+    into.process_runs = others[0].process_runs = others[1].process_runs = NULL;
+    into.process_count = others[0].process_count = others[1].process_count = 0;
+    scale_times(&others[0], 1.5);
+    into.disturbance = others[0].disturbance = (prn_disturbance){0.02, 0, 0.01, 1, PRN_LOAD_QUIET};
+    others[1].disturbance = (prn_disturbance){0.5, 0.1, 0.3, 5, PRN_LOAD_BUSY};
+    into.traced_run_ns = 0;
+    uint64_t runs = into.latency.count;
+    int64_t last = into.samples_ns[runs - 1], user = into.cpu.user_ns;
+    const prony_report *both[] = {&others[0], &others[1]};
+    others[1].config.intra_op_threads++;
+    assert_int_equal(prony_report_join(&into, both, 2, &error), PRONY_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "threads"));
+    assert_true(into.latency.count == runs && !into.process_runs && into.cpu.user_ns == user);
+    others[1].config.intra_op_threads--;
+    for (uint64_t n = 1;; n++) {
+        prn_alloc_fail_at(n);
+        prony_status status = prony_report_join(&into, both, 2, &error);
+        bool failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        if (!failed) {
+            assert_int_equal(status, PRONY_OK);
+            break;
+        }
+        assert_int_equal(status, PRONY_OUT_OF_MEMORY);
+        assert_true(into.latency.count == runs && !into.process_runs && into.cpu.user_ns == user);
+    }
+    size_t processes;
+    const uint64_t *process_runs = prony_report_process_runs(&into, &processes);
+    assert_int_equal(processes, 3);
+    for (size_t p = 0; p < 3; p++) assert_int_equal(process_runs[p], runs);
+    assert_int_equal(into.latency.count, 3 * runs);
+    assert_true(into.samples_ns[runs] == others[0].samples_ns[0] && into.latency.max_ns == others[0].latency.max_ns);
+    assert_int_equal(into.config.runs, 3 * runs);
+    assert_int_equal(into.cpu.user_ns, 3 * user);
+    assert_int_equal(into.traced_run_ns, last);
+    assert_int_equal(into.disturbance.involuntary_switches, 7);
+    assert_int_equal(into.disturbance.verdict, PRN_LOAD_BUSY); /* for 2 of 7 parts of the time */
+    assert_true(into.disturbance.others > 0.1 && into.disturbance.others < 0.5);
+    assert_int_equal(prony_report_join(&into, both, 2, &error), PRONY_INVALID_ARGUMENT); /* only once */
+    prn_pool_release(&into.pool);
+    for (int i = 0; i < 2; i++) prn_pool_release(&others[i].pool);
 }
 
 static prony_status own_metrics(double *values, const prony_report *report, void *user, prony_error *error)
@@ -163,7 +275,7 @@ static void test_loads(void **state)
         {{0.01, 0, 0, 1, PRN_LOAD_QUIET}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_UNSURE},
         {{0.01, 0, 0, 1, PRN_LOAD_QUIET}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, true, PRONY_VERDICT_WORSE},
         {{0.01, 0, 0, 1, PRN_LOAD_QUIET}, {0.02, 0, 0, 9, PRN_LOAD_QUIET}, false, PRONY_VERDICT_WORSE},
-        {{0.52, 0, 0.41, 1, PRN_LOAD_BUSY}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_WORSE},
+        {{0.52, 0, 0.41, 1, PRN_LOAD_BUSY}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_UNSURE},
         {{0.2, 0, 0.1, 1, PRN_LOAD_BUSY}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_UNSURE},
         {{-1, -1, -1, 1, PRN_LOAD_UNKNOWN}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_UNSURE},
     };
@@ -185,6 +297,7 @@ static void test_loads(void **state)
         prony_comparison_release(c);
     }
     a.has_disturbance = false; /* a report of before */
+    b.disturbance.verdict = PRN_LOAD_QUIET;
     prony_comparison *c = NULL;
     assert_int_equal(prony_compare(&c, &a, &b, NULL, NULL), PRONY_OK);
     assert_int_equal(row_of(c, "latency")->verdict, PRONY_VERDICT_WORSE);
@@ -200,6 +313,7 @@ static void test_checks_on_a_busy_machine(void **state)
     prony_report r;
     prony_metrics *metrics = NULL;
     sample_report(&r, true);
+    cut_into(&r, 8);
     assert_int_equal(prony_metrics_create(&metrics, NULL), PRONY_OK);
     static const struct {
         const char *threshold;
@@ -346,7 +460,7 @@ static void test_streams_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_and_slower), cmocka_unit_test(test_own_metrics),
+        cmocka_unit_test(test_equal_and_slower), cmocka_unit_test(test_processes), cmocka_unit_test(test_join), cmocka_unit_test(test_own_metrics),
         cmocka_unit_test(test_thresholds),       cmocka_unit_test(test_loads),
         cmocka_unit_test(test_checks_on_a_busy_machine),
         cmocka_unit_test(test_measured_advice),

@@ -2,6 +2,7 @@
 #include "base/disturbance.h"
 #include "base/resident.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,14 +18,17 @@
 /* Two processors for ten seconds. */
 static prn_disturbance over_ten_seconds(double own_s, double busy_s, double stolen_s, double waited_s)
 {
-    double ticks = (double)sysconf(_SC_CLK_TCK);
-    prn_load_state before = {.time_ns = 5 * SECOND, .own_cpu_ns = 1, .waited_ns = 7, .busy_ticks = 1000, .cpus = 2}, after = before;
+    prn_load_state before = {.machine = {.time_ns = 5 * SECOND, .busy_ns = 10 * SECOND, .total_ns = 40 * SECOND},
+                             .own_cpu_ns = 1,
+                             .waited_ns = 7},
+                   after = before;
     prn_disturbance d;
-    after.time_ns += 10 * SECOND;
+    after.machine.time_ns += 10 * SECOND;
+    after.machine.total_ns += 20 * SECOND;
     after.own_cpu_ns += (int64_t)(own_s * 1e9);
     after.waited_ns = waited_s < 0 ? -1 : after.waited_ns + (int64_t)(waited_s * 1e9);
-    after.busy_ticks += (uint64_t)(busy_s * ticks);
-    after.stolen_ticks += (uint64_t)(stolen_s * ticks);
+    after.machine.busy_ns += (uint64_t)(busy_s * 1e9);
+    after.machine.steal_ns += (uint64_t)(stolen_s * 1e9);
     after.involuntary_switches += 12;
     prn_disturbance_between(&d, &before, &after);
     assert_int_equal(d.involuntary_switches, 12);
@@ -62,10 +66,11 @@ static void test_what_is_not_known(void **state)
 {
     (void)state;
     char text[160];
-    prn_load_state before = {.time_ns = SECOND, .waited_ns = 0, .cpus = 2}, after = before;
+    prn_load_state before = {.machine = {.time_ns = SECOND, .total_ns = SECOND}}, after = before;
     prn_disturbance d;
-    after.time_ns += SECOND / 100; /* too short for ticks */
-    after.busy_ticks = 1;
+    after.machine.time_ns += SECOND / 100; /* too short for ticks */
+    after.machine.total_ns += SECOND / 50;
+    after.machine.busy_ns += SECOND / 100;
     after.waited_ns = SECOND / 400;
     prn_disturbance_between(&d, &before, &after);
     assert_true(d.others < 0 && d.steal < 0);
@@ -94,9 +99,32 @@ static void test_real_counters(void **state)
     volatile uint64_t work = 0;
     for (int i = 0; i < 20000000; i++) work = work + (uint64_t)i;
     prn_load_state_read(&after, NULL);
-    assert_true(after.time_ns > before.time_ns && after.own_cpu_ns > before.own_cpu_ns);
-    assert_true(after.waited_ns >= before.waited_ns && after.busy_ticks >= before.busy_ticks);
-    assert_true(before.cpus > 0 && before.cpus == after.cpus);
+    const prony_machine_state *first = &before.machine, *last = &after.machine;
+    assert_true(last->time_ns > first->time_ns && after.own_cpu_ns > before.own_cpu_ns);
+    assert_true(after.waited_ns >= before.waited_ns && last->busy_ns >= first->busy_ns);
+    assert_true(first->total_ns > 0 && last->total_ns >= first->total_ns && first->total_ns >= first->busy_ns);
+}
+
+/* Reports and blocks of a study take their shares from the same place. */
+static void test_shares(void **state)
+{
+    (void)state;
+    prony_machine_state before = {.busy_ns = SECOND, .total_ns = 2 * SECOND}, after = before;
+    after.total_ns += 10 * SECOND;
+    after.busy_ns += 7 * SECOND;
+    after.steal_ns += SECOND;
+    prn_machine_shares s = prn_machine_shares_between(&before, &after, 4 * SECOND);
+    assert_true(fabs(s.own - 0.4) < 1e-9 && fabs(s.others - 0.3) < 1e-9 && fabs(s.steal - 0.1) < 1e-9);
+    s = prn_machine_shares_between(&before, &after, 8 * SECOND); /* more than the ticks say */
+    assert_true(s.others >= 0 && s.others <= 0);
+    after.total_ns = before.total_ns + SECOND / 10;
+    s = prn_machine_shares_between(&before, &after, 0);
+    assert_true(s.own < 0 && s.others < 0 && s.steal < 0);
+    prony_machine_state whole, times;
+    prn_machine_state_read(&whole);
+    prn_machine_times_read(&times, NULL);
+    assert_true(times.total_ns >= whole.total_ns && times.total_ns - whole.total_ns < 1000 * (uint64_t)SECOND);
+    assert_true(whole.context_switches > 0 && times.context_switches == 0 && isnan(times.temperature_c));
 }
 
 static void test_resident_memory(void **state)
@@ -118,6 +146,6 @@ static void test_resident_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_verdicts), cmocka_unit_test(test_what_is_not_known),
-                                       cmocka_unit_test(test_real_counters), cmocka_unit_test(test_resident_memory)};
+                                       cmocka_unit_test(test_real_counters), cmocka_unit_test(test_shares), cmocka_unit_test(test_resident_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

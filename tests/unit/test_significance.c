@@ -122,7 +122,8 @@ static void test_holm(void **state)
 static void intervals(double out[PRN_STATISTIC_COUNT][2], const int64_t *a, size_t n, const int64_t *b, size_t m)
 {
     prony_error error = {0};
-    if (prn_series_intervals(out, 0.95, a, n, b, m, &error) != PRONY_OK) fail_msg("%s", error.message);
+    const prn_times second = {.samples = b, .count = m};
+    if (prn_times_intervals(out, 0.95, (prn_times){.samples = a, .count = n}, b ? &second : NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
 }
 
 static void test_bootstrap_of_constants(void **state)

@@ -61,12 +61,14 @@ static prony_status make_plan(prony_study **out, const int64_t *threads, size_t 
     return status;
 }
 
+static double round_factor = 1; /* of the machine */
+
 /* Two operators: one that is cut into pieces and scales as they do, one that is not. */
 static prony_status add_process(prony_study *s, const prony_study_task *task, uint64_t *random, prony_error *error)
 {
     char text[4000];
     int n = task->intra_op_threads, used = 0;
-    double factor = 1 + 0.005 * prn_random_normal(random);
+    double factor = round_factor * (1 + 0.005 * prn_random_normal(random));
     double cut = (1 - SERIAL) * WHOLE_NS / n * factor, uncut = SERIAL * WHOLE_NS * factor;
     used += snprintf(text + used, sizeof text - (size_t)used,
                      "{\"schema\": \"prony.study/1\", \"batch\": 1, \"warmup_runs\": 3, \"warmup_detected\": true, "
@@ -141,6 +143,34 @@ static void test_known_scaling(void **state)
         if (whole)
             assert_true(fabs(l->lost_ns / (SERIAL * WHOLE_NS) -
                              (1 - 1.0 / s->configurations[l->configuration].intra_op)) < 0.02);
+    }
+    prony_study_release(s);
+}
+
+/* What the machine does in a round meets all of its blocks: of their ratios nothing is left of it. */
+static void test_rounds_share_the_machine(void **state)
+{
+    (void)state;
+    const int64_t threads[] = {1, 2, 4};
+    prony_error error = {0};
+    prony_study *s = NULL;
+    prony_study_task task;
+    uint64_t random = 11;
+    assert_int_equal(make_plan(&s, threads, 3, 10, &error), PRONY_OK);
+    while (prony_study_next(s, &task)) {
+        round_factor = 1 + 0.1 * sin(1.7 * task.process);
+        if (add_process(s, &task, &random, &error) != PRONY_OK) fail_msg("%s", error.message);
+    }
+    round_factor = 1;
+    assert_int_equal(prony_study_analyse(s, &error), PRONY_OK);
+    size_t count;
+    const prony_study_result *results = prony_study_results(s, &count);
+    for (size_t i = 0; i < count; i++) {
+        double n = results[i].intra_op_threads, expected = 1 / (SERIAL + (1 - SERIAL) / n);
+        double time = (results[i].ci95_ns[1] - results[i].ci95_ns[0]) / 2 / results[i].median_ns;
+        double speedup = (results[i].speedup_ci95[1] - results[i].speedup_ci95[0]) / 2 / results[i].speedup;
+        assert_true(time > 0.04 && speedup < 0.01);
+        assert_true(results[i].speedup_ci95[0] <= expected * 1.005 && expected * 0.995 <= results[i].speedup_ci95[1]);
     }
     prony_study_release(s);
 }
@@ -241,7 +271,7 @@ static void test_allocation_failures(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_scaling), cmocka_unit_test(test_file_and_back),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_scaling), cmocka_unit_test(test_file_and_back), cmocka_unit_test(test_rounds_share_the_machine),
                                        cmocka_unit_test(test_failures_are_kept),
                                        cmocka_unit_test(test_allocation_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);

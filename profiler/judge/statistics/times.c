@@ -89,7 +89,7 @@ static prony_status median_interval(prony_time_stats *out, const int64_t *sample
     size_t count = out->count;
     if (count <= BOOTSTRAP_LARGEST) {
         double intervals[PRN_STATISTIC_COUNT][2];
-        PRN_TRY(prn_series_intervals(intervals, 0.95, samples, count, NULL, 0, error));
+        PRN_TRY(prn_times_intervals(intervals, 0.95, (prn_times){.samples = samples, .count = count}, NULL, error));
         const double *interval = intervals[PRN_STATISTIC_MEDIAN];
         out->median_ci95_ns[0] = interval[0] > (double)out->min_ns ? (int64_t)floor(interval[0]) : out->min_ns;
         out->median_ci95_ns[1] = interval[1] < (double)out->max_ns ? (int64_t)floor(interval[1]) : out->max_ns;
