@@ -1,6 +1,7 @@
 /* Attribute look-up, for the engine and for custom operators. Lists are short, so a look-up is a walk. Nothing is owned
  * here: results point into the model. */
 #include "base/attr.h"
+#include "prony_operator.h"
 
 #include <string.h>
 

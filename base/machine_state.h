@@ -5,6 +5,7 @@
 
 #include "base/cpu_mask.h"
 #include "base/status.h"
+#include "prony_machine.h"
 
 /* Of the processors that the calling thread may use. */
 void prn_machine_state_read(prony_machine_state *out);

@@ -2,7 +2,7 @@
 #ifndef PRN_BASE_STATUS_H
 #define PRN_BASE_STATUS_H
 
-#include "prony.h"
+#include "prony_operator.h"
 
 #include <stdarg.h>
 

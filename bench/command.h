@@ -3,7 +3,7 @@
 #define PRN_BENCH_COMMAND_H
 
 #include "bench/int_list.h"
-#include "prony.h"
+#include "prony_data.h"
 
 #include <stdio.h>
 

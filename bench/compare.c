@@ -1,6 +1,7 @@
 /* prony compare A B: two reports, or two models that are measured side by side in this process. A is the baseline. */
 #include "bench/json_file.h"
 #include "bench/judge.h"
+#include "prony_judge.h"
 
 static int write_comparison(const options *o, const prony_comparison *comparison, const target *first, const target *second)
 {

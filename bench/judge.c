@@ -1,6 +1,7 @@
 /* Targets of the judging subcommands, and thresholds. */
 #include "bench/interrupt.h"
 #include "bench/judge.h"
+#include "prony_judge.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include "bench/command.h"
 #include "bench/rate_search.h"
+#include "prony_serve.h"
 
 #include <pthread.h>
 

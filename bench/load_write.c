@@ -3,6 +3,7 @@
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "bench/load.h"
+#include "prony_analysis.h"
 
 #include <inttypes.h>
 #include <math.h>

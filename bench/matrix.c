@@ -5,6 +5,7 @@
 #include "bench/judge.h"
 #include "bench/matrix.h"
 #include "bench/part.h"
+#include "prony_analysis.h"
 
 #include <math.h>
 #include <stdlib.h>

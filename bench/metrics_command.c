@@ -1,6 +1,7 @@
 /* prony metrics TARGET: every metric there is, of a report, or of a model that is profiled first. */
 #include "bench/json_file.h"
 #include "bench/judge.h"
+#include "prony_analysis.h"
 
 static int write_metrics(const options *o, const target *measured, const prony_metrics *metrics)
 {

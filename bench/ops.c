@@ -1,5 +1,6 @@
 /* prony ops: the operator table, as the library has it. */
 #include "bench/json_file.h"
+#include "prony_operator.h"
 
 #include <fnmatch.h>
 #include <string.h>

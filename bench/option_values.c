@@ -1,6 +1,7 @@
 /* What stands behind each option: read, checked, and kept in `options`. */
 #include "bench/load.h"
 #include "bench/option_table.h"
+#include "prony_judge.h"
 
 #include <errno.h>
 #include <float.h>

@@ -2,6 +2,7 @@
 #include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
+#include "prony_machine.h"
 
 #include <stdlib.h>
 #include <string.h>

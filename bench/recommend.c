@@ -5,6 +5,7 @@
 #include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
+#include "prony_judge.h"
 
 #include <sched.h>
 

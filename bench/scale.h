@@ -4,6 +4,7 @@
 #define PRN_BENCH_SCALE_H
 
 #include "bench/command.h"
+#include "prony_judge.h"
 
 /* Runs one task in a process of its own and adds what came of it to the study. EXIT_DONE also where the process failed,
  * which is kept; nothing is added after an interruption. `seconds_limit`: when a process that does not answer is ended.

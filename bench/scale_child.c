@@ -3,6 +3,7 @@
  */
 #include "bench/interrupt.h"
 #include "bench/judge.h"
+#include "prony_judge.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 # Installation: libraries, header, pkg-config file, CMake package, command, schemas of the documents it writes.
 
 set(prn_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/prony)
-install(FILES ${PROJECT_SOURCE_DIR}/include/prony.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+file(GLOB prn_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
+install(FILES ${prn_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 file(GLOB prn_schemas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/schemas/*.schema.json)

@@ -5,7 +5,8 @@
  *     ./example models/digits.onnx report.json
  *
  * The tests compile this file and run it. */
-#include <prony.h>
+#include <prony_operator.h>
+#include <prony_report.h>
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #define PRN_ENGINE_SESSION_BATCHER_H
 
 #include "engine/session/session.h"
+#include "prony_serve.h"
 
 enum { PRN_BATCH_SIZES = PRN_PLAN_CACHE }; /* a plan each, and none is ever thrown out */
 

@@ -4,6 +4,7 @@
 #define PRN_LOADERS_IMAGES_IMAGE_H
 
 #include "base/status.h"
+#include "prony_data.h"
 
 /* Bound on the pixels of a decoded image where the options name none. */
 #define PRN_IMAGE_MAX_PIXELS ((uint64_t)1 << 27)

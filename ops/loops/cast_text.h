@@ -3,6 +3,7 @@
 #define PRN_OPS_LOOPS_CAST_TEXT_H
 
 #include "ops/loops/narrow_types.h"
+#include "prony_operator.h"
 
 enum { PRN_NUMBER_TEXT_BYTES = 48 };
 

@@ -4,6 +4,7 @@
 #include "base/shape.h"
 #include "loaders/label_file.h"
 #include "base/row_block.h"
+#include "prony_data.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #define PRN_PROFILER_JUDGE_ADVICE_H
 
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 typedef struct prn_adviser {
     const prony_report *report;

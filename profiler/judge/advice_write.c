@@ -3,6 +3,7 @@
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
 
 #include "profiler/judge/statistics/statistics.h"
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 #define PRN_COMPARE_ALPHA 0.05
 

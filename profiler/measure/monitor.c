@@ -7,6 +7,7 @@
 #include "base/option_struct.h"
 #include "engine/session/session.h"
 #include "profiler/judge/statistics/statistics.h"
+#include "prony_serve.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "profiler/report/json_read.h"
 
 #include "profiler/report/json_write.h"
+#include "prony_report.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include "base/machine.h"
 #include "base/status.h"
 #include "profiler/judge/statistics/statistics.h"
+#include "prony_analysis.h"
 
 typedef struct prn_report_model {
     const char *name, *sha256, *producer; /* sha256 NULL: not computed */

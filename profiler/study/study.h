@@ -11,6 +11,7 @@
 #include "profiler/judge/statistics/statistics.h"
 #include "profiler/report/json_write.h"
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 #define PRN_STUDY_SCHEMA "prony.study/1"
 #define PRN_STUDY_MOST_CONFIGURATIONS 256

@@ -3,7 +3,7 @@
 #include "loaders/label_file.h"
 #include "loaders/tensors/npz.h"
 #include "loaders/tensors/tensor_file.h"
-#include "prony.h"
+#include "prony_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * operators. */
 #include "tests/support/onnx_mutate.h"
 #include "tests/support/op_case_model.h"
+#include "prony_report.h"
 
 #include <math.h>
 #include <stdio.h>

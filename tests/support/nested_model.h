@@ -3,6 +3,7 @@
 #define PRN_TESTS_SUPPORT_NESTED_MODEL_H
 
 #include "tests/support/model_run.h"
+#include "prony_report.h"
 
 /* Inputs: go (bool; false takes /outer's else_branch, of /calm/Tanh and /calm/Neg), trips (int64), x (float32 [4,8]). In each of
  * `trips` trips /outer > then_branch > /loop > body adds to x what /inner gives: in the first three its then_branch (/inner/MatMul by

@@ -1,21 +1,22 @@
-"""Compares what the shared library exports with what the header declares: check_exports.py NM LIBRARY HEADER"""
+"""Compares what the shared library exports with what the headers declare: check_exports.py NM LIBRARY INCLUDE_DIR"""
+import pathlib
 import re
 import subprocess
 import sys
 
 
 def main():
-    nm, library, header = sys.argv[1:4]
+    nm, library, folder = sys.argv[1:4]
     listing = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     exported = {line.split()[-1].split("@")[0] for line in listing.splitlines() if line.strip()}
-    with open(header, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    text = "".join(header.read_text(encoding="utf-8") for header in sorted(pathlib.Path(folder).glob("*.h")))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
     declared = set(re.findall(r"PRONY_API[^;{]*?\b(prony_\w+)\s*\(", text))
     for name in sorted(exported - declared):
-        print(f"exported, but not in the header: {name}")
+        print(f"exported, but in no header: {name}")
     for name in sorted(declared - exported):
-        print(f"in the header, but not exported: {name}")
+        print(f"in a header, but not exported: {name}")
     print(f"{len(declared)} declared, {len(exported)} exported")
     return 0 if declared and declared == exported else 1
 

@@ -39,12 +39,13 @@ HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|s
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+PUBLIC = re.compile(r"prony(_\w+)?\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
 
 
 def layer_of(header, path, root):
     """The folder a quoted header belongs to."""
-    if header == "prony.h":
+    if PUBLIC.fullmatch(header):
         return None
     if header == "prn_build_info.h":
         return "generated"
@@ -79,7 +80,7 @@ def check_file(path, root, problems):
         for prefix, owner in OWNERS.items():
             if header.startswith(prefix) and not re.fullmatch(owner, name):
                 problems.append(f"{name}: only {owner} may include {header}")
-        if quoted and quoted != "prony.h":
+        if quoted and not PUBLIC.fullmatch(quoted):
             check_room(name, quoted, problems)
             layer = layer_of(quoted, path, root)
             if layer and layer not in ALLOWED[folder] and not any(quoted.startswith(p) for p in OWNERS):

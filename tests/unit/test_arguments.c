@@ -1,6 +1,10 @@
 /* Every public function with NULL for everything: refused or harmless, never a crash. And what a custom operator may get wrong:
  * ranks and types that there are none of, failing without a word, statuses of its own, changing its outputs. */
 #include "tests/support/model_run.h"
+#include "prony_data.h"
+#include "prony_judge.h"
+#include "prony_operator.h"
+#include "prony_serve.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,7 @@
  * linear one needs. */
 #include "base/stack.h"
 #include "tests/support/model_run.h"
+#include "prony_report.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -2,6 +2,8 @@
  * tests hold that the answer comes and what it says, not how fast; left alone, each of these runs would take far longer than
  * a test may. Afterwards the session gives right results. */
 #include "tests/support/model_run.h"
+#include "prony_operator.h"
+#include "prony_report.h"
 
 #include <pthread.h>
 #include <setjmp.h>

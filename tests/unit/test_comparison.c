@@ -3,7 +3,7 @@
 #include "sample_report.h"
 #include "text_sink.h"
 
-#include "prony.h"
+#include "prony_judge.h"
 
 #include "base/alloc.h"
 

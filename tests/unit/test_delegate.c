@@ -3,6 +3,7 @@
 #include "tests/support/model_run.h"
 
 #include "ops/delegate.h"
+#include "prony_report.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,8 @@
  * user's own metric, what is refused; and the best classes of an output. */
 #include "base/alloc.h"
 #include "model_builder.h"
-#include "prony.h"
+#include "prony_analysis.h"
+#include "prony_data.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,6 +4,7 @@
 #include "simulated_times.h"
 
 #include "base/alloc.h"
+#include "prony_judge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/shape.h"
+#include "prony_analysis.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Functions of the model: what a call becomes, attributes that refer to the call's, optional inputs, nesting, recursion. */
 #include "tests/support/model_run.h"
+#include "prony_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * again with the n-th allocation failing, for every n. */
 #include "base/alloc.h"
 #include "model_builder.h"
+#include "prony_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

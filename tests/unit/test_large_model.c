@@ -2,6 +2,7 @@
  * number of nodes, not faster. Measured in counts (heap calls, bytes), not in time. */
 #include "model_builder.h"
 #include "text_sink.h"
+#include "prony_analysis.h"
 
 #include <stdio.h>
 

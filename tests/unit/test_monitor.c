@@ -1,5 +1,6 @@
 /* Watching a session that serves: which runs are stamped, what samples and alerts say, what it costs. */
 #include "engine/session/session.h"
+#include "prony_serve.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

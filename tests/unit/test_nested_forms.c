@@ -4,6 +4,7 @@
 #include "tests/support/text_sink.h"
 
 #include "profiler/report/report.h"
+#include "prony_judge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

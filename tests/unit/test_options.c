@@ -1,6 +1,7 @@
 /* Option structs of programs that were compiled with an older or a newer header. */
 #include "base/option_struct.h"
-#include "prony.h"
+#include "prony_judge.h"
+#include "prony_serve.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The caller's own phases around each profiled run: when they are called, what the report has of them. */
-#include "prony.h"
+#include "prony_analysis.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/topology.h"
 #include "engine/session/session.h"
-#include "prony.h"
+#include "prony_report.h"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Plans of every length around the sizes that their list of steps grows by, with layouts that change on the way. */
 #include "tests/support/model_run.h"
+#include "prony_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

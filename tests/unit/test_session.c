@@ -1,5 +1,6 @@
 /* The public interface on real files: load, bind, run, outputs, profile, report, custom operators, overrides, refusals. */
-#include "prony.h"
+#include "prony_operator.h"
+#include "prony_report.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Several sessions measured in turns: equal numbers of runs, each report its own session's, refusals. */
-#include "prony.h"
+#include "prony_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

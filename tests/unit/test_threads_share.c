@@ -1,6 +1,6 @@
 /* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of one session
  * while the first is under way is refused. */
-#include "prony.h"
+#include "prony_operator.h"
 
 #include <pthread.h>
 #include <setjmp.h>

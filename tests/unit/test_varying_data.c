@@ -1,5 +1,6 @@
 /* Models whose shapes depend on data, run again and again with other data: nothing of an earlier run may show. */
 #include "tests/support/model_builder.h"
+#include "prony_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

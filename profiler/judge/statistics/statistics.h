@@ -10,6 +10,7 @@
 #define PRN_PROFILER_JUDGE_STATISTICS_STATISTICS_H
 
 #include "base/status.h"
+#include "prony_report.h"
 
 /* ---- times.c: a set of times ---- */
 

@@ -1,5 +1,6 @@
 /* Compiled as C and as C++ with hostile warnings: the public header stands alone, and its initialisers fit. */
-#include "prony.h"
+#include "prony_operator.h"
+#include "prony_report.h"
 
 int use_header(void);
 

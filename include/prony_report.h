@@ -1,0 +1,429 @@
+/* Profiling and reports: what a model costs and what it took, counting presets, forms. Conventions: prony.h. */
+#ifndef PRONY_REPORT_H
+#define PRONY_REPORT_H
+
+#include "prony.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- report ----------------------------------------------------------------------------------------------------- */
+
+/* Statistics of a set of times, ns. Quantiles: nearest rank. `valid` flags say whether the sample count supports them
+ * (p90: 64, p95: 130, p99: 662, p99.9: 6636 samples for 99 % confidence). */
+typedef struct prony_time_stats {
+    uint64_t count;
+    int64_t mean_ns, median_ns, min_ns, max_ns, std_ns;
+    int64_t p50_ns, p90_ns, p95_ns, p99_ns, p999_ns;
+    int64_t median_ci95_ns[2]; /* bootstrap interval of the median */
+    bool p90_valid, p95_valid, p99_valid, p999_valid;
+} prony_time_stats;
+
+/* Of times in any unit of nanoseconds, in order; `samples_ns` is left as it is. */
+PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns,
+                                                               size_t count, prony_error *error);
+
+#define PRONY_NO_INDEX UINT32_MAX
+
+/* One original node of the model. Pointers are owned by the report. */
+typedef struct prony_layer_row {
+    uint32_t index;    /* position in the model */
+    uint32_t operator_index; /* row that executed it; PRONY_NO_INDEX: folded, or a view that runs nothing */
+    const char *name;
+    const char *module; /* path of the module it belongs to, "" for the root */
+    const char *op;
+    bool folded;       /* evaluated at bind time */
+    bool dynamic;      /* shapes, and so the cost, were known only at run time */
+    const prony_value *const *inputs; /* type and shape only; NULL where omitted */
+    const prony_value *const *outputs;
+    size_t input_count, output_count;
+    prony_cost cost;
+    bool measured;        /* time_ns and share below are set */
+    bool time_attributed; /* an estimate: its operator stands for several layers, which share its time by what their work
+                             costs on this machine (docs/profiler.md) */
+    prony_time_stats time;
+    double share;         /* of the operators' summed mean time, 0..1 */
+    uint64_t output_bytes;
+    const uint32_t *sources; /* per input the layer that makes it; PRONY_NO_INDEX: model input, weight or omitted.
+                                NULL: not known */
+    bool counted;   /* `count` is set: a counting preset was chosen and counts this operator */
+    uint64_t count; /* what the preset's tool says of it */
+    bool removed;          /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is its */
+    double operator_share; /* of its operator's time, 0..1; worth about one digit where time_attributed */
+} prony_layer_row;
+
+/* What one thread of a team did of an operator, in the last run. */
+typedef struct prony_thread_share {
+    int thread;               /* 0: the one that called */
+    int64_t start_ns, end_ns; /* of its first and last task, from the run's entry */
+    int64_t busy_ns;          /* less than end_ns - start_ns where the operator calls its team several times */
+    int64_t tasks;            /* pieces of the work */
+} prony_thread_share;
+
+/* How well the threads were used, means of the runs in which they were traced. Work is what tasks of the team are; an operator that gives its
+ * team none is all work of the thread that calls. */
+typedef struct prony_parallel {
+    double threads_used;   /* that had work; 0: not known, and the rest is not set */
+    int64_t busy_ns;       /* at work, all threads together */
+    int64_t wait_ns;       /* the operator's time once for each thread it may use, less busy_ns */
+    double imbalance;      /* busiest thread over the mean of those that had work, less 1; 0: even */
+    double achieved_cores; /* busy_ns over the operator's time */
+    double efficiency;     /* achieved_cores over the threads it may use */
+} prony_parallel;
+
+/* Why an operator does not reach its roof: a word that programs know (docs/machine.md), and a sentence with the figures. */
+typedef struct prony_reason {
+    const char *reason, *text;
+} prony_reason;
+
+/* One executed kernel. */
+typedef struct prony_operator_row {
+    uint32_t index;
+    const char *name;
+    const char *op;
+    const char *kernel;
+    const char *backend;
+    const uint32_t *layers;
+    size_t layer_count;
+    prony_cost cost; /* macs … parameters: the layers' sum; bytes: external inputs and outputs only */
+    bool measured;
+    prony_time_stats time;
+    double share;
+    int threads;
+    uint64_t offset_bytes; /* of output 0 in the arena; UINT64_MAX: not in the arena */
+    uint64_t output_bytes;
+    uint64_t scratch_bytes;
+    uint64_t library_heap_calls; /* per run, made by libraries inside this operator; 0 where not counted */
+    bool traced;                 /* the three below are set */
+    int worker;                  /* that executed it in the last run, from 0 */
+    int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
+    const prony_thread_share *team; /* threads that took part in that run, by number; NULL: not asked for, or it ran alone */
+    size_t team_count;
+    prony_parallel parallel;          /* if threads were traced */
+    const int64_t *thread_busy_ns;    /* [thread_busy_count] means per run, by number; NULL: not known */
+    size_t thread_busy_count;
+    bool counted;                /* the three below are set: hardware counters, mean per run, of all threads, user space only */
+    uint64_t cycles, instructions, cache_misses;
+    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/report.md has the keys */
+    size_t kernel_fact_count;
+    const prony_reason *reasons; /* what explains most surely first */
+    size_t reason_count;
+    double kernel_best;          /* highest share of the roof that an operator with this kernel reaches here; 0: not known */
+    uint32_t kernel_best_operator;
+} prony_operator_row;
+
+/* A node inside of a subgraph, which an If, Loop, Scan, SequenceMap or another operator with subgraphs runs. It explains the rows around
+ * it and stands in no total: the figures of its owner and parents include it. Of the layers, those of a parent's subgraphs sum to the
+ * parent's cost without what it does itself; of the operators likewise, but for their bytes, which are external traffic only. */
+typedef struct prony_nested_row {
+    uint32_t index;  /* position in its list, where each row stands behind the one that it is inside of */
+    uint32_t owner;  /* the model's own row around it all, in the list of the same level: layers or operators */
+    uint32_t parent; /* row of this list whose subgraph it stands in; PRONY_NO_INDEX: the owner's */
+    uint32_t depth;  /* subgraphs around it, from 1 */
+    const char *subgraph; /* "then_branch", "body" */
+    const char *path;     /* nodes and subgraphs around it: "decode > body > Cond_3 > then_branch" */
+    const char *name, *op;
+    const char *module;           /* as of a layer */
+    const char *kernel, *backend; /* what ran it; "": nothing did, or it is a view */
+    bool folded, dynamic;
+    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL where omitted. Operators: NULL */
+    size_t input_count, output_count;
+    const uint32_t *sources; /* layers: per input the row of this list that makes it; PRONY_NO_INDEX: it comes from elsewhere.
+                                NULL: not known */
+    uint32_t operator_index; /* layers: row among the operators in subgraphs; PRONY_NO_INDEX: none ran it */
+    const uint32_t *layers;  /* operators: rows among the layers in subgraphs */
+    size_t layer_count;
+    bool executed;       /* `executions` is known: something ran */
+    uint64_t executions; /* in the last run; 0: a branch that was not taken */
+    prony_cost cost;     /* of all executions in the last run; where nothing ran, of one. parameters: once */
+    bool measured;
+    prony_time_stats time; /* per run, all executions together; layers of one operator share its time by analytic cost */
+    double share;          /* of the operators' summed mean time, as of an operator */
+    bool time_attributed;
+    bool traced;            /* the two below are set: the last run */
+    int64_t trace_start_ns; /* when it began the last time, from the run's entry */
+    int64_t trace_ns;       /* all executions together */
+    bool stopped;           /* where the run was that was called off */
+} prony_nested_row;
+
+typedef struct prony_totals {
+    prony_cost cost; /* fact_count 0 */
+    uint32_t layers, folded_layers, operators;
+    bool counted; /* a counting preset was chosen: `count` is the sum over the layers */
+    uint64_t count;
+} prony_totals;
+
+/* A weight tensor, or a buffer such as the running statistics of a BatchNormalization. */
+typedef struct prony_parameter_row {
+    const char *name; /* "": what stands inside of a subgraph or of an attribute */
+    uint32_t layer;   /* the first that uses it */
+    prony_dtype dtype;
+    prony_shape shape;
+    uint64_t elements, bytes; /* bytes: 0 where the type is not known */
+    uint64_t bits;            /* as above, exact for types narrower than a byte */
+    bool trainable;           /* false: a buffer */
+    double share;             /* of all rows' elements, 0..1 */
+} prony_parameter_row;
+
+/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include what lies
+ * below. */
+typedef struct prony_module_row {
+    const char *path; /* "layer1/layer1.0"; the root is "" and shown as __root__ */
+    const char *type; /* last part without trailing digits or index; a guess from the name */
+    uint64_t macs, flops, parameters;
+    int64_t time_ns; /* mean per run; -1: not measured */
+    double share;
+    uint32_t parent; /* PRONY_NO_INDEX for the root */
+    uint32_t depth;
+    uint32_t layers; /* in it and below */
+    uint64_t count;  /* by the counting preset; 0 without one */
+    uint32_t nested_layers; /* in subgraphs of those layers: what they cost and take is in the layers' figures. A module below that of
+                               the layer around it, and named by such nodes alone, has 0 `layers` and the figures of these nodes */
+} prony_module_row;
+
+/* An arena allocation or release. */
+typedef struct prony_memory_event {
+    bool release;
+    const char *owner; /* value or operator name */
+    const char *tag;   /* "activation", "scratch", "dynamic" */
+    uint64_t asked_bytes, given_bytes, offset_bytes;
+    uint32_t step;     /* operator index */
+} prony_memory_event;
+
+typedef struct prony_memory_point {
+    uint32_t step;
+    uint64_t live_bytes;
+} prony_memory_point;
+
+/* What the process holds when its runs are done; the parts add up to resident_bytes. Anonymous memory that was never touched is
+ * not resident: then `other_bytes` is 0 and the parts are what was asked for. */
+typedef struct prony_memory_held {
+    uint64_t resident_bytes;
+    uint64_t file_bytes;    /* pages of the model file and of other mapped files */
+    uint64_t packed_bytes;  /* packed and folded weights, constants made at bind time */
+    uint64_t arena_bytes;   /* planned and dynamic region */
+    uint64_t input_bytes;   /* copies of the inputs */
+    uint64_t library_bytes; /* pages of the program and of shared libraries */
+    uint64_t other_bytes;   /* graphs, plans, the profiler's samples, the program's own heap, stacks */
+} prony_memory_held;
+
+typedef struct prony_memory_report {
+    uint64_t weight_bytes, packed_weight_bytes;
+    uint64_t planned_bytes;      /* arena bytes the plan needs */
+    uint64_t lower_bound_bytes;  /* largest sum of aligned live bytes at any step */
+    double plan_gap;             /* 1 - lower_bound / planned */
+    uint64_t peak_live_bytes, average_live_bytes, scratch_bytes;
+    double internal_fragmentation; /* 1 - asked / given */
+    double external_fragmentation; /* 1 - largest free block / free bytes, at its worst step */
+    uint64_t allocations, releases;
+    uint64_t heap_calls_per_run, library_heap_calls_per_run;
+    bool heap_calls_known, library_heap_calls_known;
+    uint64_t peak_rss_bytes;
+    bool held_known;
+    prony_memory_held held;
+    const prony_memory_point *timeline;
+    size_t timeline_count;
+    const prony_memory_event *events;
+    size_t event_count;
+} prony_memory_report;
+
+typedef struct prony_report prony_report;
+
+/* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions
+ * and says what becomes of the others (NULL: they take 1). Operators that cannot run are listed in the report and make the affected shapes unknown. */
+PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_model *model,
+                                                    const prony_session_options *options, prony_error *error);
+
+typedef struct prony_profile_options {
+    size_t struct_size;
+    int64_t warmup_runs; /* -1: detected */
+    int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
+    double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run that
+                            has begun is finished */
+    void (*progress)(void *user, int64_t runs_done, double seconds, double relative_error); /* may be NULL; the error of the
+                                               median, NaN while nothing is known of it */
+    void *progress_user;
+    bool keep_samples; /* each operator's time in each run, for prony_report_layer_samples */
+    /* Called before and after every run, warm-up included; either may be NULL. They bind inputs and read outputs of the
+     * session, and are timed as phases of their own: the latency stays that of the run. A failure ends the profile. */
+    prony_status (*preprocess)(void *user, prony_session *session, prony_error *error);
+    prony_status (*postprocess)(void *user, prony_session *session, prony_error *error);
+    void *phase_user;
+    bool trace_threads; /* what each thread does of each operator: means (prony_parallel), and the last run's for
+                           PRONY_FORMAT_TRACE; in up to 50 more runs after those that count, in a tenth of the time */
+    bool measure_cost;  /* what profiling costs: pairs of runs with and without it before those that count, for a fifth of the
+                           time, or a fifth of `runs` (11 pairs at least, but not more than `runs`); one session only */
+    bool count_hardware; /* processor cycles, instructions and cache misses per operator, where the kernel gives them: two
+                            system calls more per thread and operator, which the report states */
+} prony_profile_options;
+#define PRONY_PROFILE_OPTIONS_INIT {sizeof(prony_profile_options), -1, 0, 0, 0, 0, false, 0, 0, 0, false, false, false}
+
+/* Runs the session repeatedly on its bound inputs and reports. PRONY_CANCELLED may come with a report, of the runs that were
+ * finished by then; the caller releases it as any. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
+                                                            const prony_profile_options *options, prony_error *error);
+/* Several sessions side by side: each warms up, then they take turns of a few runs, in an order drawn anew for each round,
+ * until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the others have
+ * driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on failure all are
+ * NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every session has any, and say
+ * so in their stop reason. Sessions may share a model, but none may stand there twice. */
+PRONY_API PRONY_MUST_USE prony_status prony_sessions_profile(prony_report **reports, prony_session *const *sessions,
+                                                             size_t count, const prony_profile_options *options,
+                                                             prony_error *error);
+PRONY_API void prony_report_release(prony_report *report);
+/* Adds the runs of `count` other processes of the same model and configuration, each in a report of its own (as
+ * prony_report_load_memory reads it), to those of `into`. Processes of one model differ by more than the runs within each show;
+ * with 4 and more of them, intervals and prony_compare draw processes. Sums of processor use and the load are those of all,
+ * layers and operators stay those of `into`, best the process with the middle median. PRONY_INVALID_ARGUMENT where they differ in
+ * model, threads, batch or precision, and where one was joined before; `into` is then as it was. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_join(prony_report *into, const prony_report *const *others, size_t count,
+                                                        prony_error *error);
+/* Runs of each process, in the order of the samples; NULL and 0: all are of one. */
+PRONY_API const uint64_t *prony_report_process_runs(const prony_report *report, size_t *count);
+/* Labels the report: that many threads of another process kept processors busy meanwhile. */
+PRONY_API void prony_report_set_background(prony_report *report, int threads);
+/* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
+PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
+
+/* ---- counting presets: the figure another tool would give, beside the native ones ---- */
+
+typedef struct prony_count_rule {
+    const char *operators; /* operator types, separated by blanks */
+    const char *formula;
+} prony_count_rule;
+
+typedef struct prony_count_preset {
+    const char *name;   /* "fvcore" */
+    const char *source; /* the tool's own file */
+    const char *pin;    /* commit or release that the numbers are those of */
+    const char *note;   /* how a MAC counts, what it leaves out */
+    const prony_count_rule *rules;
+    size_t rule_count;
+} prony_count_preset;
+
+PRONY_API size_t prony_count_preset_count(void);
+PRONY_API const prony_count_preset *prony_count_preset_at(size_t index);
+/* Fills `count` of layers, modules and totals, and what the preset leaves out; of a live report as of one read back. NULL
+ * takes the counts away. An unknown name is PRONY_INVALID_ARGUMENT and names those there are. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_set_count(prony_report *report, const char *preset,
+                                                             prony_error *error);
+/* Operator types that the preset leaves out although they compute, those that take longest first; and the share of the
+ * operators' time spent in them (negative: not measured). */
+PRONY_API const char *const *prony_report_uncounted(const prony_report *report, size_t *count, double *time_share);
+
+PRONY_API const prony_totals *prony_report_totals(const prony_report *report);
+PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report, size_t *count);
+PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
+/* What runs in subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels; none in a report that
+ * nothing ran for). NULL, and 0 rows: there is none. Owned by the report. */
+PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count);
+/* The module tree, parents before children; the root is first. */
+PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
+/* Weights and buffers in the order of the layers that first use them. */
+PRONY_API const prony_parameter_row *prony_report_parameters(const prony_report *report, size_t *count);
+PRONY_API const prony_memory_report *prony_report_memory(const prony_report *report);
+
+/* A processor that the measured runs could use; all processes on it count. */
+typedef struct prony_core_row {
+    int core;
+    double mean;       /* busy, 0..1, over the measured runs */
+    const double *use; /* in each interval */
+} prony_core_row;
+/* Use of each processor over time. *times_ns (may be NULL) gets the ends of the *points intervals, from the first run's start.
+ * NULL: not measured, or too short a measurement for the kernel's clock. */
+PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, size_t *cores, const int64_t **times_ns,
+                                                   size_t *points);
+/* A free dimension of the inputs that nobody fixed, and what it became. */
+typedef struct prony_assumed_dim {
+    const char *name;   /* as prony_dim takes it */
+    int64_t value;
+    const char *reason; /* "batch", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
+} prony_assumed_dim;
+PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
+/* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
+PRONY_API const char *prony_report_counters_missing(const prony_report *report);
+/* NULL if the report measured nothing. */
+PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
+/* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */
+PRONY_API const char *const *prony_report_unsupported(const prony_report *report, size_t *count);
+/* Share of a run's wall time that lies inside operators, 0..1; negative if not measured. */
+PRONY_API double prony_report_time_coverage(const prony_report *report);
+
+/* Stands in the report's `evaluation`, for labelled data that the caller evaluated, in place of what stood there. `metric`
+ * is copied. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_set_evaluation(prony_report *report, const char *metric,
+                                                                  double value, int64_t samples, prony_error *error);
+/* A further figure of the same samples. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_add_evaluation(prony_report *report, const char *metric,
+                                                                  double value, prony_error *error);
+
+typedef struct prony_evaluation_row {
+    const char *metric; /* "top1_accuracy" */
+    double value;
+    int64_t samples;
+} prony_evaluation_row;
+/* What evaluations gave; the first one is the metric `evaluation`. NULL: there was none. */
+PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count);
+
+typedef enum prony_format {
+    PRONY_FORMAT_TEXT,
+    PRONY_FORMAT_JSON,
+    PRONY_FORMAT_CSV,    /* one level: the single bit of options->levels; 0: layers */
+    PRONY_FORMAT_LATEX,  /* tables for booktabs, to be included in a document */
+    PRONY_FORMAT_TRACE,  /* Chrome trace events of the last run, for Perfetto */
+    PRONY_FORMAT_FOLDED, /* module;...;layer and nanoseconds, for flame graphs */
+    PRONY_FORMAT_DOT,    /* the graph, coloured by time (by FLOPs where nothing was measured), for Graphviz */
+    PRONY_FORMAT_SVG,    /* the chart that options->chart names */
+    PRONY_FORMAT_HTML    /* one file that needs no network */
+} prony_format;
+
+enum {
+    PRONY_LEVEL_MODEL = 1,
+    PRONY_LEVEL_LAYER = 2,
+    PRONY_LEVEL_OPERATOR = 4,
+    PRONY_LEVEL_MODULE = 8,
+    PRONY_LEVEL_NESTED = 16 /* what runs in subgraphs, in a table of its own */
+};
+
+typedef struct prony_write_options {
+    size_t struct_size;
+    bool color;         /* text: ANSI colours */
+    int width;          /* text: columns; 0: 80 */
+    unsigned levels;    /* text: PRONY_LEVEL_* bits; 0: model and layers, with `all` operators too */
+    int64_t top;        /* text: rows per table; 0: the 20 that take longest, with `all` every one */
+    const char *sort;   /* text: "index" (default with `all` and no `top`), "time" (default otherwise; where nothing was
+                           measured "flops"), "macs", "madds", "special", "int_ops", "parameters", "bytes", "memory" (of the
+                           outputs), "count", "rate" (FLOP/s), "intensity", "name" */
+    const char *filter; /* text: KEY=GLOB with KEY name, op, module or kernel; NULL: none */
+    bool memory;        /* JSON: timeline and events as well; text: the memory table */
+    const char *chart;  /* SVG: a name from prony_chart_names */
+    int64_t module_depth; /* text and CSV: levels of the module tree below the root; 0: all */
+    bool all;             /* text: everything that is known, not what a first look needs */
+} prony_write_options;
+#define PRONY_WRITE_OPTIONS_INIT {sizeof(prony_write_options), false, 0, 0, 0, 0, 0, false, 0, 0, false}
+
+/* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
+PRONY_API const char *const *prony_chart_names(void);
+/* Whether this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
+PRONY_API bool prony_html_has_charts(void);
+
+PRONY_API PRONY_MUST_USE prony_status prony_report_write(const prony_report *report, prony_format format,
+                                                         const prony_write_options *options, prony_write_fn write,
+                                                         void *user, prony_error *error);
+/* To a temporary name, then renamed, so that a failure leaves an old file intact. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_save(const prony_report *report, prony_format format,
+                                                        const prony_write_options *options, const char *path,
+                                                        prony_error *error);
+
+/* Reads a "prony.report/1" JSON report back. A report of another version, damaged JSON, a value of the wrong type and an
+ * integer above 2^53 are errors that name the file and the key. What is not known here is skipped. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_load(prony_report **out, const char *path, prony_error *error);
+/* As above from `size` bytes; `name` appears in messages. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_load_memory(prony_report **out, const char *name, const char *data,
+                                                               size_t size, prony_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
