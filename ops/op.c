@@ -10,43 +10,35 @@
 #include <math.h>
 #include <string.h>
 
-#define PRN_OP(symbol) extern const prn_op prn_op_##symbol;
 #define PRN_OPS(family) extern const prn_op prn_ops_##family[];
 #include "ops/op_list.inc"
-#undef PRN_OP
 #undef PRN_OPS
 
-typedef struct op_family {
-    const prn_op *rows;
-    bool one; /* a row of its own, without an end */
-} op_family;
-
-static const op_family families[] = {
-#define PRN_OP(symbol) {&prn_op_##symbol, true},
-#define PRN_OPS(family) {prn_ops_##family, false},
+static const prn_op *const families[] = {
+#define PRN_OPS(family) prn_ops_##family,
 #include "ops/op_list.inc"
-#undef PRN_OP
 #undef PRN_OPS
-    {NULL, false}};
+    NULL};
 
-static const prn_op *next_row(const op_family **family, const prn_op *row)
+/* The row behind `row` (NULL: the first); NULL: there is none. */
+static const prn_op *next_row(const prn_op *const **family, const prn_op *row)
 {
-    if (row && !(*family)->one && row[1].name) return row + 1;
+    if (row && row[1].name) return row + 1;
     if (row) ++*family;
-    return (*family)->rows;
+    return **family;
 }
 
 size_t prn_op_count(void)
 {
     size_t count = 0;
-    const op_family *family = families;
+    const prn_op *const *family = families;
     for (const prn_op *op = NULL; (op = next_row(&family, op));) count++;
     return count;
 }
 
 const prn_op *prn_op_at(size_t index)
 {
-    const op_family *family = families;
+    const prn_op *const *family = families;
     const prn_op *op = next_row(&family, NULL);
     while (op && index-- > 0) op = next_row(&family, op);
     return op;
@@ -55,7 +47,7 @@ const prn_op *prn_op_at(size_t index)
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 {
     const prn_op *best = NULL;
-    const op_family *family = families;
+    const prn_op *const *family = families;
     for (const prn_op *op = NULL; (op = next_row(&family, op));) {
         if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
         if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;

@@ -434,11 +434,23 @@ static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
     return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
 }
 
+bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *context)
+{
+    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_RANDOM)) return false;
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        if (out && (out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape) || prony_shape_numel(&out->shape) != 0))
+            return false;
+    }
+    return true;
+}
+
 prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
     const prn_kernel *kernel = prn_node_kernel(node, context, true);
     if (chosen) *chosen = kernel;
     if (!kernel) return no_kernel(context);
+    if (prn_node_makes_nothing(node, context)) return PRONY_OK;
     prn_packings once = {0};
     prn_site *outer = context->host_data, site = {0};
     if (outer) site = *outer;

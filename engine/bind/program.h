@@ -221,6 +221,10 @@ PRN_MUST_USE prony_status prn_node_run_once(const prn_node_def *node, prony_cont
 /* Error if input `i` is a sequence or optional and the operator knows tensors only. */
 PRN_MUST_USE prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i);
 
+/* Whether all that it makes are tensors without elements, so that there is nothing to run, however large its other extents
+ * are. false: that is not known, or running it means more (subgraphs, a user's function). */
+bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *context);
+
 /* Index of the child that `graph` is, or -1. */
 int prn_node_child(const prn_node_def *node, const struct prn_graph *graph);
 

@@ -315,6 +315,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     if (!step->dynamic) {
         step->kernel = prn_node_kernel(node, &step->context, false);
         if (!step->kernel) return no_kernel(step);
+        step->empty = prn_node_makes_nothing(node, &step->context);
     }
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));

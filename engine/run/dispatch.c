@@ -217,7 +217,7 @@ static inline prony_status run_alone(prn_plan *plan, prn_step *step, prony_error
     if (step->dynamic || step->children)
         status = run_open(plan, step, error);
     else
-        status = step->kernel->run(&step->context);
+        status = step->empty ? PRONY_OK : step->kernel->run(&step->context);
     return prn_stopped() ? called_off(step, status, error) : status;
 }
 

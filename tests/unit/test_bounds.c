@@ -569,6 +569,51 @@ static void test_many_functions(void **state)
     run_whole(m);
 }
 
+/* No elements, but other extents that no loop may walk along. */
+static void test_nothing_of_great_extent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *shape, *attributes;
+        int opset;
+    } of[] = {{"MeanVarianceNormalization", "3,3,3,0,4294967296,3", "", 13},
+              {"Softmax", "4294967296,0,1024", "axis=1", 13},
+              {"LpNormalization", "4294967296,0,1024", "axis=0", 13},
+              {"CumSum", "0,4294967296,1024", "", 14},
+              {"ReduceSum", "4294967296,0,1024", "keepdims=0", 11},
+              {"ReduceMax", "1024,4294967296,0", "axes=[0,1,2]", 11},
+              {"ReduceL2", "4294967296,0", "axes=[1,0]", 11},
+              {"NonZero", "4294967296,0,1024", "", 13},
+              {"Transpose", "4294967296,0,1024", "perm=[2,1,0]", 13},
+              {"GlobalAveragePool", "0,4294967296,1024", "", 13},
+              {"LayerNormalization", "4294967296,1024,0", "", 17},
+              {"Unique", "0,4294967296", "", 13},
+              {"Relu", "4294967296,0,1024", "", 13},
+              {"DepthToSpace", "4294967296,4,0,3", "blocksize=2", 13},
+              {"Hardmax", "4294967296,0", "axis=0", 13},
+              {"InstanceNormalization", "4294967296,0,7", "", 13},
+              {"LRN", "4294967296,3,0,5", "size=3", 13}};
+    static const float none[1];
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        model_run r = {0};
+        model_builder *m = mb_begin(of[i].opset);
+        const int64_t axis = 1;
+        mb_input(m, "x", PRONY_FLOAT32, of[i].shape);
+        mb_initializer(m, "axis", PRONY_INT64, "", &axis);
+        mb_initializer(m, "none", PRONY_FLOAT32, "0", none);
+        const char *inputs = strcmp(of[i].op, "CumSum") == 0                  ? "x axis"
+                             : strcmp(of[i].op, "LayerNormalization") == 0    ? "x none"
+                             : strcmp(of[i].op, "InstanceNormalization") == 0 ? "x none none"
+                                                                              : "x";
+        mb_node(m, of[i].op, inputs, "y", of[i].attributes);
+        mb_output(m, "y", strcmp(of[i].op, "NonZero") == 0 ? PRONY_INT64 : PRONY_FLOAT32, NULL);
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, of[i].shape, none);
+        if (prony_session_run(r.session, &r.error) != PRONY_OK) fail_msg("%s: %s", of[i].op, r.error.message);
+        mr_close(&r);
+    }
+}
+
 static void test_many_symbols(void **state)
 {
     (void)state;
@@ -595,7 +640,7 @@ int main(void)
         cmocka_unit_test(test_small_stack),    cmocka_unit_test(test_smaller_stack),
         cmocka_unit_test(test_many_operands),  cmocka_unit_test(test_many_outputs),
         cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
-        cmocka_unit_test(test_many_symbols),
+        cmocka_unit_test(test_many_symbols),   cmocka_unit_test(test_nothing_of_great_extent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
