@@ -2,8 +2,8 @@
  *
  *     same_bits [--threads N] [--workers N] [--runs N] MODEL...
  *
- * Every -x 1..threads times every -y 1..workers (4 and 4) runs `runs` times (20), on inputs from one seed; free dimensions
- * become 1 where the model tells nothing. Prints a line a model. Exit status: 0 all the same, 1 a model does not run, 2
+ * Every -x 1..threads times every -y 1..workers (4 and 4) runs `runs` times (20), on inputs from one seed; of free dimensions
+ * that the model says nothing of, the library's example is taken. Prints a line a model. Exit status: 0 all the same, 1 a model does not run, 2
  * wrong usage, 3 something differs. */
 #include "prony.h"
 
@@ -54,13 +54,34 @@ static prony_status compare(prony_session *session, outputs *expected, bool firs
     return PRONY_OK;
 }
 
-static prony_status run_one(prony_model *model, int threads, int workers, int runs, outputs *expected, long *differs,
-                            prony_error *error)
+enum { MOST_DIMS = 32 };
+
+/* Free dimensions for which the shapes fit. */
+typedef struct extents {
+    prony_free_dim *rows;
+    prony_dim dims[MOST_DIMS];
+    size_t count;
+} extents;
+
+static prony_status find_extents(extents *e, prony_model *model, prony_error *error)
+{
+    size_t count = 0;
+    prony_status status = prony_model_free_dims(&e->rows, &count, model, NULL, error);
+    for (size_t i = 0; status == PRONY_OK && i < count && e->count < MOST_DIMS; i++)
+        if (e->rows[i].value < 0 && e->rows[i].example > 0)
+            e->dims[e->count++] = (prony_dim){e->rows[i].name, e->rows[i].example};
+    return status;
+}
+
+static prony_status run_one(prony_model *model, const extents *free, int threads, int workers, int runs,
+                            outputs *expected, long *differs, prony_error *error)
 {
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     prony_session *session = NULL;
     options.intra_op_threads = threads;
     options.inter_op_threads = workers;
+    options.dims = free->dims;
+    options.dim_count = free->count;
     prony_status status = prony_session_create(&session, model, &options, error);
     if (status == PRONY_OK) status = prony_session_generate_inputs(session, 1, error);
     for (int run = 0; status == PRONY_OK && run < runs; run++) {
@@ -77,17 +98,19 @@ static int check_model(const char *path, const limits *most)
     prony_error error = {0};
     prony_model *model = NULL;
     outputs expected = {0};
+    extents free_dims = {0};
     int runs = 0, result = 0;
     prony_status status = prony_model_load(&model, path, NULL, &error);
     if (status == PRONY_OK) {
         expected.count = prony_model_output_count(model);
         expected.hash = calloc(expected.count + 1, sizeof *expected.hash);
         if (!expected.hash) abort();
+        status = find_extents(&free_dims, model, &error);
     }
     for (int x = 1; status == PRONY_OK && x <= most->threads; x++) {
         for (int y = 1; status == PRONY_OK && y <= most->workers; y++) {
             long differs = -1;
-            status = run_one(model, x, y, most->runs, &expected, &differs, &error);
+            status = run_one(model, &free_dims, x, y, most->runs, &expected, &differs, &error);
             runs += most->runs;
             if (differs < 0) continue;
             printf("%s: -x %d -y %d: output %ld differs from one thread's\n", path, x, y, differs);
@@ -102,6 +125,7 @@ static int check_model(const char *path, const limits *most)
     }
     fflush(stdout);
     free(expected.hash);
+    prony_rows_release(free_dims.rows);
     prony_model_release(model);
     return result;
 }
