@@ -8,7 +8,12 @@ import sys
 def main():
     nm, library, folder = sys.argv[1:4]
     listing = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    exported = {line.split()[-1].split("@")[0] for line in listing.splitlines() if line.strip()}
+    lines = [line.split() for line in listing.splitlines() if line.strip()]
+    exported = {words[-1].split("@")[0] for words in lines if words[-2] != "A"}  # A: the version itself
+    for words in lines:
+        if words[-2] != "A" and "@@PRONY_" not in words[-1]:
+            print(f"exported without a version: {words[-1]}")
+            return 1
     text = "".join(header.read_text(encoding="utf-8") for header in sorted(pathlib.Path(folder).glob("*.h")))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
