@@ -527,6 +527,7 @@ static void identities_are_marked(void **state)
     for (size_t k = 0; k < 5; k++) assert_int_equal(p->layers[k].removed, removed[k]);
     prn_program_release(p);
     rc_unload(&l);
+    mb_free(m);
 }
 
 static void merge_moves(void **state)
