@@ -14,7 +14,16 @@
 
 #include <cmocka.h>
 
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
+    __has_feature(thread_sanitizer)
+#define PAIRS 10 /* ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's */
+#else
 #define PAIRS 200
+#endif
+#define RATES_COUNT (PAIRS == 200)
 #define PLANTED 20
 #define MOST_RUNS 400
 
@@ -111,8 +120,8 @@ static void test_compare(void **state)
         }
         printf("compare, %s: %d false alarms of %d, %d slow-downs of %d\n", kinds[k].name, alarms, PAIRS, found,
                PLANTED);
-        assert_in_range(alarms, 0, PAIRS / 20);
-        assert_true(found >= kinds[k].found);
+        if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_true(found >= kinds[k].found);
     }
 }
 
@@ -135,7 +144,7 @@ static void test_check(void **state)
             found += missed && planted;
         }
         printf("check, %s: %d false alarms of %d, %d slow-downs of %d\n", kinds[k].name, alarms, PAIRS, found, PLANTED);
-        assert_in_range(alarms, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
     }
 }
 
@@ -194,9 +203,9 @@ static void test_stored_reports(void **state)
         }
         printf("stored, %s: %d and %d false alarms of %d, %d and %d slow-downs of %d (compare and check)\n", stored[k].name,
                alarms, missed, PAIRS, found, seen, PLANTED);
-        assert_in_range(alarms, 0, PAIRS / 20);
-        assert_in_range(missed, 0, PAIRS / 20);
-        assert_true(found >= stored[k].found && seen >= stored[k].found);
+        if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_in_range(missed, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_true(found >= stored[k].found && seen >= stored[k].found);
     }
 }
 
@@ -243,8 +252,8 @@ static void test_repeat(void **state)
         }
         printf("repeat, %zu processes: %d false alarms of %d, %d same, %d slow-downs of %d\n", studies[k].processes,
                alarms, PAIRS, same, found, PLANTED);
-        assert_in_range(alarms, 0, PAIRS / 20);
-        assert_true(found >= studies[k].found);
+        if (RATES_COUNT) assert_in_range(alarms, 0, PAIRS / 20);
+        if (RATES_COUNT) assert_true(found >= studies[k].found);
     }
 }
 
