@@ -170,7 +170,7 @@ static const struct {
 static prony_report *simulate_stored(size_t k, double median_ns, uint64_t *random)
 {
     const simulated_noise noise = {0.01, 0.005, 0.8, 0.01, 0.005};
-    int64_t samples[MOST_STORED];
+    int64_t samples[MOST_STORED] = {0};
     size_t processes = stored[k].processes, runs = stored[k].runs;
     for (size_t p = 0; p < processes; p++)
         simulate_times(samples + p * runs, runs, median_ns * (1 + stored[k].scatter * prn_random_normal(random)), &noise, random);
