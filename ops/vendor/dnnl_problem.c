@@ -231,14 +231,27 @@ int prn_dnnl_post_op_count(const prn_post_op *op)
     return steps[op->kind];
 }
 
+/* oneDNN 2.6 gives every step of an algorithm the parameters of the first one: Relu behind LeakyRelu is a second LeakyRelu. */
+static dnnl_status_t append_step(dnnl_post_ops_t ops, dnnl_alg_kind_t algorithm, float alpha, float beta)
+{
+    for (int i = 0, count = dnnl_post_ops_len(ops); i < count; i++) {
+        float scale, its_alpha, its_beta;
+        dnnl_alg_kind_t its;
+        if (dnnl_post_ops_get_kind(ops, i) != dnnl_eltwise) continue;
+        dnnl_status_t status = dnnl_post_ops_get_params_eltwise(ops, i, &scale, &its, &its_alpha, &its_beta);
+        if (status != dnnl_success) return status;
+        if (its == algorithm && (its_alpha != alpha || its_beta != beta)) return dnnl_unimplemented;
+    }
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, algorithm, alpha, beta);
+}
+
 static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
 {
     const float a = op->a, b = op->b;
     dnnl_status_t status = dnnl_success;
     switch (op->kind) {
 #define STEP(algorithm, alpha, beta)                                                                                   \
-    if (status == dnnl_success)                                                                                        \
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_##algorithm, alpha, beta);
+    if (status == dnnl_success) status = append_step(ops, dnnl_eltwise_##algorithm, alpha, beta);
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
     case PRN_POST_##SYMBOL:                                                                                            \
         dnnl break;
