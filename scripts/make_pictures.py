@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "command"))
 import chromium  # noqa: E402
 
 COLUMNS, ROWS, WIDTH, QUALITY = 80, 48, 1100, 70
