@@ -148,7 +148,7 @@ prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *don
 {
     const prn_attr *value = prn_attr_find(node->info.attributes, "value");
     if (strcmp(node->info.op_type, "Constant") != 0 || *node->info.domain || !value || value->type != PRN_ATTR_TENSOR ||
-        node->output_count != 1)
+        node->output_count != 1 || node->outputs[0] == PRN_NO_VALUE)
         return PRONY_OK;
     *done = true;
     node->dead = true;

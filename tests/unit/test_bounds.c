@@ -569,6 +569,19 @@ static void test_many_functions(void **state)
     run_whole(m);
 }
 
+/* A Constant whose output has no name. */
+static void test_constant_without_output(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_report *report = NULL;
+    assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/tests/data/constant_without_output.onnx", NULL, &error), PRONY_OK);
+    assert_int_equal(prony_inspect(&report, model, NULL, &error), PRONY_INVALID_MODEL);
+    assert_non_null(strstr(error.message, "output 0 is required"));
+    prony_model_release(model);
+}
+
 /* No elements, but other extents that no loop may walk along. */
 static void test_nothing_of_great_extent(void **state)
 {
@@ -641,6 +654,7 @@ int main(void)
         cmocka_unit_test(test_many_operands),  cmocka_unit_test(test_many_outputs),
         cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
         cmocka_unit_test(test_many_symbols),   cmocka_unit_test(test_nothing_of_great_extent),
+        cmocka_unit_test(test_constant_without_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
