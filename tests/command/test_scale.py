@@ -133,8 +133,9 @@ class Plan(ScaleTest):
 
     def test_budget(self):
         study = self.study("-x", "1,2", "--processes", "50", "--budget", "4s")
-        self.assertLess(len(study["blocks"]), 150)
-        self.assertGreaterEqual(len([b for b in study["blocks"] if not b["again"]]), 9)
+        planned = [b for b in study["blocks"] if not b["again"]]
+        self.assertLessEqual(len(planned), 150)  # all of them, where the machine is fast enough
+        self.assertGreaterEqual(len(planned), 9)
         self.assertEqual(study["plan"]["budget_seconds"], 4)
 
     def test_wrong_usage(self):
