@@ -1,5 +1,5 @@
 /* prony scale MODEL: plans a study or takes one up, measures block by block, and shows what follows. The file of --json
- * is written anew after every block, so that whatever ends the study leaves what it has measured. */
+ * is written anew as blocks end, so that whatever ends the study leaves what it has measured. */
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/scale.h"
@@ -189,22 +189,30 @@ static bool save(const options *o, const prony_study *study, bool *warned)
     if (prony_study_save(study, PRONY_FORMAT_JSON, NULL, o->json, &error) == PRONY_OK) return true;
     if (!*warned) {
         report_error(o, &error);
-        fail(o, "the study goes on, and is kept in memory; it is tried again after every block");
+        fail(o, "the study goes on, and is kept in memory; it is tried again as blocks end");
     }
     *warned = true;
     return false;
 }
 
+/* The file is written whole, and grows: a study of many short blocks would come to spend its time on it, outside of the
+ * budget. So writing gets a tenth of the time. */
 static int measure(const options *o, prony_study *study)
 {
+    enum { REST = 9 };
     prony_study_task task;
+    int64_t saved = prony_now_ns(), took = 0;
     bool warned = false;
     int code = EXIT_DONE;
     while (code == EXIT_DONE && !interrupted() && prony_study_next(study, &task)) {
         say_progress(o, study);
         double limit = o->timeout > 0 ? o->timeout : LIMIT_LEAST + LIMIT_FACTOR * task.seconds;
         code = scale_run_task(o, study, &task, limit);
-        if (code == EXIT_DONE && !interrupted()) (void)save(o, study, &warned);
+        int64_t begin = prony_now_ns();
+        if (code != EXIT_DONE || interrupted() || begin - saved < REST * took) continue;
+        (void)save(o, study, &warned);
+        saved = prony_now_ns();
+        took = saved - begin;
     }
     clear_progress();
     return code;

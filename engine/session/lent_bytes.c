@@ -28,7 +28,7 @@ static prony_status bind_input(prony_session *session, const char *name, const p
         bool moved = input->value.data != value->data;
         if (moved) prn_session_input_drop(input);
         if (moved) prn_session_inputs_moved(session);
-        input->value = *value;
+        input->value = (prony_value){.dtype = value->dtype, .shape = value->shape, .data = value->data};
         input->set = true;
     }
     input->lent = value->data;
@@ -81,14 +81,15 @@ static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
 
 void prn_lent_point(prony_session *session, prn_cached_plan *cached)
 {
-    const size_t count = cached->program->output_count;
-    for (size_t k = 0; session->outputs && k < count; k++) {
+    const size_t count = session->outputs ? cached->program->output_count : 0;
+    prn_plan *plan = cached->plan;
+    for (size_t k = 0; k < count; k++) plan->values[prn_plan_root(plan, plan->outputs[k], NULL)]->lent = NULL;
+    for (size_t k = 0; k < count; k++) {
         const prn_session_output *output = &session->outputs[k];
-        uint32_t root = own_root(cached->plan, count, k);
-        if (root == PRN_NO_VALUE) continue;
-        const prn_plan_value *value = cached->plan->values[cached->plan->outputs[k]];
-        bool fits = output->lent && output->bytes >= value->bytes && aligned(output->lent, value->value.dtype);
-        cached->plan->values[root]->lent = fits ? output->lent : NULL;
+        const prn_plan_value *value = plan->values[plan->outputs[k]];
+        if (!output->lent || output->bytes < value->bytes || !aligned(output->lent, value->value.dtype)) continue;
+        uint32_t root = own_root(plan, count, k);
+        if (root != PRN_NO_VALUE) plan->values[root]->lent = output->lent;
     }
 }
 
