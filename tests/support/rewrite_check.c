@@ -65,6 +65,16 @@ void rc_ints(model_builder *m, const char *name, const char *dims, const int64_t
     mb_initializer(m, name, PRONY_INT64, dims, values);
 }
 
+model_builder *rc_begin(void)
+{
+    rc_seed(1);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,4,5,5");
+    rc_weights(m, "w", "4,4,3,3");
+    rc_weights(m, "b", "4");
+    return m;
+}
+
 void rc_output(model_builder *m, const char *name)
 {
     mb_output(m, name, PRONY_FLOAT32, NULL);

@@ -1,5 +1,4 @@
-/* Rewrites that fold into weights, attach to contractions and drop what does nothing; and what no rewrite may touch.
- * Each fires where it should and nowhere else. */
+/* Rewrites that fold into weights, attach to contractions and merge moves; and what no rewrite may touch. Each fires where it should and nowhere else. */
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -10,17 +9,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-/* Opset 17, input x [2, 4, 5, 5], Conv weights w [4, 4, 3, 3] and bias b. */
-static model_builder *begin(void)
-{
-    rc_seed(1);
-    model_builder *m = mb_begin(17);
-    mb_input(m, "x", PRONY_FLOAT32, "2,4,5,5");
-    rc_weights(m, "w", "4,4,3,3");
-    rc_weights(m, "b", "4");
-    return m;
-}
 
 static void conv(model_builder *m, const char *inputs, const char *output)
 {
@@ -60,28 +48,28 @@ static void fold_batch_norm(void **state)
 static void keep_batch_norm(void **state)
 {
     (void)state;
-    model_builder *m = begin(); /* somebody else reads the convolution */
+    model_builder *m = rc_begin(); /* somebody else reads the convolution */
     conv(m, "x w b", "c");
     rc_batch_norm(m, "c", "n", "4");
     mb_node(m, "Mul", "n c", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv BatchNormalization Mul");
 
-    m = begin(); /* the convolution is an output of the graph */
+    m = rc_begin(); /* the convolution is an output of the graph */
     conv(m, "x w b", "c");
     rc_batch_norm(m, "c", "y", "4");
     rc_output(m, "c");
     rc_output(m, "y");
     rc_expect(m, "Conv BatchNormalization");
 
-    m = begin(); /* weights come at run time */
+    m = rc_begin(); /* weights come at run time */
     mb_input(m, "w2", PRONY_FLOAT32, "4,4,3,3");
     conv(m, "x w2 b", "c");
     rc_batch_norm(m, "c", "y", "4");
     rc_output(m, "y");
     rc_expect(m, "Conv BatchNormalization");
 
-    m = begin(); /* so do statistics */
+    m = rc_begin(); /* so do statistics */
     mb_input(m, "shift", PRONY_FLOAT32, "4");
     rc_weights_in(m, "v", "4", 0.5f, 1.5f);
     conv(m, "x w b", "c");
@@ -89,7 +77,7 @@ static void keep_batch_norm(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv BatchNormalization");
 
-    m = begin(); /* before the convolution, padding would see the shift */
+    m = rc_begin(); /* before the convolution, padding would see the shift */
     rc_batch_norm(m, "x", "n", "4");
     conv(m, "n w b", "y");
     rc_output(m, "y");
@@ -116,7 +104,7 @@ static void keep_batch_norm(void **state)
 static void fold_scale_and_shift(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     rc_weights(m, "scale", "4,1,1");
     rc_weights(m, "shift", "1,4,1,1");
     rc_weights_in(m, "divisor", "1,4,1,1", 1.0f, 2.0f);
@@ -164,14 +152,14 @@ static void keep_scale_and_shift(void **state)
         {"4,1,1", "Div", "k c", "Conv Div"},     /* not linear */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        model_builder *m = begin();
+        model_builder *m = rc_begin();
         rc_weights(m, "k", cases[i].dims);
         conv(m, "x w b", "c");
         mb_node(m, cases[i].op, cases[i].inputs, "y", "");
         rc_output(m, "y");
         rc_expect(m, cases[i].wanted);
     }
-    model_builder *m = begin(); /* would leave float32's range */
+    model_builder *m = rc_begin(); /* would leave float32's range */
     rc_weights_in(m, "large", "4,4,3,3", 1e20f, 2e20f);
     rc_scalar(m, "huge", 1e30f);
     rc_scalar(m, "tiny", 1e-30f);
@@ -223,7 +211,7 @@ static void attach_activations(void **state)
         {"Exp", "c", "", "Conv Exp"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        model_builder *m = begin();
+        model_builder *m = rc_begin();
         rc_weights_in(m, "small", "4,4,3,3", -0.1f, 0.1f);
         rc_scalar(m, "zero", 0.0f);
         rc_scalar(m, "half", 0.5f);
@@ -239,28 +227,28 @@ static void attach_activations(void **state)
 static void keep_activations(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
     mb_node(m, "Mul", "r c", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv Relu Mul");
 
-    m = begin();
+    m = rc_begin();
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "y", "");
     rc_output(m, "c");
     rc_output(m, "y");
     rc_expect(m, "Conv Relu");
 
-    m = begin(); /* a bound that comes at run time */
+    m = rc_begin(); /* a bound that comes at run time */
     mb_input(m, "high", PRONY_FLOAT32, "");
     conv(m, "x w b", "c");
     mb_node(m, "Clip", "c ? high", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv Clip");
 
-    m = begin(); /* no room for a fifth */
+    m = rc_begin(); /* no room for a fifth */
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r1", "");
     mb_node(m, "Tanh", "r1", "r2", "");
@@ -270,7 +258,7 @@ static void keep_activations(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv[relu,tanh,sigmoid,leaky] Relu");
 
-    m = begin(); /* a constant behind an activation is no weight any more */
+    m = rc_begin(); /* a constant behind an activation is no weight any more */
     rc_scalar(m, "half", 0.5f);
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
@@ -282,28 +270,28 @@ static void keep_activations(void **state)
 static void attach_residuals(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     conv(m, "x w b", "c");
     mb_node(m, "Add", "c x", "s", "");
     mb_node(m, "Relu", "s", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv[add,relu]");
 
-    m = begin(); /* the later of two takes it */
+    m = rc_begin(); /* the later of two takes it */
     conv(m, "x w b", "c1");
     conv(m, "x w", "c2");
     mb_node(m, "Add", "c1 c2", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv Conv[add]");
 
-    m = begin(); /* the convolution waits for its residual */
+    m = rc_begin(); /* the convolution waits for its residual */
     conv(m, "x w b", "c");
     mb_node(m, "Exp", "x", "e", "");
     mb_node(m, "Add", "c e", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Exp Conv[add]");
 
-    m = begin(); /* the residual is the convolution's own input */
+    m = rc_begin(); /* the residual is the convolution's own input */
     rc_weights(m, "point", "4,4,1,1");
     mb_node(m, "Relu", "x", "r", "");
     mb_node(m, "Conv", "r point", "c", "");
@@ -323,20 +311,20 @@ static void attach_residuals(void **state)
 static void keep_residuals(void **state)
 {
     (void)state;
-    model_builder *m = begin(); /* broadcast */
+    model_builder *m = rc_begin(); /* broadcast */
     mb_input(m, "s", PRONY_FLOAT32, "1,4,1,1");
     conv(m, "x w b", "c");
     mb_node(m, "Add", "c s", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv Add");
 
-    m = begin(); /* twice the same */
+    m = rc_begin(); /* twice the same */
     conv(m, "x w b", "c");
     mb_node(m, "Add", "c c", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Conv Add");
 
-    m = begin(); /* the sum is of what another node reads too */
+    m = rc_begin(); /* the sum is of what another node reads too */
     conv(m, "x w b", "c");
     mb_node(m, "Add", "c x", "s", "");
     mb_node(m, "Mul", "s c", "y", "");
@@ -346,209 +334,25 @@ static void keep_residuals(void **state)
 
 /* ---- less to look at ---- */
 
-static void drop_identities(void **state)
-{
-    (void)state;
-    static const int64_t shape[] = {2, 4, 5, 5}, zeros[8] = {0}, ends[] = {9, 9}, axes[] = {1, 2}, minus[] = {-1, -1},
-                         begins[] = {-1, -1}, back[] = {-9, -9};
-    model_builder *m = begin();
-    rc_scalar(m, "one", 1.0f);
-    rc_ints(m, "shape", "4", shape);
-    rc_ints(m, "zeros", "8", zeros);
-    rc_ints(m, "starts", "2", zeros);
-    rc_ints(m, "ends", "2", ends);
-    rc_ints(m, "axes", "2", axes);
-    mb_node(m, "Identity", "x", "v0", "");
-    mb_node(m, "Relu", "v0", "v1", "");
-    mb_node(m, "Dropout", "v1", "v2", "");
-    mb_node(m, "Cast", "v2", "v3", "to=1");
-    mb_node(m, "Transpose", "v3", "v4", "perm=[0,1,2,3]");
-    mb_node(m, "Reshape", "v4 shape", "v5", "");
-    mb_node(m, "Concat", "v5", "v6", "axis=1");
-    mb_node(m, "Pad", "v6 zeros", "v7", "");
-    mb_node(m, "Slice", "v7 starts ends axes", "v8", "");
-    mb_node(m, "Expand", "v8 shape", "v9", "");
-    mb_node(m, "Mul", "one v9", "v10", "");
-    mb_node(m, "Div", "v10 one", "v11", "");
-    mb_node(m, "Exp", "v11", "v12", "");
-    mb_node(m, "Identity", "v12", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Relu Exp");
-
-    m = begin(); /* backwards is not everything */
-    rc_ints(m, "begins", "2", begins);
-    rc_ints(m, "back", "2", back);
-    rc_ints(m, "axes", "2", axes);
-    rc_ints(m, "minus", "2", minus);
-    mb_node(m, "Slice", "x begins back axes minus", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Slice");
-
-    m = begin(); /* -0 + 0 is 0 */
-    rc_scalar(m, "zero", 0.0f);
-    mb_node(m, "Add", "x zero", "s", "");
-    mb_node(m, "Relu", "s", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Add Relu");
-
-    m = begin(); /* between an input and an output of the graph there is nobody else to make it */
-    mb_node(m, "Identity", "x", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Identity");
-
-    m = begin(); /* two outputs, one value */
-    mb_node(m, "Relu", "x", "r", "");
-    mb_node(m, "Identity", "r", "y", "");
-    rc_output(m, "r");
-    rc_output(m, "y");
-    rc_expect(m, "Relu Identity");
-}
-
-/* What else returns its input, and what only looks as if it did. */
-static void drop_more_identities(void **state)
-{
-    (void)state;
-    model_builder *m = begin();
-    static const int64_t nothing[] = {0, 0, 0, 0, 0, 0, 0, 0};
-    static const bool no = false;
-    rc_scalar(m, "one", 1.0f);
-    rc_scalar(m, "zero", 0.0f);
-    rc_scalar(m, "ratio", 0.5f);
-    rc_ints(m, "nothing", "8", nothing);
-    mb_initializer(m, "no", PRONY_BOOL, "", &no);
-    mb_node(m, "Abs", "x", "v0", "");
-    mb_node(m, "Sum", "v0", "v1", "");
-    mb_node(m, "Max", "v1", "v2", "");
-    mb_node(m, "Split", "v2", "v3", "axis=1");
-    mb_node(m, "Clip", "v3", "v4", "");
-    mb_node(m, "Sub", "v4 zero", "v5", "");
-    mb_node(m, "Pow", "v5 one", "v6", "");
-    mb_node(m, "Dropout", "v6 ratio no", "v7", "");
-    mb_node(m, "Dropout", "v7 ratio", "v8", "");
-    mb_node(m, "Mean", "v8", "v9", "");
-    mb_node(m, "Neg", "v9", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Abs Neg");
-
-    m = begin(); /* 0 - x, 1 / x and 1^x change it */
-    rc_scalar(m, "one", 1.0f);
-    rc_scalar(m, "zero", 0.0f);
-    mb_node(m, "Sub", "zero x", "a", "");
-    mb_node(m, "Pow", "one a", "p", "");
-    mb_node(m, "Div", "one p", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Sub Pow Div");
-
-    m = begin(); /* x - -0 turns -0 into 0 */
-    rc_scalar(m, "zero", -0.0f);
-    mb_node(m, "Sub", "x zero", "s", "");
-    mb_node(m, "Relu", "s", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Sub Relu");
-
-    m = begin(); /* an integer has one 0 */
-    static const int64_t zero = 0;
-    rc_ints(m, "zero", "1", &zero);
-    mb_node(m, "Cast", "x", "i", "to=7");
-    mb_node(m, "Add", "zero i", "s", "");
-    mb_node(m, "Abs", "s", "a", "");
-    mb_node(m, "Cast", "a", "y", "to=1");
-    rc_output(m, "y");
-    rc_expect(m, "Cast Abs Cast");
-
-    m = begin(); /* a mask that somebody reads, training */
-    static const bool yes = true;
-    rc_scalar(m, "none", 0.0f);
-    mb_initializer(m, "yes", PRONY_BOOL, "", &yes);
-    mb_node(m, "Dropout", "x", "d mask", "");
-    mb_node(m, "Dropout", "d none yes", "e", "");
-    mb_node(m, "Where", "mask e x", "y", "");
-    rc_output(m, "y");
-    rc_expect(m, "Dropout Dropout Where");
-}
-
-/* Outputs of the graph that are an input or each other: what is between becomes a view, and they stay what they were. */
-static void identities_that_are_outputs(void **state)
-{
-    (void)state;
-    static const char *const ops[][2] = {{"Dropout", ""}, {"Cast", "to=1"}, {"Concat", "axis=1"}, {"Sum", ""}, {"Clip", ""},
-                                         {"Transpose", "perm=[0,1,2,3]"}, {"Split", "axis=0"}, {"Identity", ""}};
-    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
-        model_builder *m = begin(); /* of an input */
-        mb_node(m, ops[k][0], "x", "y", ops[k][1]);
-        rc_output(m, "y");
-        rc_expect(m, "Identity");
-
-        m = begin(); /* two of an input, one of which is read as well */
-        mb_node(m, ops[k][0], "x", "y", ops[k][1]);
-        mb_node(m, "Identity", "x", "z", "");
-        mb_node(m, "Relu", "y", "r", "");
-        rc_output(m, "z");
-        rc_output(m, "y");
-        rc_output(m, "r");
-        rc_expect(m, "Identity Identity Relu");
-
-        m = begin(); /* of an output, twice */
-        mb_node(m, "Relu", "x", "r", "");
-        mb_node(m, ops[k][0], "r", "y", ops[k][1]);
-        mb_node(m, ops[k][0], "y", "z", ops[k][1]);
-        rc_output(m, "z");
-        rc_output(m, "r");
-        rc_output(m, "y");
-        rc_expect(m, "Relu Identity Identity");
-
-        m = begin(); /* the node before it makes it */
-        mb_node(m, "Relu", "x", "r", "");
-        mb_node(m, ops[k][0], "r", "y", ops[k][1]);
-        rc_output(m, "y");
-        rc_expect(m, "Relu");
-    }
-}
-
-/* The layers stay, marked, whoever took them over. */
-static void identities_are_marked(void **state)
-{
-    (void)state;
-    rc_model l;
-    prn_program *p = NULL;
-    model_builder *m = begin();
-    mb_node(m, "Identity", "x", "v0", "");
-    mb_node(m, "Relu", "v0", "v1", "");
-    mb_node(m, "Dropout", "v1", "v2", "");
-    mb_node(m, "Exp", "v2", "v3", "");
-    mb_node(m, "Sum", "x", "y", "");
-    rc_output(m, "v3");
-    rc_output(m, "y");
-    rc_load(&l, m, NULL);
-    assert_int_equal(rc_bind(&l, &p), PRONY_OK);
-    assert_int_equal(prn_program_rewrite(p, &l.error), PRONY_OK);
-    static const bool removed[] = {true, false, true, false, true};
-    assert_int_equal(p->layer_count, 5);
-    for (size_t k = 0; k < 5; k++) assert_int_equal(p->layers[k].removed, removed[k]);
-    prn_program_release(p);
-    rc_unload(&l);
-    mb_free(m);
-}
-
 static void merge_moves(void **state)
 {
     (void)state;
     static const int64_t flat[] = {2, -1}, front[] = {0};
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     mb_node(m, "Transpose", "x", "t", "perm=[0,2,3,1]");
     mb_node(m, "Transpose", "t", "u", "perm=[1,0,3,2]");
     mb_node(m, "Relu", "u", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Transpose Relu");
 
-    m = begin(); /* and back again */
+    m = rc_begin(); /* and back again */
     mb_node(m, "Transpose", "x", "t", "perm=[0,2,3,1]");
     mb_node(m, "Transpose", "t", "u", "perm=[0,3,1,2]");
     mb_node(m, "Relu", "u", "y", "");
     rc_output(m, "y");
     rc_expect(m, "Relu");
 
-    m = begin();
+    m = rc_begin();
     mb_node(m, "Transpose", "x", "t", "perm=[0,2,3,1]");
     mb_node(m, "Transpose", "t", "u", "perm=[1,0,3,2]");
     mb_node(m, "Relu", "t", "r", "");
@@ -568,7 +372,7 @@ static void merge_moves(void **state)
     rc_output(m, "y");
     rc_expect(m, "Transpose");
 
-    m = begin();
+    m = rc_begin();
     rc_ints(m, "flat", "2", flat);
     rc_ints(m, "front", "1", front);
     mb_node(m, "Reshape", "x flat", "f", "");
@@ -608,7 +412,7 @@ static void leave_custom_operators(void **state)
     relu.cost = no_cost;
     relu.run = double_it;
     assert_int_equal(prony_registry_add(registry, &relu, NULL), PRONY_OK);
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
     mb_node(m, "Relu", "c", "s", "");
@@ -622,7 +426,7 @@ static void leave_custom_operators(void **state)
 static void leave_dynamic_nodes(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     mb_input(m, "keep", PRONY_BOOL, "2");
     mb_node(m, "Exp", "x", "e", "");
     mb_node(m, "NonZero", "keep", "rows", "");
@@ -641,7 +445,7 @@ static void leave_dynamic_nodes(void **state)
 static void rewrite_subgraphs(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     mb_input(m, "cond", PRONY_BOOL, "");
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
@@ -684,7 +488,7 @@ static void rewrite_subgraphs(void **state)
 static void survive_no_memory(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     conv(m, "x w", "c");
     rc_batch_norm(m, "c", "n", "4");
     mb_node(m, "Sigmoid", "n", "s", "");
@@ -716,7 +520,7 @@ static void survive_no_memory(void **state)
 static void trim_what_is_folded(void **state)
 {
     (void)state;
-    model_builder *m = begin();
+    model_builder *m = rc_begin();
     conv(m, "x w b", "c");
     rc_batch_norm(m, "c", "n", "4");
     rc_weights(m, "s", "4,1,1");
@@ -755,11 +559,9 @@ int main(void)
         cmocka_unit_test(fold_scale_and_shift),   cmocka_unit_test(keep_scale_and_shift),
         cmocka_unit_test(attach_activations),     cmocka_unit_test(keep_activations),
         cmocka_unit_test(attach_residuals),       cmocka_unit_test(keep_residuals),
-        cmocka_unit_test(drop_identities), cmocka_unit_test(drop_more_identities),
-        cmocka_unit_test(identities_that_are_outputs), cmocka_unit_test(identities_are_marked),        cmocka_unit_test(merge_moves),
-        cmocka_unit_test(leave_custom_operators), cmocka_unit_test(leave_dynamic_nodes),
-        cmocka_unit_test(rewrite_subgraphs),      cmocka_unit_test(survive_no_memory),
-        cmocka_unit_test(trim_what_is_folded),
+        cmocka_unit_test(merge_moves),            cmocka_unit_test(leave_custom_operators),
+        cmocka_unit_test(leave_dynamic_nodes),    cmocka_unit_test(rewrite_subgraphs),
+        cmocka_unit_test(survive_no_memory),      cmocka_unit_test(trim_what_is_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
