@@ -110,10 +110,11 @@ static bool fastest_meets(const prony_report *r, const prony_check_row *row)
 static prony_outcome beyond_limit(const prony_report *r, const prony_check_row *row)
 {
     const double *ends = row->interval;
-    bool fastest = fastest_meets(r, row), bounded = isfinite(ends[0]) && isfinite(ends[1]);
+    bool fastest = fastest_meets(r, row);
     bool reaches = left_of(&row->threshold, ends[0]) >= 0 || left_of(&row->threshold, ends[1]) >= 0;
-    /* Few runs have no interval that ends; what not even the fastest of them meets is missed all the same. */
-    if (reaches && (bounded || fastest)) return PRONY_OUTCOME_OPEN;
+    /* Few runs have an interval that reaches far beyond each of them, or does not end; what not even the fastest of them meets is
+     * missed all the same. */
+    if (reaches && fastest) return PRONY_OUTCOME_OPEN;
     bool busy = r->has_disturbance && r->disturbance.verdict == PRN_LOAD_BUSY;
     return fastest && busy ? PRONY_OUTCOME_WITHHELD : PRONY_OUTCOME_MISSED;
 }

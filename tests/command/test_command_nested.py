@@ -186,7 +186,7 @@ class Nested(command_case.CommandTest):
         """Each run takes long, so that the limit is met inside of one."""
         model = self.write("slow.onnx", decoder(200000))
         path = self.path("stopped.json")
-        code, _, err = run("profile", model, *self.taken, "-t", "100", "-w", "1", "-x", "1", "-q", "--time-limit", "4s", "--json", path,
+        code, _, err = run("profile", model, *self.taken, "-r", "10000", "-w", "1", "-x", "1", "-q", "--time-limit", "4s", "--json", path,
                            seconds=120)
         self.assertEqual(code, FAILED)
         self.assertIn("time limit", err)
