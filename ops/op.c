@@ -82,7 +82,7 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
         if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
         if (context->post_ops && !k->post_ops) continue;
         if (plain_only && k->own_layout) continue;
-        if (k->usable && !k->usable(context)) continue;
+        if ((k->usable && !k->usable(context)) || (k->worth && !k->worth(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;

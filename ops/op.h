@@ -158,6 +158,9 @@ typedef struct prn_kernel {
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
      * depend on the thread count: outputs are bit-identical for every number of threads. */
     bool (*usable)(const prony_context *context);
+    /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel is chosen;
+     * tests run what is usable. The same rule for thread counts. */
+    bool (*worth)(const prony_context *context);
     /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what it
      * makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);

@@ -54,14 +54,21 @@ bool prn_conv_direct_usable(const prony_context *context)
     const prn_window *window = &conv.window;
     int64_t lanes = simd()->lanes;
     if (conv.groups != 1 || conv.in_channels % lanes || conv.out_channels % lanes) return false;
-    if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
     if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
     if (conv.kernel_volume > MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
     if (conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
         if (context->post_ops->op[i].kind == PRN_POST_ADD) return false;
     }
-    if (lanes == 16 && conv.out_channels / lanes > MOST_WIDE_BLOCKS) return false;
+    return true;
+}
+
+bool prn_conv_direct_worth(const prony_context *context)
+{
+    prn_conv conv;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
+    if (simd()->lanes == 16 && conv.out_channels / simd()->lanes > MOST_WIDE_BLOCKS) return false;
     return image_work(&conv) >= LEAST_WORK;
 }
 
