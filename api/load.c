@@ -1,6 +1,7 @@
 /* prony_model_load, prony_model_load_memory: the engine's model, which knows the rates that were measured of this machine. */
 #include "engine/bind/engine_model.h"
 #include "base/option_struct.h"
+#include "engine/run/host.h"
 #include "profiler/measure/machine_peaks.h"
 
 static prony_status load(prony_model **out, prn_model_source *from, const prony_model_options *options,
@@ -13,6 +14,7 @@ static prony_status load(prony_model **out, prn_model_source *from, const prony_
         from->copy = own.copy;
     }
     PRN_TRY(prn_model_load(out, from, &own, error));
+    (*out)->host = &prn_engine_host;
     (*out)->find_rates = prn_machine_find_rates;
     return PRONY_OK;
 }

@@ -4,7 +4,8 @@
 #include "base/stack.h"
 #include "base/stop.h"
 #include "engine/bind/binder.h"
-#include "engine/run/host.h"
+#include "engine/bind/node.h"
+#include "engine/bind/site.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "base/budget.h"
 #include "base/stop.h"
 #include "engine/bind/binder.h"
+#include "engine/bind/node.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* What every node costs, fixed at bind time on the model's own nodes, and who is the first to use a weight. */
 #include "engine/bind/binder.h"
-#include "engine/run/host.h"
+#include "engine/bind/node.h"
+#include "engine/bind/site.h"
 
 #include <string.h>
 

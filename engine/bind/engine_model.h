@@ -7,10 +7,14 @@
 #include "engine/bind/registry.h"
 #include "engine/bind/shared.h"
 #include "loaders/onnx/model.h"
+#include "ops/op.h"
 
 #include <stdatomic.h>
 
-struct prn_step_rates; /* engine/plan/step_graph.h */
+/* The rates that analytic costs are turned into times with. */
+typedef struct prn_step_rates {
+    double flops_per_ns, bytes_per_ns; /* of one thread */
+} prn_step_rates;
 
 struct prony_model {
     atomic_uint references;
@@ -22,7 +26,8 @@ struct prony_model {
     prn_budget *budget; /* of the model and its sessions */
     int64_t load_ns;
     /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
-    void (*find_rates)(struct prn_step_rates *rates);
+    void (*find_rates)(prn_step_rates *rates);
+    const prn_host *host; /* what its operators may ask of the engine */
 };
 
 /* What a model is read from: a file, or bytes of the caller's. */

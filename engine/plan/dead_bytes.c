@@ -1,32 +1,7 @@
 /* Fills and poisons what is dead. Owns nothing; a plan that does not ask for it (`fill_dead`) never comes here. */
 #include "engine/plan/dead_bytes.h"
+#include "base/poison.h"
 #include "engine/plan/plan.h"
-
-#include <string.h>
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
-#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
-#endif
-
-enum { PATTERN = 0xff };
-
-void prn_bytes_wake(void *bytes, size_t count)
-{
-    ASAN_UNPOISON_MEMORY_REGION(bytes, count);
-}
-
-void prn_bytes_bury(void *bytes, size_t count)
-{
-    prn_bytes_wake(bytes, count);
-    if (count) memset(bytes, PATTERN, count);
-    ASAN_POISON_MEMORY_REGION(bytes, count);
-}
 
 void prn_dead_begin(const prn_plan *plan)
 {

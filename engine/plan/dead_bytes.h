@@ -15,8 +15,4 @@ void prn_dead_wake(const struct prn_plan *plan, uint32_t step);
 /* After a step: the buffers that nobody uses any more are dead. */
 void prn_dead_bury(const struct prn_plan *plan, uint32_t step);
 
-/* Bytes that are nobody's, or somebody's again. */
-void prn_bytes_bury(void *bytes, size_t count);
-void prn_bytes_wake(void *bytes, size_t count);
-
 #endif

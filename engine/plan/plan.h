@@ -10,10 +10,9 @@
 #ifndef PRN_ENGINE_PLAN_PLAN_H
 #define PRN_ENGINE_PLAN_PLAN_H
 
+#include "engine/bind/site.h"
 #include "engine/plan/memory_plan.h"
-#include "engine/plan/step_graph.h"
 #include "engine/run/arena.h"
-#include "engine/run/host.h"
 #include "engine/run/trace.h"
 
 #define PRN_NO_BUFFER UINT32_MAX
@@ -101,7 +100,7 @@ typedef struct prn_plan {
     struct prn_plan *outer;
     uint32_t *kept; /* dynamic values that outlive the last step: graph outputs */
     uint32_t kept_count;
-    prn_step_graph *graph;       /* several workers: the order that steps must keep; NULL: one worker, the array's order */
+    struct prn_step_graph *graph;       /* several workers: the order that steps must keep; NULL: one worker, the array's order */
     struct prn_schedule *schedule; /* several workers: how a run goes; NULL otherwise */
     int workers;                 /* 1 without a graph */
     int threads;                 /* inside of an operator, each worker */
@@ -115,11 +114,6 @@ typedef struct prn_plan {
     uint64_t trips;
     uint32_t nested_index; /* engine/run/nested.h: its place among the subgraphs */
 } prn_plan;
-
-/* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
-PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer,
-                                          const prn_plan_options *options, prony_error *error);
-void prn_plan_release(prn_plan *plan);
 
 /* Value that owns the bytes, and the offset in them. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);

@@ -14,12 +14,10 @@
 #ifndef PRN_ENGINE_PLAN_STEP_GRAPH_H
 #define PRN_ENGINE_PLAN_STEP_GRAPH_H
 
-#include "base/status.h"
+#include "engine/plan/plan.h"
 
 #define PRN_WINDOW_STEPS 2048u
 #define PRN_WINDOW_WORDS (PRN_WINDOW_STEPS / 64)
-
-struct prn_plan;
 
 /* For every value of the plan the steps that it is made by, ascending; steps that are gone do not count. */
 typedef struct prn_makers {
@@ -40,16 +38,11 @@ typedef struct prn_step_graph {
     double total_ns, critical_ns;
 } prn_step_graph;
 
-/* The rates that analytic costs are turned into times with. */
-typedef struct prn_step_rates {
-    double flops_per_ns, bytes_per_ns; /* of one thread */
-} prn_step_rates;
-
 /* Before steps that are gone are taken out of the plan. PRONY_LIMIT: more edges than are kept. */
-PRN_MUST_USE prony_status prn_makers_find(prn_makers *makers, const struct prn_plan *plan, prony_error *error);
+PRN_MUST_USE prony_status prn_makers_find(prn_makers *makers, const prn_plan *plan, prony_error *error);
 void prn_makers_free(prn_makers *makers);
 
-PRN_MUST_USE prony_status prn_step_graph_create(prn_step_graph **out, const struct prn_plan *plan,
+PRN_MUST_USE prony_status prn_step_graph_create(prn_step_graph **out, const prn_plan *plan,
                                                 const prn_makers *makers, const prn_step_rates *rates,
                                                 prony_error *error);
 void prn_step_graph_release(prn_step_graph *graph);

@@ -2,7 +2,7 @@
 #ifndef PRN_ENGINE_PLAN_WORKERS_H
 #define PRN_ENGINE_PLAN_WORKERS_H
 
-#include "engine/plan/plan.h"
+#include "engine/plan/step_graph.h"
 
 #define PRN_MOST_WORKERS 1024
 

@@ -18,9 +18,9 @@
 
 #include "base/alloc.h"
 #include "base/budget.h"
+#include "base/poison.h"
 #include "base/clock.h"
 #include "base/shape.h"
-#include "engine/plan/dead_bytes.h"
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -5,7 +5,9 @@
 #include "base/machine.h"
 #include "base/stop.h"
 #include "base/team.h"
+#include "engine/bind/node.h"
 #include "engine/plan/dead_bytes.h"
+#include "engine/plan/step_graph.h"
 #include "engine/run/live_value.h"
 #include "engine/run/schedule.h"
 

@@ -2,6 +2,7 @@
  * outer step with buffers of their own in the outer arena. */
 #include "base/stack.h"
 #include "base/stop.h"
+#include "engine/bind/node.h"
 #include "engine/run/host.h"
 #include "engine/run/live_value.h"
 

@@ -1,5 +1,6 @@
 /* The ready set, the counters of a run, and the work of a crew's members. */
 #include "engine/run/schedule.h"
+#include "engine/plan/step_graph.h"
 
 #include "base/clock.h"
 #include "base/stop.h"

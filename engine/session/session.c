@@ -6,6 +6,7 @@
 #include "base/option_struct.h"
 #include "base/parallel.h"
 #include "engine/bind/random_outputs.h"
+#include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/run/schedule.h"
 #include "engine/session/thread_pool.h"

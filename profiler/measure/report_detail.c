@@ -1,6 +1,6 @@
 /* What a report says beside its rows: the weights and buffers, and the operators that were written out in primitives.
  */
-#include "engine/bind/composites.h"
+#include "engine/rewrites/composites.h"
 #include "profiler/measure/report_build.h"
 
 #include <stdlib.h>

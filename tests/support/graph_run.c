@@ -3,8 +3,9 @@
 #include "tests/support/plan_replay.h"
 
 #include "base/shape.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
+#include "engine/run/host.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ prony_status graph_open(graph_model *m, const random_graph *g)
         m->inputs[i].data = must(malloc(prn_value_bytes(&m->inputs[i]) + 1));
         random_graph_fill(g, i, -1, m->inputs[i].data);
     }
+    m->model.host = &prn_engine_host;
     prony_status status = prn_model_parse(&m->model.file, "random", bytes, size, &m->error);
     return status == PRONY_OK ? prn_shared_create(&m->model.shared, &m->error) : status;
 }

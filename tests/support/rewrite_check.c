@@ -3,8 +3,9 @@
 #include "rewrite_check.h"
 
 #include "base/shape.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
+#include "engine/run/host.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -104,6 +105,7 @@ void rc_load(rc_model *l, model_builder *m, prony_registry *registry)
     size_t size;
     const void *bytes = mb_finish(m, &size);
     *l = (rc_model){.model = {.registry = registry}};
+    l->model.host = &prn_engine_host;
     if (prn_model_parse(&l->model.file, "case.onnx", bytes, size, &l->error) != PRONY_OK)
         fail_msg("%s", l->error.message);
     if (prn_shared_create(&l->model.shared, &l->error) != PRONY_OK) fail_msg("%s", l->error.message);

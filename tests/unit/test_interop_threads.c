@@ -5,6 +5,8 @@
  *     test_interop_threads --seed 7 --count 100000    more models, from seed 7 on
  */
 #include "base/team.h"
+#include "engine/plan/planner.h"
+#include "engine/plan/step_graph.h"
 #include "engine/run/schedule.h"
 #include "engine/session/session.h"
 #include "tests/support/graph_run.h"

@@ -1,6 +1,6 @@
 /* Operators that an exporter wrote out in primitives: what other tools count as one GELU or LayerNormalization. */
-#ifndef PRN_ENGINE_BIND_COMPOSITES_H
-#define PRN_ENGINE_BIND_COMPOSITES_H
+#ifndef PRN_ENGINE_REWRITES_COMPOSITES_H
+#define PRN_ENGINE_REWRITES_COMPOSITES_H
 
 #include "engine/bind/program.h"
 

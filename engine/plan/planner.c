@@ -2,6 +2,9 @@
  * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
 #include "base/stack.h"
 #include "base/stop.h"
+#include "engine/bind/node.h"
+#include "engine/plan/planner.h"
+#include "engine/plan/step_graph.h"
 #include "engine/run/schedule.h"
 
 #include <string.h>

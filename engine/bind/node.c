@@ -1,0 +1,155 @@
+#include "engine/bind/node.h"
+#include "base/stack.h"
+#include "engine/bind/site.h"
+
+#define FEW_INPUTS 16 /* compared with one another */
+
+prony_context prn_node_context(const prn_program *program, const prn_node_def *node, prony_error *error)
+{
+    return (prony_context){.node = &node->info,
+                           .params = node->params,
+                           .user = node->binding.run_user,
+                           .input_count = node->input_count,
+                           .output_count = node->output_count,
+                           .inputs = node->input_values,
+                           .outputs = node->output_values,
+                           .threads = 1,
+                           .post_ops = node->post_ops.count ? &node->post_ops : NULL,
+                           .host = program->model->host,
+                           .error = error};
+}
+
+static prony_status add_read(const prony_context *context, size_t i, prony_cost *cost)
+{
+    const prony_value *in = context->inputs[i];
+    if (in->kind != PRONY_TENSOR || !prn_shape_known(&in->shape)) return PRONY_OK;
+    size_t bytes = prn_value_bytes(in);
+    if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_read, cost->bytes_read, bytes))
+        return prony_fail(context, PRONY_LIMIT, "the bytes of input %zu exceed 64 bits", i);
+    return PRONY_OK;
+}
+
+/* A value that is read several times counts once: looked for among those before it, in a table where there are many. */
+static prony_status add_reads(const prony_context *context, prony_cost *cost)
+{
+    size_t count = context->input_count, slots = 64;
+    if (count <= FEW_INPUTS) {
+        for (size_t i = 0; i < count; i++) {
+            bool again = !context->inputs[i];
+            for (size_t j = 0; j < i && !again; j++) again = context->inputs[j] == context->inputs[i];
+            if (!again) PRN_TRY(add_read(context, i, cost));
+        }
+        return PRONY_OK;
+    }
+    while (slots < 2 * count) slots *= 2;
+    const prony_value **seen = prn_calloc(slots, sizeof *seen);
+    if (!seen) return prn_no_memory(context->error);
+    prony_status status = PRONY_OK;
+    for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+        const prony_value *in = context->inputs[i];
+        if (!in) continue;
+        size_t at = (size_t)((uintptr_t)in / 16 * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (slots - 1);
+        while (seen[at] && seen[at] != in) at = (at + 1) & (slots - 1);
+        if (seen[at] == in) continue;
+        seen[at] = in;
+        status = add_read(context, i, cost);
+    }
+    prn_free(seen);
+    return status;
+}
+
+prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost)
+{
+    *cost = (prony_cost){0};
+    PRN_TRY(add_reads(context, cost));
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        if (!out || out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape)) continue;
+        size_t bytes = prn_value_bytes(out);
+        if (bytes == SIZE_MAX || !prn_add_u64(&cost->bytes_written, cost->bytes_written, bytes))
+            return prony_fail(context, PRONY_LIMIT, "the bytes of output %zu exceed 64 bits", k);
+    }
+    prony_context c = *context;
+    c.user = node->binding.cost_user;
+    return node->binding.cost(&c, cost);
+}
+
+const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)
+{
+    return prn_op_kernel(node->binding.op, context, plain_only, NULL);
+}
+
+static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
+{
+    prn_prepared prepared = {0};
+    if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
+    prony_status status = PRONY_OK;
+    void *scratch = NULL;
+    if (prepared.scratch_bytes) {
+        scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
+        if (!scratch) {
+            status = prn_no_memory(context->error);
+            prn_error_prefix(context->error, "working space");
+        }
+    }
+    context->state = prepared.state;
+    context->scratch = scratch;
+    context->scratch_bytes = prepared.scratch_bytes;
+    if (status == PRONY_OK) status = kernel->run(context);
+    context->state = NULL;
+    context->scratch = NULL;
+    prn_free_aligned(scratch);
+    if (kernel->release) kernel->release(prepared.state);
+    return status;
+}
+
+static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *first = prn_input(context, 0);
+    return prony_fail(context, PRONY_UNSUPPORTED, "no kernel takes %s", first ? prn_value_text(first, text) : "it");
+}
+
+bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *context)
+{
+    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_RANDOM)) return false;
+    for (size_t k = 0; k < context->output_count; k++) {
+        const prony_value *out = context->outputs[k];
+        if (out && (out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape) || prony_shape_numel(&out->shape) != 0))
+            return false;
+    }
+    return true;
+}
+
+prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
+{
+    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    if (chosen) *chosen = kernel;
+    if (!kernel) return no_kernel(context);
+    if (prn_node_makes_nothing(node, context)) return PRONY_OK;
+    prn_packings once = {0};
+    prn_site *outer = context->host_data, site = {0};
+    if (outer) site = *outer;
+    site.once = &once;
+    context->host_data = &site;
+    prony_status status = run_kernel(kernel, context);
+    context->host_data = outer;
+    for (size_t i = 0; i < once.count; i++) prn_free_aligned(once.blocks[i]);
+    prn_free(once.blocks);
+    return status;
+}
+
+prony_status prn_node_check_kind(const prony_context *context, const prn_node_def *node, size_t i)
+{
+    static const char *const kinds[] = {"a tensor", "a sequence", "an optional"};
+    const prony_value *in = context->inputs[i];
+    if (!in || in->kind == PRONY_TENSOR || (node->binding.op->flags & PRN_OP_OPEN)) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted a tensor", i, kinds[in->kind]);
+}
+
+int prn_node_child(const prn_node_def *node, const struct prn_graph *graph)
+{
+    for (uint32_t c = 0; c < node->child_count; c++)
+        if (node->children[c].graph == graph) return (int)c;
+    return -1;
+}

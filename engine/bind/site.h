@@ -1,0 +1,24 @@
+/* Where a node stands when its operator calls the host table: context->host_data. */
+#ifndef PRN_ENGINE_BIND_SITE_H
+#define PRN_ENGINE_BIND_SITE_H
+
+#include "engine/bind/program.h"
+
+struct prn_plan;
+struct prn_step;
+
+/* Packed forms that last only while an operator runs once. */
+typedef struct prn_packings {
+    void **blocks;
+    size_t count, capacity;
+} prn_packings;
+
+typedef struct prn_site {
+    prn_program *program;
+    prn_node_def *node;
+    struct prn_plan *plan; /* NULL at bind time */
+    struct prn_step *step;
+    prn_packings *once; /* bind time and dynamic steps: for packed forms of what is not constant. NULL: a static step */
+} prn_site;
+
+#endif
