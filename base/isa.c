@@ -4,7 +4,6 @@
 #include "base/isa.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -18,15 +17,21 @@
 enum { MOST_FEATURES = 32 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static prn_isa level;
+static unsigned present;    /* within the cap */
+static const char *set_name; /* the largest of `sets` that is */
 static const char *features[MOST_FEATURES + 1];
 
-static const char *const isa_names[] = {"scalar", "avx2", "avx512", "amx"};
-
-const char *prn_isa_name(prn_isa isa)
-{
-    return (unsigned)isa <= PRN_ISA_AMX ? isa_names[isa] : "unknown";
-}
+/* Sets with a name, each with all that the one before it has, and what a cap of that name leaves. */
+static const struct {
+    const char *name;
+    unsigned needs, cap;
+} sets[] = {
+    {"scalar", 0, 0},
+    {"avx2", PRN_HAS_AVX2, PRN_HAS_AVX2 | PRN_HAS_SHA},
+    {"avx512", PRN_HAS_AVX2 | PRN_HAS_AVX512, ~(unsigned)PRN_HAS_AMX},
+    {"amx", PRN_HAS_AVX2 | PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16 | PRN_HAS_AMX, ~0U},
+};
+enum { SETS = sizeof sets / sizeof sets[0] };
 
 #if defined(__x86_64__)
 enum { LEAF1_C, LEAF7_B, LEAF7_C, LEAF7_D, LEAF71_A, REGISTER_COUNT };
@@ -85,21 +90,27 @@ static bool has(const char *name)
     return false;
 }
 
-static prn_isa best_level(void)
+static unsigned flags_of_features(void)
 {
-    if (!has("avx2") || !has("fma") || !has("f16c") || !has("bmi2")) return PRN_ISA_SCALAR;
+    unsigned flags = 0;
+    if (has("sha")) flags |= PRN_HAS_SHA;
+    if (!has("avx2") || !has("fma") || !has("f16c") || !has("bmi2")) return flags;
+    flags |= PRN_HAS_AVX2;
 #ifdef PRN_EMULATED_AVX512
-    return PRN_ISA_AVX512;
+    return flags | PRN_HAS_AVX512;
 #endif
-    if (!has("avx512f") || !has("avx512dq") || !has("avx512bw") || !has("avx512vl")) return PRN_ISA_AVX2;
-    bool amx = has("amx_tile") && has("amx_int8") && has("amx_bf16") && has("avx512_bf16") && has("avx512_vnni");
-    return amx ? PRN_ISA_AMX : PRN_ISA_AVX512;
+    if (!has("avx512f") || !has("avx512dq") || !has("avx512bw") || !has("avx512vl")) return flags;
+    flags |= PRN_HAS_AVX512;
+    if (has("avx512_vnni")) flags |= PRN_HAS_VNNI;
+    if (has("avx512_bf16")) flags |= PRN_HAS_BF16;
+    if (has("amx_tile") && has("amx_int8") && has("amx_bf16")) flags |= PRN_HAS_AMX;
+    return flags;
 }
 
-static prn_isa ask_processor(void)
+static unsigned ask_processor(void)
 {
     uint32_t reg[REGISTER_COUNT] = {0}, a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return PRN_ISA_SCALAR;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
     reg[LEAF1_C] = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         reg[LEAF7_B] = b;
@@ -113,32 +124,39 @@ static prn_isa ask_processor(void)
         bool present = reg[known[i].where] >> known[i].bit & 1;
         if (present && (known[i].state & saved) == known[i].state) features[count++] = known[i].name;
     }
-    return best_level();
+    return flags_of_features();
 }
 #else
-static prn_isa ask_processor(void)
+static unsigned ask_processor(void)
 {
-    return PRN_ISA_SCALAR;
+    return 0;
 }
 #endif
 
-static void find_level(void)
+static void find(void)
 {
-    level = ask_processor();
+    present = ask_processor();
     const char *cap = getenv("PRONY_MAX_ISA");
-    for (int i = PRN_ISA_SCALAR; cap && i <= PRN_ISA_AMX; i++) {
-        if (strcasecmp(cap, isa_names[i]) == 0 && (prn_isa)i < level) level = (prn_isa)i;
-    }
+    for (int i = 0; cap && i < SETS; i++)
+        if (strcasecmp(cap, sets[i].name) == 0) present &= sets[i].cap;
+    for (int i = 0; i < SETS; i++)
+        if ((sets[i].needs & ~present) == 0) set_name = sets[i].name;
 }
 
-prn_isa prn_isa_level(void)
+bool prn_isa_has(unsigned flags)
 {
-    pthread_once(&once, find_level);
-    return level;
+    pthread_once(&once, find);
+    return (flags & ~present) == 0;
+}
+
+const char *prn_isa_name(void)
+{
+    pthread_once(&once, find);
+    return set_name;
 }
 
 const char *const *prn_isa_features(void)
 {
-    pthread_once(&once, find_level);
+    pthread_once(&once, find);
     return features;
 }

@@ -1,17 +1,23 @@
-/* Instruction sets of the running processor, found once. PRONY_MAX_ISA=scalar|avx2|avx512|amx in the environment caps
- * the answer (tests of the fallbacks). Thread-safe. */
+/* What the running processor, and the kernel under it, can do, found once: a set of capabilities. PRONY_MAX_ISA=scalar|avx2|avx512|amx
+ * in the environment caps it (tests of the fallbacks). Thread-safe. */
 #ifndef PRN_BASE_ISA_H
 #define PRN_BASE_ISA_H
 
-typedef enum prn_isa {
-    PRN_ISA_SCALAR = 0, /* what the compiler's baseline has */
-    PRN_ISA_AVX2 = 1,   /* AVX2, FMA, F16C, BMI2 */
-    PRN_ISA_AVX512 = 2, /* F, BW, VL, DQ (Skylake-X and later) */
-    PRN_ISA_AMX = 3     /* AVX512 with BF16, VNNI and AMX tiles usable under this kernel */
-} prn_isa;
+#include <stdbool.h>
 
-prn_isa prn_isa_level(void);
-const char *prn_isa_name(prn_isa isa);
+typedef enum prn_isa_flag {
+    PRN_HAS_AVX2 = 1 << 0,   /* AVX2, FMA, F16C, BMI2 */
+    PRN_HAS_SHA = 1 << 1,    /* SHA-256 rounds */
+    PRN_HAS_AVX512 = 1 << 2, /* F, BW, VL, DQ (Skylake-X and later) */
+    PRN_HAS_VNNI = 1 << 3,   /* AVX-512 dot products of bytes */
+    PRN_HAS_BF16 = 1 << 4,   /* AVX-512 dot products of bfloat16 */
+    PRN_HAS_AMX = 1 << 5     /* tiles of bytes and bfloat16 */
+} prn_isa_flag;
+
+/* Whether all of `flags` are there, and not capped. */
+bool prn_isa_has(unsigned flags);
+/* Of the widest set that has a name, all that is there within the cap: "scalar", "avx2", "avx512" or "amx". */
+const char *prn_isa_name(void);
 /* NULL-terminated list of the features of note the processor has ("avx2", "fma", …), uncapped. */
 const char *const *prn_isa_features(void);
 

@@ -5,7 +5,7 @@
 #include "base/peak.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/pause.h"
 
 #include <pthread.h>
@@ -13,8 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-extern const prn_peak_loops prn_peak_loops_scalar, prn_peak_loops_avx2, prn_peak_loops_avx512;
 
 /* Looks, at first of so many rounds for arithmetic and one for memory, from which the length of a trial follows. */
 enum { MOST_THREADS = 1024, LOOKS = 3, FIRST_COMPUTE_ROUNDS = 2000, MOST_LOOK_ROUNDS = 1 << 28 };
@@ -50,13 +48,7 @@ typedef struct measurement {
     _Atomic uint64_t results;     /* keeps the loops alive */
 } measurement;
 
-static const prn_peak_loops *loops_here(void)
-{
-    prn_isa isa = prn_isa_level();
-    return isa >= PRN_ISA_AVX512 ? &prn_peak_loops_avx512
-           : isa >= PRN_ISA_AVX2 ? &prn_peak_loops_avx2
-                                 : &prn_peak_loops_scalar;
-}
+PRN_SIMD_PICK(prn_peak_loops, prn_peak_loops_, static const prn_peak_loops *loops_here)
 
 /* Returns when all threads have come, to all of them within the time that a cache line takes. */
 static void meet(measurement *s)

@@ -2,21 +2,7 @@
  * every result reaches the caller, so that no loop can be left out by the compiler; values stay near 1, so that none is
  * slowed by denormals. */
 #include "base/peak.h"
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
-
-#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
-#define VECTOR_BYTES 64
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
+#include "base/simd.h"
 
 /* Sums that are in flight at once: enough to hide the latency of two units, few enough to stay in registers. */
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
@@ -28,11 +14,11 @@ enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 
 /* v = v * a + b tends to b / (1 - a) = 1. */
 #define COMPUTE(name, type)                                                                                            \
-    typedef type name##_vector __attribute__((vector_size(VECTOR_BYTES)));                                             \
+    typedef type name##_vector __attribute__((vector_size(PRN_SIMD_BYTES)));                                             \
     static double name(int64_t rounds, double *flops)                                                                  \
     {                                                                                                                  \
         typedef type real;                                                                                             \
-        enum { LANES = VECTOR_BYTES / (int)sizeof(type) };                                                             \
+        enum { LANES = PRN_SIMD_BYTES / (int)sizeof(type) };                                                             \
         const name##_vector one = (name##_vector){0} + (real)1, slope = one * (real)0.75, offset = one * (real)0.25;   \
         name##_vector v[CHAIN_COUNT], sum = one;                                                                       \
         CHAINS(START)                                                                                                  \
@@ -48,7 +34,7 @@ COMPUTE(compute_f32, float)
 COMPUTE(compute_f64, double)
 
 /* Memory is moved as integers: no bit pattern is slow. */
-typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef uint64_t words __attribute__((vector_size(PRN_SIMD_BYTES), may_alias));
 #define PARTS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 enum { PART_COUNT = 8 }; /* vectors per round; buffers hold whole rounds */
 
@@ -90,8 +76,7 @@ static void copy_memory(void *to, const void *from, size_t bytes)
     }
 }
 
-extern const prn_peak_loops JOIN(prn_peak_loops_, PRN_SIMD);
-const prn_peak_loops JOIN(prn_peak_loops_, PRN_SIMD) = {.compute_f32 = compute_f32,
+const prn_peak_loops PRN_SIMD_TABLE(prn_peak_loops_) = {.compute_f32 = compute_f32,
                                                         .compute_f64 = compute_f64,
                                                         .read = read_memory,
                                                         .write = write_memory,

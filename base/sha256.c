@@ -55,14 +55,6 @@ static void add_block(uint32_t state[8], const uint8_t *block)
 }
 
 #if defined(__x86_64__)
-static bool has_instructions(void)
-{
-    if (prn_isa_level() == PRN_ISA_SCALAR) return false;
-    const char *const *feature = prn_isa_features();
-    while (*feature && strcmp(*feature, "sha") != 0) feature++;
-    return *feature != NULL;
-}
-
 /* The instructions keep the state as the pairs (a, b, e, f) and (c, d, g, h), highest lane first, and do two rounds
  * each; message words t to t+3 stand in one register. */
 __attribute__((target("sha,sse4.1"))) static void add_blocks_with_instructions(uint32_t state[8], const uint8_t *at,
@@ -100,7 +92,7 @@ __attribute__((target("sha,sse4.1"))) static void add_blocks_with_instructions(u
 static void add_blocks(uint32_t state[8], const uint8_t *at, size_t blocks)
 {
 #if defined(__x86_64__)
-    if (has_instructions()) {
+    if (prn_isa_has(PRN_HAS_SHA)) {
         add_blocks_with_instructions(state, at, blocks);
         return;
     }

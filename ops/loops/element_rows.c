@@ -1,22 +1,10 @@
 /* Rows of elementwise operators: picks the loops for this processor, and widens the half precisions for them. */
 #include "ops/loops/element_rows.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "ops/loops/number.h"
 
-extern const prn_element_rows prn_element_rows_scalar;
-#if defined(__x86_64__)
-extern const prn_element_rows prn_element_rows_avx2, prn_element_rows_avx512;
-#endif
-
-const prn_element_rows *prn_element_rows_table(void)
-{
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_element_rows_avx512;
-    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_element_rows_avx2;
-#endif
-    return &prn_element_rows_scalar;
-}
+PRN_SIMD_PICK(prn_element_rows, prn_element_rows_, const prn_element_rows *prn_element_rows_table)
 
 static bool is_comparison(prn_row_op op)
 {

@@ -46,7 +46,7 @@ typedef struct prn_element_rows {
     prn_pick_fn pick[4];                              /* of elements of 1, 2, 4 and 8 bytes */
 } prn_element_rows;
 
-/* The table for the processor (and cap) that prn_isa_level reports. */
+/* The table for this processor, within the cap on its instruction set. */
 const prn_element_rows *prn_element_rows_table(void);
 
 /* A row of any number type or bool: the half precisions are computed in float32, in blocks. `op` is defined on the

@@ -5,16 +5,10 @@
  * cutting them off is an integer division. What does not depend on the sign is compiled for the unsigned types alone.
  * Invariant: an element's result does not depend on its place or on the steps. */
 #include "ops/loops/element_rows.h"
+#include "base/simd.h"
 
 #include <math.h>
 #include <string.h>
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
 
 /* y is an operand or apart from both. */
 #ifdef __clang__
@@ -193,9 +187,8 @@ DEFINE_PICK(64, uint64_t)
         REALS(ENTRY, op, ) UNSIGNED(ENTRY, op, ) SIGNED_AS_UNSIGNED(op)                                                \
     }
 
-extern const prn_element_rows JOIN(prn_element_rows_, PRN_SIMD);
 const prn_element_rows
-    JOIN(prn_element_rows_, PRN_SIMD) =
+    PRN_SIMD_TABLE(prn_element_rows_) =
         {
             .row =
                 {

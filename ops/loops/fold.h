@@ -37,7 +37,7 @@ typedef struct prn_fold_table {
     int64_t (*find_f32)(const float *x, int64_t n, float value, bool last);
 } prn_fold_table;
 
-/* The table for the processor (and cap) that prn_isa_level reports. */
+/* The table for this processor, within the cap on its instruction set. */
 const prn_fold_table *prn_fold_loops(void);
 
 #endif

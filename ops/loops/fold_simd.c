@@ -1,15 +1,9 @@
 /* The loops of ops/loops/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial results,
  * element i into number i mod LANES, which are combined in order at its end. */
 #include "ops/loops/fold.h"
+#include "base/simd.h"
 
 #include <math.h>
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
 
 enum { LANES = 16, FIND_LANES = 32 };
 
@@ -138,8 +132,7 @@ DEFINE_FIND(f64, double)
 DEFINE_FIND(i64, int64_t)
 DEFINE_FIND(f32, float)
 
-extern const prn_fold_table JOIN(prn_fold_, PRN_SIMD);
-const prn_fold_table JOIN(prn_fold_, PRN_SIMD) = {
+const prn_fold_table PRN_SIMD_TABLE(prn_fold_) = {
 #define ROW_ENTRY(FOLD, name, type, start, term, combined) [PRN_FOLD_##FOLD] = row_##name##_##type,
 #define COLUMNS_ENTRY(FOLD, name, type, start, term, combined) [PRN_FOLD_##FOLD] = columns_##name##_##type,
     .row_f64 = {FOLDS_F64(ROW_ENTRY)},

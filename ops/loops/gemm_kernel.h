@@ -45,8 +45,7 @@ typedef struct prn_gemm_isa_table {
     void (*dots)(const prn_gemm *gemm, int64_t j0, int64_t j1);
 } prn_gemm_isa_table;
 
-extern const prn_gemm_isa_table prn_gemm_isa_scalar, prn_gemm_isa_avx2, prn_gemm_isa_avx512;
-/* The table for the processor (and cap) that prn_isa_level reports. */
+/* The table for this processor, within the cap on its instruction set. */
 const prn_gemm_isa_table *prn_gemm_isa(void);
 
 /* Elements of B's packed form for this instruction set. */

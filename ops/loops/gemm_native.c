@@ -5,7 +5,7 @@
  */
 #include "ops/loops/gemm_kernel.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/post_ops_vec.h"
@@ -24,14 +24,7 @@ enum {
     PLAIN_FLOATS = 1 << 18  /* a constant B above this is streamed from memory for one row of C in any case */
 };
 
-const prn_gemm_isa_table *prn_gemm_isa(void)
-{
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_gemm_isa_avx512;
-    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_gemm_isa_avx2;
-#endif
-    return &prn_gemm_isa_scalar;
-}
+PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {

@@ -5,21 +5,13 @@
  * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone.
  */
 #include "ops/loops/gemm_kernel.h"
-
+#include "base/simd.h"
 #include "base/stop.h"
 
 #include <string.h>
 
-#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
-#define LANES 16
-#define TILE_ROWS 14
-#elif defined(__AVX2__)
-#define LANES 8
-#define TILE_ROWS 6
-#else
-#define LANES 4
-#define TILE_ROWS 6
-#endif
+#define LANES (PRN_SIMD_BYTES / 4)
+#define TILE_ROWS (LANES == 16 ? 14 : 6)
 #define PANEL (2 * LANES)
 /* A panel of this many rows of B fits the first-level cache, and C is rewritten seldom. */
 #define BLOCK_K 384
@@ -31,12 +23,6 @@
 #define LOOK_UP (1 << 20)
 /* Fewest independent sums that keep two multiply-add pipes of four cycles' latency busy. */
 #define MIN_SUMS 8
-
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
@@ -80,25 +66,25 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     float *const c = t->c;
     const bool add = t->add;
     vec sum[4][TILE_ROWS][2];
-    UNROLL
+    PRN_UNROLL
     for (int chain = 0; chain < chains; chain++) {
-        UNROLL
+        PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-            UNROLL
+            PRN_UNROLL
             for (int v = 0; v < vecs; v++) sum[chain][r][v] = (vec){0};
         }
     }
     int64_t k = t->k;
     for (; k >= chains; k -= chains) {
-        UNROLL
+        PRN_UNROLL
         for (int chain = 0; chain < chains; chain++) {
             vec bv[2];
-            UNROLL
+            PRN_UNROLL
             for (int v = 0; v < vecs; v++) bv[v] = load(b + v * LANES);
-            UNROLL
+            PRN_UNROLL
             for (int r = 0; r < rows; r++) {
                 const vec av = splat(a[r * a_row]);
-                UNROLL
+                PRN_UNROLL
                 for (int v = 0; v < vecs; v++) sum[chain][r][v] += av * bv[v];
             }
             a += a_col;
@@ -106,21 +92,21 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
         }
     }
     for (; chains > 1 && k > 0; k--) {
-        UNROLL
+        PRN_UNROLL
         for (int r = 0; r < rows; r++) {
             const vec av = splat(a[r * a_row]);
-            UNROLL
+            PRN_UNROLL
             for (int v = 0; v < vecs; v++) sum[0][r][v] += av * load(b + v * LANES);
         }
         a += a_col;
         b += b_row;
     }
-    UNROLL
+    PRN_UNROLL
     for (int r = 0; r < rows; r++) {
-        UNROLL
+        PRN_UNROLL
         for (int v = 0; v < vecs; v++) {
             vec total = sum[0][r][v];
-            UNROLL
+            PRN_UNROLL
             for (int chain = 1; chain < chains; chain++) total += sum[chain][r][v];
             if (add) total += load(c + r * c_row + v * LANES);
             store(c + r * c_row + v * LANES, total);
@@ -330,7 +316,7 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
             const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
             for (int64_t i = from; i < to; i += 2 * LANES) {
                 const vec a0 = load(a + i), a1 = load(a + i + LANES);
-                UNROLL
+                PRN_UNROLL
                 for (int s = 0; s < 4; s++) {
                     even[s] += a0 * load(b[s] + i);
                     odd[s] += a1 * load(b[s] + i + LANES);
@@ -341,8 +327,4 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
     }
 }
 
-#define TABLE_NAME_(isa) prn_gemm_isa_##isa
-#define TABLE_NAME(isa) TABLE_NAME_(isa)
-#define TEXT_(isa) #isa
-#define TEXT(isa) TEXT_(isa)
-const prn_gemm_isa_table TABLE_NAME(PRN_SIMD) = {TEXT(PRN_SIMD), PANEL, TILE_ROWS, pack, block, dots};
+const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME, PANEL, TILE_ROWS, pack, block, dots};

@@ -2,7 +2,7 @@
  * Invariant: every conversion is defined for every value (see number.h). */
 #include "ops/loops/number_simd.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/stop.h"
 #include "ops/op.h"
 
@@ -23,14 +23,7 @@ static const prony_dtype work_dtypes[PRN_WORK_COUNT] = {[PRN_WORK_float] = PRONY
                                                         [PRN_WORK_int64_t] = PRONY_INT64,
                                                         [PRN_WORK_uint64_t] = PRONY_UINT64};
 
-static const prn_number_simd *table(void)
-{
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_number_simd_avx512;
-    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_number_simd_avx2;
-#endif
-    return &prn_number_simd_scalar;
-}
+PRN_SIMD_PICK(prn_number_simd, prn_number_simd_, static const prn_number_simd *table)
 
 bool prn_dtype_is_number(prony_dtype dtype)
 {

@@ -2,16 +2,10 @@
  * precision itself, whole and partial vectors pass the same instruction, so that an element's result does not depend on
  * where it stands. Invariant: every conversion is defined for every value (see number.h). */
 #include "ops/loops/number_simd.h"
+#include "base/simd.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
-#endif
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
 #endif
 
 #define DEFINE_LOAD(DTYPE, name, storage, work, load)                                                                  \
@@ -91,8 +85,7 @@ PRN_HALF_WORK_FORM(DEFINE_LOAD)
 PRN_HALF_TARGET(DEFINE_STORE_FLOAT)
 #endif
 
-extern const prn_number_simd JOIN(prn_number_simd_, PRN_SIMD);
-const prn_number_simd JOIN(prn_number_simd_, PRN_SIMD) = {
+const prn_number_simd PRN_SIMD_TABLE(prn_number_simd_) = {
     .load =
         {
 #define LOAD_ROW(DTYPE, name, storage, work, load) [PRONY_##DTYPE] = load_##name,

@@ -96,6 +96,5 @@ typedef struct prn_number_simd {
     prn_number_fn store[PRONY_DTYPE_COUNT][PRN_WORK_COUNT];
 } prn_number_simd;
 
-extern const prn_number_simd prn_number_simd_scalar, prn_number_simd_avx2, prn_number_simd_avx512;
 
 #endif

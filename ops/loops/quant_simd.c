@@ -4,17 +4,9 @@
  * instruction; operands of 8 bits less a zero point of 8 bits fit. Invariant: none of the loops depends on where an
  * array begins. */
 #include "ops/loops/quant_simd.h"
+#include "base/simd.h"
 
 #include "ops/loops/vec_math.h"
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define TEXT_(a) #a
-#define TEXT(a) TEXT_(a)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
 
 #if defined(__AVX512BW__) || defined(PRN_EMULATED_AVX512)
 enum { LANES = 16, ROWS = 12 };
@@ -24,12 +16,6 @@ enum { LANES = 8, ROWS = 6 };
 enum { LANES = 4, ROWS = 6 };
 #endif
 enum { COLUMNS = 2 * LANES };
-
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 typedef uint32_t vec __attribute__((vector_size(LANES * 4)));
 typedef uint32_t vec_unaligned __attribute__((vector_size(LANES * 4), aligned(2), may_alias));
@@ -73,21 +59,21 @@ static inline __attribute__((always_inline)) void tile_of(const int16_t *a, int6
                                                           bool add)
 {
     vec left[ROWS], right[ROWS];
-    UNROLL
+    PRN_UNROLL
     for (int r = 0; r < rows; r++) {
         left[r] = add ? load(c + r * c_row) : (vec){0};
         right[r] = add ? load(c + r * c_row + LANES) : (vec){0};
     }
     for (int64_t p = 0; p < pairs; p++, a += 2, b += 2 * COLUMNS) {
         const vec b0 = load(b), b1 = load(b + COLUMNS);
-        UNROLL
+        PRN_UNROLL
         for (int r = 0; r < rows; r++) {
             const vec pair = splat_pair(a + r * a_row);
             left[r] += multiply_pairs(pair, b0);
             right[r] += multiply_pairs(pair, b1);
         }
     }
-    UNROLL
+    PRN_UNROLL
     for (int r = 0; r < rows; r++) {
         store(c + r * c_row, left[r]);
         store(c + r * c_row + LANES, right[r]);
@@ -187,8 +173,7 @@ static void scale_i32(float *restrict y, const int32_t *restrict x, const float 
     for (int64_t i = 0; i < n; i++) y[i] = (float)x[i] * scale[i];
 }
 
-extern const prn_quant_simd JOIN(prn_quant_simd_, PRN_SIMD);
-const prn_quant_simd JOIN(prn_quant_simd_, PRN_SIMD) = {.name = TEXT(PRN_SIMD),
+const prn_quant_simd PRN_SIMD_TABLE(prn_quant_simd_) = {.name = PRN_SIMD_NAME,
                                                         .rows = ROWS,
                                                         .columns = COLUMNS,
                                                         .tile = tile,

@@ -33,7 +33,7 @@ typedef struct prn_quant_simd {
     void (*scale_i32)(float *y, const int32_t *x, const float *scale, int64_t n);
 } prn_quant_simd;
 
-/* The table for the processor (and cap) that prn_isa_level reports. */
+/* The table for this processor, within the cap on its instruction set. */
 const prn_quant_simd *prn_quant_simd_table(void);
 
 #endif

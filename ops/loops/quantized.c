@@ -2,22 +2,10 @@
  * one by one give the same codes, wherever the run is cut. */
 #include "ops/loops/quantized.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "ops/loops/vec.h"
 
-#if defined(__x86_64__)
-extern const prn_quant_simd prn_quant_simd_avx2, prn_quant_simd_avx512;
-#endif
-extern const prn_quant_simd prn_quant_simd_scalar;
-
-const prn_quant_simd *prn_quant_simd_table(void)
-{
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_quant_simd_avx512;
-    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_quant_simd_avx2;
-#endif
-    return &prn_quant_simd_scalar;
-}
+PRN_SIMD_PICK(prn_quant_simd, prn_quant_simd_, const prn_quant_simd *prn_quant_simd_table)
 
 /* ---- parameters */
 

@@ -128,7 +128,7 @@ typedef struct prn_vec_table {
     void (*rms_norm)(float *y, const float *x, const float *scale, int64_t n, float epsilon);
 } prn_vec_table;
 
-/* The table for the processor (and cap) that prn_isa_level reports. */
+/* The table for this processor, within the cap on its instruction set. */
 const prn_vec_table *prn_vec(void);
 
 /* map, vv and vs for rows that may be of any length: they are left early once the work is called off. */

@@ -2,18 +2,10 @@
  * Invariant: a row's last, partial vector passes the same instructions as the full ones, so an element's result does
  * not depend on where it stands. */
 #include "base/stop.h"
+#include "base/simd.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/vec_math.h"
 #include "ops/loops/vec_wide.h"
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define TEXT_(a) #a
-#define TEXT(a) TEXT_(a)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
 
 /* ---- maps: `x`, and the splat parameters `va` and `vb`, are in scope of the expression */
 
@@ -394,9 +386,8 @@ static void rms_norm(float *y, const float *x, const float *scale, int64_t n, fl
 
 /* ---- the table */
 
-extern const prn_vec_table JOIN(prn_vec_, PRN_SIMD);
-const prn_vec_table JOIN(prn_vec_, PRN_SIMD) = {
-    .name = TEXT(PRN_SIMD),
+const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
+    .name = PRN_SIMD_NAME,
 #define MAP_ROW(symbol, name) [PRN_MAP_##symbol] = map_##name,
     .map = {PRN_MAP_LIST(MAP_ROW)},
 #define VV_ROW(symbol, name) [PRN_BINARY_##symbol] = vv_##name,

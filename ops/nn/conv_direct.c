@@ -10,7 +10,7 @@
  * pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/nn/conv_direct.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/parallel.h"
 #include "ops/loops/conv_problem.h"
 #include "ops/loops/post_ops_vec.h"
@@ -30,10 +30,7 @@ enum {
     CACHE_LINE_BYTES = 64
 };
 
-static const prn_direct_simd *simd(void)
-{
-    return prn_isa_level() >= PRN_ISA_AVX512 ? &prn_direct_simd_avx512 : &prn_direct_simd_avx2;
-}
+PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, static const prn_direct_simd *simd)
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
@@ -49,7 +46,7 @@ static double image_work(const prn_conv *conv)
 bool prn_conv_direct_usable(const prony_context *context)
 {
     prn_conv conv;
-    if (prn_isa_level() < PRN_ISA_AVX2 || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
     int64_t lanes = simd()->lanes;

@@ -3,24 +3,20 @@
  * vector of weights. Invariant: each output is summed in one order: input block, tap, input lane; then what it is
  * added to. */
 #include "ops/nn/conv_direct_simd.h"
+#include "base/simd.h"
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
-#define LANES 16
+#define LANES (PRN_SIMD_BYTES / 4)
+#if LANES == 16
 #define POSITIONS_1 8
 #define POSITIONS_2 8
 #define POSITIONS_3 8
 #define POSITIONS_4 6
-#elif defined(__AVX2__)
-#define LANES 8
+#elif LANES == 8
 #define POSITIONS_1 8
 #define POSITIONS_2 6
 #define POSITIONS_3 4
 #define POSITIONS_4 3
 #else
-#define LANES 4
 #define POSITIONS_1 8
 #define POSITIONS_2 4
 #define POSITIONS_3 3
@@ -37,10 +33,8 @@
 #endif
 #ifdef SANITIZED
 #define UNROLL
-#elif defined(__clang__)
-#define UNROLL _Pragma("unroll")
 #else
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL PRN_UNROLL
 #endif
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -168,14 +162,14 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
 #define EACH_4(X, b) EACH_3(X, b) X(b, 4)
 #define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
 #define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
-#define EACH(X, b) JOIN(EACH_, POSITIONS_##b)(X, b)
+#define EACH(X, b) PRN_SIMD_JOIN(EACH_, POSITIONS_##b)(X, b)
 EACH(TILE, 1)
 EACH(TILE, 2)
 EACH(TILE, 3)
 EACH(TILE, 4)
 
 #define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
-const prn_direct_simd JOIN(prn_direct_simd_, PRN_SIMD) = {
+const prn_direct_simd PRN_SIMD_TABLE(prn_direct_simd_) = {
     .lanes = LANES,
     .positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
     .tile = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}}};

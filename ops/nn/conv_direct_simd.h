@@ -32,6 +32,5 @@ typedef struct prn_direct_simd {
     void (*tile[PRN_DIRECT_MOST_BLOCKS + 1][PRN_DIRECT_MOST_POSITIONS + 1])(const prn_direct_tile *tile);
 } prn_direct_simd;
 
-extern const prn_direct_simd prn_direct_simd_scalar, prn_direct_simd_avx2, prn_direct_simd_avx512;
 
 #endif

@@ -12,7 +12,7 @@
  * order of depth. */
 #include "ops/nn/conv_native.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
@@ -23,13 +23,7 @@
 
 enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8, LOOK_UP = 1 << 18 };
 
-static const prn_conv_simd *simd(void)
-{
-    prn_isa isa = prn_isa_level();
-    return isa >= PRN_ISA_AVX512 ? &prn_conv_simd_avx512
-           : isa == PRN_ISA_AVX2 ? &prn_conv_simd_avx2
-                                 : &prn_conv_simd_scalar;
-}
+PRN_SIMD_PICK(prn_conv_simd, prn_conv_simd_, static const prn_conv_simd *simd)
 
 static int64_t round_up_div(int64_t a, int64_t b)
 {

@@ -1,17 +1,9 @@
 /* Inner loops of the native convolution, written with vector extensions and compiled once per instruction set (PRN_SIMD
  * names the variant). Invariant: each element of a result is summed in order of depth. */
 #include "ops/nn/conv_simd.h"
+#include "base/simd.h"
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
-enum { LANES = 16, ROWS = 12 };
-#elif defined(__AVX2__)
-enum { LANES = 8, ROWS = 6 };
-#else
-enum { LANES = 4, ROWS = 6 };
-#endif
+enum { LANES = PRN_SIMD_BYTES / 4, ROWS = LANES == 16 ? 12 : 6 };
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
@@ -19,7 +11,7 @@ typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4),
 static void tile(const float *a, const float *b, int64_t depth, const float *start, float *c, int64_t stride)
 {
     vec left[ROWS], right[ROWS];
-#pragma GCC unroll 12
+PRN_UNROLL
     for (int r = 0; r < ROWS; r++) {
         if (start) {
             left[r] = right[r] = (vec){0} + start[r];
@@ -30,13 +22,13 @@ static void tile(const float *a, const float *b, int64_t depth, const float *sta
     }
     for (int64_t d = 0; d < depth; d++, a += ROWS, b += 2 * LANES) {
         vec b0 = *(const vec *)b, b1 = *(const vec *)(b + LANES);
-#pragma GCC unroll 12
+PRN_UNROLL
         for (int r = 0; r < ROWS; r++) {
             left[r] += a[r] * b0;
             right[r] += a[r] * b1;
         }
     }
-#pragma GCC unroll 12
+PRN_UNROLL
     for (int r = 0; r < ROWS; r++) {
         *(vec *)(c + r * stride) = left[r];
         *(vec *)(c + r * stride + LANES) = right[r];
@@ -54,5 +46,4 @@ static void add_scaled(float *y, const float *x, int64_t step, float w, int64_t 
     }
 }
 
-const prn_conv_simd JOIN(prn_conv_simd_,
-                         PRN_SIMD) = {.rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};
+const prn_conv_simd PRN_SIMD_TABLE(prn_conv_simd_) = {.rows = ROWS, .columns = 2 * LANES, .tile = tile, .add_scaled = add_scaled};

@@ -15,6 +15,5 @@ typedef struct prn_conv_simd {
     void (*add_scaled)(float *y, const float *x, int64_t step, float w, int64_t count);
 } prn_conv_simd;
 
-extern const prn_conv_simd prn_conv_simd_scalar, prn_conv_simd_avx2, prn_conv_simd_avx512;
 
 #endif

@@ -5,7 +5,7 @@
  * an output combines its window's elements depends on the window and the layout alone. */
 #include "ops/nn/pool.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
@@ -116,14 +116,7 @@ typedef struct job {
     bool average, padding;
 } job;
 
-static const prn_pool_simd *table(void)
-{
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX512) return &prn_pool_simd_avx512;
-    if (prn_isa_level() >= PRN_ISA_AVX2) return &prn_pool_simd_avx2;
-#endif
-    return &prn_pool_simd_scalar;
-}
+PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
 
 /* Windows inside the input have one number of taps. */
 static void divide_row(const job *job, int64_t z, int64_t row, float *y)

@@ -4,18 +4,12 @@
  * with room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
  * Invariant: an output's order depends on the window and on the number of lanes alone. */
 #include "ops/nn/pool_simd.h"
+#include "base/simd.h"
 
 #include "base/stop.h"
 #include "ops/loops/vec_math.h"
 
 #include <stdbool.h>
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-#ifndef PRN_SIMD
-#define PRN_SIMD scalar
-#endif
 
 enum { LINE = 2048, LONGEST_REACH = 512, LOOK_UP = 1 << 14 }; /* vectors between two looks at whether to go on */
 
@@ -197,4 +191,4 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
 DEFINE_POOL(max_row, false, -INFINITY)
 DEFINE_POOL(sum_row, true, 0.0f)
 
-const prn_pool_simd JOIN(prn_pool_simd_, PRN_SIMD) = {.max = max_row, .sum = sum_row};
+const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row};

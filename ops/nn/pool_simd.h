@@ -18,6 +18,5 @@ typedef struct prn_pool_simd {
     void (*sum)(float *y, const prn_pool_row *row);
 } prn_pool_simd;
 
-extern const prn_pool_simd prn_pool_simd_scalar, prn_pool_simd_avx2, prn_pool_simd_avx512;
 
 #endif

@@ -6,7 +6,7 @@
  * Invariant: lanes behind the last channel are written as zeros. */
 #include "ops/op.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "base/stop.h"
@@ -64,13 +64,7 @@ static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
 
 /* ---- native */
 
-static const prn_reorder_simd *simd(void)
-{
-    prn_isa isa = prn_isa_level();
-    return isa >= PRN_ISA_AVX512 ? &prn_reorder_simd_avx512
-           : isa == PRN_ISA_AVX2 ? &prn_reorder_simd_avx2
-                                 : &prn_reorder_simd_scalar;
-}
+PRN_SIMD_PICK(prn_reorder_simd, prn_reorder_simd_, static const prn_reorder_simd *simd)
 
 /* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them. */
 static void move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)

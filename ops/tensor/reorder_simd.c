@@ -2,9 +2,7 @@
  * positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant); without AVX2 a tile
  * does not pay and elements are copied one by one. */
 #include "ops/tensor/reorder_simd.h"
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
+#include "base/simd.h"
 
 enum { GROUP = PRN_REORDER_GROUP };
 
@@ -68,4 +66,4 @@ static void move_group(const float *x, int64_t x_position, int64_t x_channel, fl
     }
 }
 
-const prn_reorder_simd JOIN(prn_reorder_simd_, PRN_SIMD) = {.move_group = move_group};
+const prn_reorder_simd PRN_SIMD_TABLE(prn_reorder_simd_) = {.move_group = move_group};

@@ -13,6 +13,5 @@ typedef struct prn_reorder_simd {
                        int64_t y_channel, int64_t count);
 } prn_reorder_simd;
 
-extern const prn_reorder_simd prn_reorder_simd_scalar, prn_reorder_simd_avx2, prn_reorder_simd_avx512;
 
 #endif

@@ -96,8 +96,8 @@ static bool processor_has(const char *feature)
 
 static bool is_capped(void)
 {
-    return (prn_isa_level() < PRN_ISA_AVX2 && processor_has("avx2")) ||
-           (prn_isa_level() < PRN_ISA_AVX512 && processor_has("avx512f"));
+    return (!prn_isa_has(PRN_HAS_AVX2) && processor_has("avx2")) ||
+           (!prn_isa_has(PRN_HAS_AVX512) && processor_has("avx512f"));
 }
 
 /* A matrix as BLAS takes it: stored by rows, or transposed. false if neither. */

@@ -23,11 +23,10 @@ static void start(void)
 {
     const dnnl_version_t *version = dnnl_version();
     snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
-    prn_isa isa = prn_isa_level();
-    if (isa < PRN_ISA_AVX2) return;
-    if (isa < PRN_ISA_AMX) {
+    if (!prn_isa_has(PRN_HAS_AVX2)) return;
+    if (!prn_isa_has(PRN_HAS_AVX512 | PRN_HAS_AMX)) {
         /* Refused if the program used oneDNN before: then what it uses must lie within our cap anyway. */
-        dnnl_cpu_isa_t cap = isa == PRN_ISA_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_avx512_core_bf16;
+        dnnl_cpu_isa_t cap = prn_isa_has(PRN_HAS_AVX512) ? dnnl_cpu_isa_avx512_core_bf16 : dnnl_cpu_isa_avx2;
         if (dnnl_set_max_cpu_isa(cap) != dnnl_success && ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)cap))
             return;
     }

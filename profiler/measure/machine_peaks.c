@@ -218,7 +218,7 @@ prony_status prn_machine_create(prony_machine **out, prony_error *error)
     prn_machine_read(&facts, NULL);
     const char *model = facts.cpu_model[0] ? facts.cpu_model : "unknown processor";
     machine->info.cpu_model = prn_pool_strndup(&machine->pool, model, strlen(model));
-    machine->info.isa = prn_isa_name(prn_isa_level());
+    machine->info.isa = prn_isa_name();
     machine->info.prony_version = PRONY_VERSION;
     machine->info.load_avg_1min = -1;
     machine->info.usable_cores = prn_machine_auto_threads(1, NULL);

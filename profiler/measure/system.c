@@ -23,7 +23,7 @@ static void describe_build(void)
                           .git_commit = PRN_BUILD_GIT_COMMIT,
                           .compiler = PRN_BUILD_COMPILER,
                           .compiler_flags = PRN_BUILD_FLAGS,
-                          .isa = prn_isa_name(prn_isa_level()),
+                          .isa = prn_isa_name(),
                           .libraries = libraries};
 }
 

@@ -449,9 +449,10 @@ class Judgement(command_case.CommandTest):
         for topic, text in (("batch", "batch"), ("threads", "thread")):
             if topic in advice:
                 self.assertEqual(advice[topic]["basis"], "measured")
-            else:
+                self.assertIn(text, advice[topic]["reason"])
+            else:  # on a busy machine that is all that is said
                 self.assertNotIn("no other", considered[topic])
-            self.assertIn(text, advice[topic]["reason"] if topic in advice else considered[topic])
+                self.assertRegex(considered[topic], text + "|^cannot tell: other processes took")
         # A fixed batch leaves nothing to vary.
         fixed = self.save("fixed.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, [1, 8])],
                                                  [ob.value("y", ob.FLOAT, [1, 8])]))

@@ -1,7 +1,7 @@
 /* The loops that are compiled once per instruction set and run for every number type, against arithmetic on single
  * elements: conversions (number_simd.h), binary rows and picking (element_rows.h), folds (fold.h). Every table that
  * this processor can run is tried, at every length up to some vectors. */
-#include "base/isa.h"
+#include "base/simd.h"
 #include "ops/loops/element_rows.h"
 #include "ops/loops/fold.h"
 #include "ops/loops/number_simd.h"
@@ -16,18 +16,16 @@
 
 #include <cmocka.h>
 
-extern const prn_element_rows prn_element_rows_scalar, prn_element_rows_avx2, prn_element_rows_avx512;
-extern const prn_fold_table prn_fold_scalar, prn_fold_avx2, prn_fold_avx512;
+PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, prn_element_rows, prn_element_rows_)
+PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, prn_fold_table, prn_fold_)
+PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, prn_number_simd, prn_number_simd_)
 
-#if defined(__x86_64__)
+#define ADD(variant, needs, name)                                                                                      \
+    if (prn_isa_has(needs)) tables[table_count++] = &name##_##variant;
 #define TABLES(name, type)                                                                                             \
-    const type *const tables[] = {&name##_scalar, &name##_avx2, &name##_avx512};                                       \
-    const int table_count = 1 + (prn_isa_level() >= PRN_ISA_AVX2) + (prn_isa_level() >= PRN_ISA_AVX512);
-#else
-#define TABLES(name, type)                                                                                             \
-    const type *const tables[] = {&name##_scalar};                                                                     \
-    const int table_count = 1;
-#endif
+    const type *tables[3];                                                                                             \
+    int table_count = 0;                                                                                               \
+    PRN_SIMD_VARIANTS(ADD, name)
 
 enum { ROW = 150 };
 

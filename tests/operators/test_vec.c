@@ -1,6 +1,6 @@
 /* The vector kernels of every instruction set this processor has, against libm in double: each map over a sweep of all
  * binades with subnormals, infinities and NaN; the same bits wherever an element stands in a row; sums and rows. */
-#include "base/isa.h"
+#include "base/simd.h"
 #include "ops/loops/vec.h"
 
 #include <float.h>
@@ -16,19 +16,14 @@
 
 #include <cmocka.h>
 
-extern const prn_vec_table prn_vec_scalar;
-#if defined(__x86_64__)
-extern const prn_vec_table prn_vec_avx2, prn_vec_avx512;
-#endif
+PRN_SIMD_VARIANTS(PRN_SIMD_DECLARE_, prn_vec_table, prn_vec_)
+#define ADD(variant, needs, name)                                                                                      \
+    if (prn_isa_has(needs)) out[count++] = &name##variant;
 
 static int tables(const prn_vec_table *out[3])
 {
     int count = 0;
-    out[count++] = &prn_vec_scalar;
-#if defined(__x86_64__)
-    if (prn_isa_level() >= PRN_ISA_AVX2) out[count++] = &prn_vec_avx2;
-    if (prn_isa_level() >= PRN_ISA_AVX512) out[count++] = &prn_vec_avx512;
-#endif
+    PRN_SIMD_VARIANTS(ADD, prn_vec_)
     return count;
 }
 

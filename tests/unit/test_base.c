@@ -605,13 +605,15 @@ static void heap_hooks_see_every_call(void **state)
     assert_int_equal(after - before, 7);
 }
 
-static void isa_level_is_one_the_features_carry(void **state)
+static void isa_is_what_the_features_carry(void **state)
 {
     (void)state;
     bool avx2 = false;
     for (const char *const *feature = prn_isa_features(); *feature; feature++) avx2 |= strcmp(*feature, "avx2") == 0;
-    if (prn_isa_level() >= PRN_ISA_AVX2) assert_true(avx2);
-    assert_string_equal(prn_isa_name(PRN_ISA_AVX512), "avx512");
+    if (prn_isa_has(PRN_HAS_AVX2)) assert_true(avx2);
+    assert_true(prn_isa_has(0));
+    if (prn_isa_has(PRN_HAS_AMX)) assert_string_equal(prn_isa_name(), "amx");
+    assert_int_equal(prn_isa_has(PRN_HAS_AVX2), strcmp(prn_isa_name(), "scalar") != 0);
 }
 
 int main(void)
@@ -637,7 +639,7 @@ int main(void)
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(machine_facts_agree_with_one_another),
         cmocka_unit_test(one_thread_uses_one_processor_at_most), cmocka_unit_test(heap_hooks_see_every_call),
-        cmocka_unit_test(isa_level_is_one_the_features_carry),
+        cmocka_unit_test(isa_is_what_the_features_carry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
