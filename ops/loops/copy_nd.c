@@ -2,6 +2,7 @@
  * Owns nothing. Invariant: work is cut by the shape of the copy alone, and every element of the result is written once.
  */
 #include "ops/loops/copy_nd.h"
+#include "base/ceil_div.h"
 
 #include "ops/loops/narrow_types.h"
 
@@ -43,9 +44,9 @@ void prn_parallel_items(int threads, int64_t items, int64_t bytes,
     int64_t tasks = bytes / PIECE_BYTES + 1;
     if (tasks > MAX_TASKS) tasks = MAX_TASKS;
     if (tasks > items) tasks = items;
-    items_work work = {items, (items + tasks - 1) / tasks, 1, fn, argument};
+    items_work work = {items, prn_ceil_div(items, tasks), 1, fn, argument};
     work.step += LOOK_UP_BYTES / (bytes / items + 1);
-    prn_parallel_tasks(threads, (items + work.per_task - 1) / work.per_task, items_task, &work);
+    prn_parallel_tasks(threads, prn_ceil_div(items, work.per_task), items_task, &work);
 }
 
 /* ---- two axes at once */
@@ -312,7 +313,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     int64_t row_bytes = p->count * (int64_t)width;
     work.rows_per_item = row_bytes < PIECE_BYTES / TILE ? PIECE_BYTES / 4 / row_bytes : 1;
     if (work.copy_plane == transpose_plane) work.rows_per_item = TILE;
-    work.items_per_plane = (p->rows + work.rows_per_item - 1) / work.rows_per_item;
+    work.items_per_plane = prn_ceil_div(p->rows, work.rows_per_item);
     int64_t items = work.items_per_plane;
     for (int i = 0; i < work.outer.rank; i++) items *= work.outer.dim[i];
     prn_parallel_items(threads, items, total, copy_items, &work);

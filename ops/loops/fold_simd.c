@@ -1,6 +1,7 @@
 /* The loops of ops/loops/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial results,
  * element i into number i mod LANES, which are combined in order at its end. */
 #include "ops/loops/fold.h"
+#include "base/ceil_div.h"
 #include "base/simd.h"
 
 #include <math.h>
@@ -112,7 +113,7 @@ DEFINE_AHEAD(i64, int64_t)
     }                                                                                                                  \
     static int64_t find_##name(const type *x, int64_t n, type value, bool last)                                        \
     {                                                                                                                  \
-        const int64_t blocks = (n + FIND_LANES - 1) / FIND_LANES;                                                      \
+        const int64_t blocks = prn_ceil_div(n, FIND_LANES);                                                            \
         for (int64_t block = 0; block < blocks; block++) {                                                             \
             const int64_t first = (last ? blocks - 1 - block : block) * FIND_LANES;                                    \
             const int64_t count = n - first < FIND_LANES ? n - first : FIND_LANES;                                     \

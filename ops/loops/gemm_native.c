@@ -4,6 +4,7 @@
  * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
  */
 #include "ops/loops/gemm_kernel.h"
+#include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -26,11 +27,6 @@ enum {
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -41,7 +37,7 @@ static int64_t least(int64_t a, int64_t b)
 int64_t prn_gemm_packed_count(int64_t k, int64_t n)
 {
     const int64_t columns = prn_gemm_isa()->panel_columns;
-    return ceil_div(n, columns) * columns * k;
+    return prn_ceil_div(n, columns) * columns * k;
 }
 
 typedef struct pack_job {
@@ -58,8 +54,8 @@ static void pack_task(void *argument, int64_t task)
 
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
 {
-    pack_job job = {gemm, packed, ceil_div(gemm->n, prn_gemm_isa()->panel_columns)};
-    const int64_t tasks = ceil_div(job.panels, PACK_PANELS);
+    pack_job job = {gemm, packed, prn_ceil_div(gemm->n, prn_gemm_isa()->panel_columns)};
+    const int64_t tasks = prn_ceil_div(job.panels, PACK_PANELS);
     if (gemm->k == 0) return; /* nothing to read, and maybe no data */
     prn_parallel_tasks(gemm->k * gemm->n < TASK_MACS ? 1 : threads, tasks, pack_task, &job);
 }
@@ -154,16 +150,16 @@ static void cut(gemm_job *job)
     const int64_t m = gemm->m, n = gemm->n, tile_rows = job->isa->tile_rows;
     const double macs = (double)m * (double)n * (double)(gemm->k > 0 ? gemm->k : 1);
     const int64_t block_rows = gemm->packed ? BLOCK_ROWS : BLOCK_ROWS_PLAIN;
-    job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : ceil_div(m, block_rows);
-    job->rows = ceil_div(ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
-    job->row_blocks = ceil_div(m, job->rows);
+    job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : prn_ceil_div(m, block_rows);
+    job->rows = prn_ceil_div(prn_ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
+    job->row_blocks = prn_ceil_div(m, job->rows);
     const double wanted = macs * (double)job->items / TASK_MACS;
     const int64_t tasks = wanted < 1.0 ? 1 : wanted < WANTED_TASKS ? (int64_t)wanted : WANTED_TASKS;
-    const int64_t panel = job->isa->panel_columns, panels = ceil_div(n, panel);
-    int64_t blocks = ceil_div(tasks, job->items * job->row_blocks);
-    if (blocks < ceil_div(n, BLOCK_COLUMNS)) blocks = ceil_div(n, BLOCK_COLUMNS);
-    job->columns = ceil_div(panels, least(blocks, panels)) * panel;
-    job->column_blocks = ceil_div(n, job->columns);
+    const int64_t panel = job->isa->panel_columns, panels = prn_ceil_div(n, panel);
+    int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
+    if (blocks < prn_ceil_div(n, BLOCK_COLUMNS)) blocks = prn_ceil_div(n, BLOCK_COLUMNS);
+    job->columns = prn_ceil_div(panels, least(blocks, panels)) * panel;
+    job->column_blocks = prn_ceil_div(n, job->columns);
     job->group = 1;
     if (macs < TASK_MACS && job->row_blocks == 1 && job->column_blocks == 1) {
         job->group = least(job->items, (int64_t)(TASK_MACS / macs));
@@ -238,7 +234,7 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
     job.dots = is_dots(&job.gemm);
     cut(&job);
     const int64_t blocks = job.row_blocks * job.column_blocks;
-    const int64_t tasks = job.group == 1 ? job.items * blocks : ceil_div(job.items, job.group);
+    const int64_t tasks = job.group == 1 ? job.items * blocks : prn_ceil_div(job.items, job.group);
     prn_parallel_tasks(threads, tasks, run_task, &job);
 }
 

@@ -9,6 +9,7 @@
  *
  * Invariant: a task owns its rows and columns of the result, and tasks are cut by the problem alone. */
 #include "ops/loops/int_product.h"
+#include "base/ceil_div.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -25,11 +26,6 @@ enum {
     FEW_MACS = 1 << 18, /* not worth another thread */
     PACK_PANELS = 8     /* panels of one packing task */
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -151,7 +147,7 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_prod
 int64_t prn_int_panel_elements(int64_t k, int64_t n)
 {
     const int64_t columns = prn_quant_simd_table()->columns;
-    return ceil_div(n, columns) * columns * prn_int_row_elements(k);
+    return prn_ceil_div(n, columns) * columns * prn_int_row_elements(k);
 }
 
 /* Columns [column, column + n) of B at one depth. */
@@ -209,7 +205,7 @@ static prony_status build_panels(const prony_context *context, void *argument, v
 {
     panels_job job = {argument, out};
     const int64_t width = PACK_PANELS * prn_quant_simd_table()->columns;
-    prn_parallel_tasks(context->threads, ceil_div(job.product->shape.n, width), pack_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.product->shape.n, width), pack_task, &job);
     return PRONY_OK;
 }
 
@@ -319,11 +315,11 @@ void prn_int_product_run(int threads, const prn_int_product *product)
     const prn_product *s = &product->shape;
     if (s->items <= 0 || s->m <= 0 || s->n <= 0) return;
     product_job job = {.product = product, .columns = COLUMNS};
-    job.row_blocks = ceil_div(s->m, ROWS);
+    job.row_blocks = prn_ceil_div(s->m, ROWS);
     const int64_t tile_rows = prn_quant_simd_table()->rows;
-    job.rows = ceil_div(ceil_div(s->m, job.row_blocks), tile_rows) * tile_rows;
-    job.row_blocks = ceil_div(s->m, job.rows);
-    job.column_blocks = ceil_div(s->n, job.columns);
+    job.rows = prn_ceil_div(prn_ceil_div(s->m, job.row_blocks), tile_rows) * tile_rows;
+    job.row_blocks = prn_ceil_div(s->m, job.rows);
+    job.column_blocks = prn_ceil_div(s->n, job.columns);
     const double macs = (double)s->items * (double)s->m * (double)s->n * (double)s->k;
     prn_parallel_tasks(macs < FEW_MACS ? 1 : threads, s->items * job.row_blocks * job.column_blocks, product_task,
                        &job);

@@ -6,6 +6,7 @@
 #ifndef PRN_OPS_LOOPS_WINDOW_H
 #define PRN_OPS_LOOPS_WINDOW_H
 
+#include "base/ceil_div.h"
 #include "ops/op.h"
 
 enum { PRN_WINDOW_AXES = 3 };
@@ -66,8 +67,8 @@ static inline void prn_window_clip(const prn_window *window, int axis, int64_t s
 {
     int64_t dilation = window->dilation[axis], kernel = window->kernel[axis];
     int64_t room = window->in[axis] - start;
-    *first = start < 0 ? (-start + dilation - 1) / dilation : 0;
-    *last = room <= 0 ? 0 : (room + dilation - 1) / dilation;
+    *first = start < 0 ? prn_ceil_div(-start, dilation) : 0;
+    *last = room <= 0 ? 0 : prn_ceil_div(room, dilation);
     if (*last > kernel) *last = kernel;
     if (*first > *last) *first = *last;
 }
@@ -99,8 +100,8 @@ static inline void prn_window_outputs(const prn_window *window, int64_t tap, int
 {
     int64_t shift = window->pad_begin[2] - tap * window->dilation[2], stride = window->stride[2];
     int64_t end = window->in[2] + shift;
-    *first = shift > 0 ? (shift + stride - 1) / stride : 0;
-    *last = end > 0 ? (end + stride - 1) / stride : 0;
+    *first = shift > 0 ? prn_ceil_div(shift, stride) : 0;
+    *last = end > 0 ? prn_ceil_div(end, stride) : 0;
     if (*last > window->out[2]) *last = window->out[2];
     if (*first > *last) *first = *last;
 }

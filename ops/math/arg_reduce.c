@@ -1,6 +1,7 @@
 /* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
  * `length` is done by one task. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/fold.h"
@@ -69,7 +70,7 @@ static int64_t arg_of_row(const line_job *job, int64_t start)
     const prn_fold_table *folds = prn_fold_loops();
     const prn_fold fold = job->smallest ? PRN_FOLD_MIN : PRN_FOLD_MAX;
     const bool real = prn_dtype_is_float(job->x->dtype);
-    const int64_t blocks = (job->length + PRN_BLOCK - 1) / PRN_BLOCK;
+    const int64_t blocks = prn_ceil_div(job->length, PRN_BLOCK);
     line_block block;
     if (job->x->dtype == PRONY_FLOAT32) {
         const float *x = (const float *)job->x->data + start;

@@ -1,6 +1,7 @@
 /* Det: determinants of square matrices, by Gaussian elimination with row pivots in double. Each task works in a matrix
  * of scratch of its own. Invariant: a matrix is one task's. */
 #include "base/parallel.h"
+#include "base/ceil_div.h"
 #include "base/stop.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -26,7 +27,7 @@ static det_job job_of(const prony_context *context)
 
 static int64_t task_count(const det_job *job)
 {
-    return (job->matrices + job->per_task - 1) / job->per_task;
+    return prn_ceil_div(job->matrices, job->per_task);
 }
 
 static prony_status infer(const prony_context *context)

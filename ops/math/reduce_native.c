@@ -3,6 +3,7 @@
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
  * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/math/reduce.h"
 
 #include "ops/loops/copy_nd.h"
@@ -445,7 +446,7 @@ void prn_reduce_native(int threads, const prn_reduction *reduction)
         job.outer.rank = last;
     }
     job.combinations = along ? reduction->count / job.row : reduction->count;
-    job.strips = along ? 0 : (job.row + STRIP - 1) / STRIP;
+    job.strips = along ? 0 : prn_ceil_div(job.row, STRIP);
     int64_t outputs = 1;
     for (int d = 0; d < job.outer.rank; d++) outputs *= job.outer.reduced[d] ? 1 : job.outer.dim[d];
     const int64_t bytes = outputs * job.combinations * job.row * (int64_t)prony_dtype_bytes(reduction->x->dtype, 1);

@@ -7,6 +7,7 @@
  *
  * Rows are cut into at most LANES tasks, each with a working space of its own in scratch. */
 #include "ops/ml/ml.h"
+#include "base/ceil_div.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -307,7 +308,7 @@ static void lane(void *argument, int64_t task)
 
 static int64_t per_lane(const svm *s)
 {
-    return (s->at.rows + LANES - 1) / LANES;
+    return prn_ceil_div(s->at.rows, LANES);
 }
 
 static prony_status prepare(const prony_context *context, prn_prepared *out)
@@ -327,7 +328,7 @@ static prony_status run(const prony_context *context)
     if (s.at.rows == 0) return PRONY_OK;
     svm_job job = {&s, s.classifies ? prn_output(context, 0) : NULL, prn_output(context, s.classifies),
                    context->scratch, per_lane(&s)};
-    prn_parallel_tasks(context->threads, (s.at.rows + job.per_lane - 1) / job.per_lane, lane, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(s.at.rows, job.per_lane), lane, &job);
     return PRONY_OK;
 }
 

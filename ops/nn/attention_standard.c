@@ -6,6 +6,7 @@
  * type, in scratch unless they lie so already. A task makes a stretch of rows, with one row of scores of its own.
  * Invariant: the stretches depend on the shapes alone, and a row is made in one order. */
 #include "base/parallel.h"
+#include "base/ceil_div.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
@@ -362,7 +363,7 @@ static int64_t read_work(const prony_context *context, attention *at, prony_dtyp
     at->per_task = rows / MOST_TASKS + 1;
     /* Whole cache lines, so that tasks do not share one. */
     at->row_elements = (at->keys + at->depth + at->width + 15) / 16 * 16;
-    return (rows + at->per_task - 1) / at->per_task;
+    return prn_ceil_div(rows, at->per_task);
 }
 
 static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)

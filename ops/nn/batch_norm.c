@@ -2,6 +2,7 @@
  * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. When training,
  * mean and variance are the batch's own, and the running ones follow them; only the reference does that. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
@@ -212,7 +213,7 @@ static prony_status run_native(const prony_context *context)
     }
     native_job job = {.vec = prn_vec(), .x = x->data, .a = a, .b = b, .y = context->outputs[0]->data};
     if (block) {
-        job.groups = (channels + block - 1) / block;
+        job.groups = prn_ceil_div(channels, block);
         job.length = pixels;
         job.width = block;
     } else if (layout == PRN_NHWC || pixels == 1) {

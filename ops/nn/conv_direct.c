@@ -9,6 +9,7 @@
  * group][output lane]. A residual that comes first is what the sums begin with, so it may lie in the output. Invariant:
  * pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/nn/conv_direct.h"
+#include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -31,11 +32,6 @@ enum {
 };
 
 PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, static const prn_direct_simd *simd)
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static double image_work(const prn_conv *conv)
 {
@@ -82,7 +78,7 @@ void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_l
 /* Output blocks are dealt to as few groups as there can be, evenly: the first block of group `group`. */
 static int64_t first_block(int64_t blocks, int64_t group)
 {
-    return group * blocks / divide_up(blocks, PRN_DIRECT_MOST_BLOCKS);
+    return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
 }
 
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
@@ -92,7 +88,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     int64_t lanes = simd()->lanes, blocks = conv->out_channels / lanes, volume = conv->kernel_volume;
     const float *weights = conv->weights->data;
     float *to = packed;
-    for (int64_t g = 0; g < divide_up(blocks, PRN_DIRECT_MOST_BLOCKS); g++) {
+    for (int64_t g = 0; g < prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS); g++) {
         int64_t begin = first_block(blocks, g) * lanes, end = first_block(blocks, g + 1) * lanes;
         for (int64_t c = 0; c < conv->in_channels; c += lanes) {
             for (int64_t t = 0; t < volume * lanes; t++) {
@@ -235,7 +231,7 @@ static void run_passes(const job *job, const piece *piece)
     fill_reads(job, piece, &reads);
     prn_direct_tile tile = {
         .w_block = per_block, .x_block = conv->in_spatial * lanes, .y_block = conv->out_spatial * lanes};
-    int64_t tiles = divide_up(piece->end - piece->begin, piece->most);
+    int64_t tiles = prn_ceil_div(piece->end - piece->begin, piece->most);
     int64_t step = CACHED_WEIGHTS / per_block > 1 ? CACHED_WEIGHTS / per_block : 1;
     for (int64_t from = 0; from < job->in_blocks; from += tile.in_blocks) {
         tile.in_blocks = job->in_blocks - from < step ? job->in_blocks - from : step;
@@ -244,7 +240,7 @@ static void run_passes(const job *job, const piece *piece)
         tile.start = from ? NULL : bias;
         tile.next = weights + tile.in_blocks * per_block;
         int64_t rest = job->in_blocks - from - tile.in_blocks < step ? job->in_blocks - from - tile.in_blocks : step;
-        tile.next_lines = divide_up(rest * per_block * (int64_t)sizeof(float), tiles * CACHE_LINE_BYTES);
+        tile.next_lines = prn_ceil_div(rest * per_block * (int64_t)sizeof(float), tiles * CACHE_LINE_BYTES);
         run_pass(job, piece, &tile, weights, &reads);
     }
 }
@@ -305,9 +301,9 @@ static void cut(job *job)
     int64_t limit = MOST_OFFSETS / conv->kernel_volume / most * most;
     double work = image_work(conv) / (double)job->groups / TASK_WORK;
     int64_t pieces = work < (double)conv->out_spatial ? (int64_t)work + 1 : conv->out_spatial;
-    job->positions = divide_up(divide_up(conv->out_spatial, pieces), most) * most;
+    job->positions = prn_ceil_div(prn_ceil_div(conv->out_spatial, pieces), most) * most;
     if (job->positions > limit) job->positions = limit;
-    job->pieces = divide_up(conv->out_spatial, job->positions);
+    job->pieces = prn_ceil_div(conv->out_spatial, job->positions);
     job->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <= NEAR_WEIGHTS;
 }
 
@@ -332,7 +328,7 @@ prony_status prn_conv_direct_run(const prony_context *context)
     job.y = context->outputs[0]->data;
     job.in_blocks = conv.in_channels / job.simd->lanes;
     job.blocks = conv.out_channels / job.simd->lanes;
-    job.groups = divide_up(job.blocks, PRN_DIRECT_MOST_BLOCKS);
+    job.groups = prn_ceil_div(job.blocks, PRN_DIRECT_MOST_BLOCKS);
     cut(&job);
     fill_steps(&job);
     split_post_ops(context, &job);

@@ -11,6 +11,7 @@
  * they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
  * order of depth. */
 #include "ops/nn/conv_native.h"
+#include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -25,16 +26,11 @@ enum { TILE = 64, PIECE = 192, WANTED_TASKS = 8, LOOK_UP = 1 << 18 };
 
 PRN_SIMD_PICK(prn_conv_simd, prn_conv_simd_, static const prn_conv_simd *simd)
 
-static int64_t round_up_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* ---- weights */
 
 static size_t packed_bytes(const prn_conv_matrix *matrix)
 {
-    int64_t rows = round_up_div(matrix->rows, simd()->rows) * simd()->rows;
+    int64_t rows = prn_ceil_div(matrix->rows, simd()->rows) * simd()->rows;
     return prony_dtype_bytes(PRONY_FLOAT32, matrix->groups * rows * matrix->depth);
 }
 
@@ -223,10 +219,10 @@ void prn_conv_product(const prony_context *context, const prn_conv *conv, const 
     job.y = y;
     flatten(&job.window);
     job.depth = conv->group_in * conv->kernel_volume;
-    job.blocks = round_up_div(conv->group_out, job.simd->rows);
-    job.tiles = round_up_div(conv->out_spatial, TILE);
+    job.blocks = prn_ceil_div(conv->group_out, job.simd->rows);
+    job.tiles = prn_ceil_div(conv->out_spatial, TILE);
     int64_t tasks = conv->batch * conv->groups * job.tiles;
-    job.cuts = tasks < WANTED_TASKS ? round_up_div(WANTED_TASKS, tasks) : 1;
+    job.cuts = tasks < WANTED_TASKS ? prn_ceil_div(WANTED_TASKS, tasks) : 1;
     if (job.cuts > job.blocks) job.cuts = job.blocks;
     prn_parallel_tasks(context->threads, tasks * job.cuts, product_task, &job);
 }

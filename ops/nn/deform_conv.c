@@ -5,6 +5,7 @@
  * its own in scratch and multiplies that by the weights, which are there as doubles. Invariant: the stretches depend
  * on the shapes alone. */
 #include "base/parallel.h"
+#include "base/ceil_div.h"
 #include "base/stop.h"
 #include "ops/loops/number.h"
 #include "ops/loops/taps.h"
@@ -217,7 +218,7 @@ static prony_status make_job(const prony_context *context, deform_job *job, int6
     job->points = prn_window_volume(job->window.out);
     job->positions = job->x->shape.dim[0] * job->points;
     job->per_task = job->positions / MOST_TASKS + 1;
-    *tasks = (job->positions + job->per_task - 1) / job->per_task;
+    *tasks = prn_ceil_div(job->positions, job->per_task);
     prn_shape_strides(&job->x->shape, job->stride);
     return PRONY_OK;
 }

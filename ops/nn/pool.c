@@ -4,6 +4,7 @@
  * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Invariant: the order in which
  * an output combines its window's elements depends on the window and the layout alone. */
 #include "ops/nn/pool.h"
+#include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -193,7 +194,7 @@ static prony_status run_native(const prony_context *context)
     if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
     job.rows = planes * job.window.out[0] * job.window.out[1];
     job.rows_per_task = TASK_ELEMENTS / (job.window.out[2] * job.lanes) + 1;
-    prn_parallel_tasks(context->threads, (job.rows + job.rows_per_task - 1) / job.rows_per_task, pool_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), pool_task, &job);
     return PRONY_OK;
 }
 

@@ -5,6 +5,7 @@
  * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
  * layout alone. */
 #include "ops/nn/pool.h"
+#include "base/ceil_div.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -137,7 +138,7 @@ static prony_status run_native(const prony_context *context)
     job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
     job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
-    prn_parallel_tasks(context->threads, (job.planes + job.planes_per_task - 1) / job.planes_per_task, pool_task, &job);
+    prn_parallel_tasks(context->threads, prn_ceil_div(job.planes, job.planes_per_task), pool_task, &job);
     return PRONY_OK;
 }
 

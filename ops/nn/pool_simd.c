@@ -4,6 +4,7 @@
  * with room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
  * Invariant: an output's order depends on the window and on the number of lanes alone. */
 #include "ops/nn/pool_simd.h"
+#include "base/ceil_div.h"
 #include "base/simd.h"
 
 #include "base/stop.h"
@@ -167,7 +168,7 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
     for (int64_t i = 0; i < row->out && (i == 0 || !prn_stopped()); i += piece) {
         const int64_t n = row->out - i < piece ? row->out - i : piece;
         const int64_t width = (n - 1) * row->stride + reach;
-        const int64_t whole = (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES * row->stride + reach + VEC_LANES;
+        const int64_t whole = prn_ceil_div(n, VEC_LANES) * VEC_LANES * row->stride + reach + VEC_LANES;
         fill_line(line, i * row->stride - row->pad, width, row, average, empty);
         for (int64_t k = width; k < whole; k++) line[k] = empty; /* what the last vector reads beyond */
         if (row->stride == 1)

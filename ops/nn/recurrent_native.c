@@ -6,6 +6,7 @@
  *
  * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
 #include "base/alloc.h"
+#include "base/ceil_div.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/gemm_kernel.h"
@@ -50,9 +51,9 @@ static void cut(native_job *job)
 {
     const prn_recurrent *node = &job->node;
     const int64_t rows = node->hidden * node->columns <= CACHED_FLOATS ? GROUP_ROWS : GROUP_ROWS_LARGE;
-    job->groups = (node->batch + rows - 1) / rows;
-    job->group = job->groups ? (node->batch + job->groups - 1) / job->groups : 0;
-    job->block = node->batch ? least(node->steps, (BLOCK_ROWS + node->batch - 1) / node->batch) : 0;
+    job->groups = prn_ceil_div(node->batch, rows);
+    job->group = job->groups ? prn_ceil_div(node->batch, job->groups) : 0;
+    job->block = node->batch ? least(node->steps, prn_ceil_div(BLOCK_ROWS, node->batch)) : 0;
     job->part[1] = node->cell->first_gates(node) * node->hidden;
     job->part[PARTS] = node->columns;
 }

@@ -3,6 +3,7 @@
  * one row (inner 1), from 13 on it is the one axis. Invariant: a row, or a fixed strip of columns, is one task, so
  * sums have one order. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -155,7 +156,7 @@ static prony_status run_native(const prony_context *context)
     softmax_job job = job_of(context);
     job.vec = prn_vec();
     if (job.length == 0) return PRONY_OK;
-    job.strips = (job.inner + STRIP - 1) / STRIP;
+    job.strips = prn_ceil_div(job.inner, STRIP);
     /* Exponentials weigh several times their bytes. */
     const int64_t work = 8 * (int64_t)prn_value_bytes(job.x);
     if (job.inner == 1) {

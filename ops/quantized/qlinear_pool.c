@@ -6,6 +6,7 @@
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
 #include "base/parallel.h"
+#include "base/ceil_div.h"
 #include "base/stop.h"
 #include "ops/loops/quantized.h"
 #include "ops/loops/window.h"
@@ -256,7 +257,7 @@ static prony_status run_native(const prony_context *context)
     int64_t taps; /* a window may reach far into padding */
     if (__builtin_mul_overflow(p.window.out[2] * lanes, prn_window_volume(p.window.kernel), &taps)) taps = INT64_MAX;
     p.rows_per_task = TASK_TAPS / taps + 1;
-    prn_parallel_tasks(context->threads, (p.rows + p.rows_per_task - 1) / p.rows_per_task, pool_task, &p);
+    prn_parallel_tasks(context->threads, prn_ceil_div(p.rows, p.rows_per_task), pool_task, &p);
     return PRONY_OK;
 }
 

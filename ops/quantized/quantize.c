@@ -7,6 +7,7 @@
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
 #include "base/parallel.h"
+#include "base/ceil_div.h"
 #include "base/stop.h"
 #include "ops/loops/quantized.h"
 #include "ops/loops/vec.h"
@@ -267,7 +268,7 @@ prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, in
     extent_job job = {.x = x, .count = count, .piece = count / MOST_PIECES + 1};
     float low = 0.0f, high = 0.0f;
     if (job.piece < LEAST_PIECE) job.piece = LEAST_PIECE;
-    const int64_t tasks = (count + job.piece - 1) / job.piece;
+    const int64_t tasks = prn_ceil_div(count, job.piece);
     prn_parallel_tasks(threads, tasks, extent_task, &job);
     for (int64_t t = 0; t < tasks; t++) {
         if (job.low[t] < low) low = job.low[t];

@@ -5,6 +5,7 @@
  * distance from each other, and so its positions; a group is therefore copied, or transposed tile by tile.
  * Invariant: lanes behind the last channel are written as zeros. */
 #include "ops/op.h"
+#include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -55,7 +56,7 @@ static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
 {
     int64_t block = prn_layout_block(layout);
     if (block) {
-        int64_t blocks = (job->channels + block - 1) / block;
+        int64_t blocks = prn_ceil_div(job->channels, block);
         return (place){(n * blocks + c / block) * job->spatial * block + c % block, block, 1};
     }
     if (layout == PRN_NHWC) return (place){n * job->spatial * job->channels + c, job->channels, 1};
@@ -149,8 +150,8 @@ static bool read_job(const prony_context *context, job *job)
     }
     int64_t block = prn_layout_block(job->to);
     if (block < GROUP) block = GROUP;
-    job->groups = (job->channels + block - 1) / block * (block / GROUP);
-    job->pieces = (job->spatial + TASK_POSITIONS - 1) / TASK_POSITIONS;
+    job->groups = prn_ceil_div(job->channels, block) * (block / GROUP);
+    job->pieces = prn_ceil_div(job->spatial, TASK_POSITIONS);
     job->parts = images(context) * job->groups * job->pieces;
     int64_t part_elements = GROUP * (job->pieces > 1 ? TASK_POSITIONS : job->spatial);
     job->parts_per_task = (TASK_ELEMENTS - 1) / part_elements + 1;

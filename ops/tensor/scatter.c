@@ -2,6 +2,7 @@
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/element_rows.h"
 #include "ops/loops/indexing.h"
@@ -140,7 +141,7 @@ static prony_status scatter_run(const prony_context *context)
     if (job.elements.count == 0) return PRONY_OK;
     job.along = shape->dim[job.elements.axis];
     job.inner = prn_shape_count(shape, job.elements.axis + 1, shape->rank);
-    job.strips = (job.inner + PRN_INDEX_BLOCK - 1) / PRN_INDEX_BLOCK;
+    job.strips = prn_ceil_div(job.inner, PRN_INDEX_BLOCK);
     prn_parallel_items(context->threads, prn_shape_count(shape, 0, job.elements.axis) * job.strips,
                        job.elements.count * (16 + job.width), scatter_strips, &job);
     return PRONY_OK;
@@ -198,7 +199,7 @@ static prony_status scatter_nd_run(const prony_context *context)
     PRN_TRY(prn_index_check_range(context, job.tuples.dim, job.tuples.tuple));
     copy_data(context);
     if (job.tuples.count == 0 || job.tuples.block == 0) return PRONY_OK;
-    prn_parallel_items(context->threads, (job.tuples.block + PIECE_BYTES - 1) / PIECE_BYTES,
+    prn_parallel_items(context->threads, prn_ceil_div(job.tuples.block, PIECE_BYTES),
                        job.tuples.count * job.tuples.block, scatter_pieces, &job);
     return PRONY_OK;
 }

@@ -4,6 +4,7 @@
  *
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
 #include "base/stop.h"
+#include "base/ceil_div.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
@@ -207,7 +208,7 @@ static void find_piece(const sample_job *job, int64_t first, int64_t n, piece *o
 static void sample_pieces(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
-    const int64_t pieces = (job->points + PIECE - 1) / PIECE;
+    const int64_t pieces = prn_ceil_div(job->points, PIECE);
     piece piece;
     for (int64_t item = begin; item < end; item++) {
         const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at;
@@ -247,7 +248,7 @@ static prony_status run_sample(const prony_context *context, bool in_pieces)
     prn_shape_strides(&data->shape, job.stride);
     if (count == 0) return PRONY_OK;
     if (in_pieces)
-        prn_parallel_items(context->threads, images * ((job.points + PIECE - 1) / PIECE), 64 * count, sample_pieces,
+        prn_parallel_items(context->threads, images * prn_ceil_div(job.points, PIECE), 64 * count, sample_pieces,
                            &job);
     else
         prn_parallel_items(context->threads, images * job.points, 256 * count, sample_points, &job);

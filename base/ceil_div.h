@@ -1,0 +1,12 @@
+#ifndef PRN_BASE_CEIL_DIV_H
+#define PRN_BASE_CEIL_DIV_H
+
+#include <stdint.h>
+
+/* a / b rounded up; a >= 0, b > 0, and their sum within 64 bits. */
+static inline int64_t prn_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+#endif
