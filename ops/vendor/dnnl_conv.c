@@ -4,7 +4,7 @@
  *     scratch = [thinned input][working space of each piece][copy of a residual that lies in the output]
  *
  * oneDNN's own threads would share each primitive evenly and wait for the slowest; tasks are claimed as threads get to
- * them. Primitives, memory objects and the stream belong to the plan step (conv_state); a task touches only its own
+ * them. Where one would take long it is many (dnnl_tiled.c). Primitives, memory objects and the stream belong to the plan step (conv_state); a task touches only its own
  * piece's objects. Packed weights, one run of bytes for each piece of the channels, and the bias belong to the model.
  *
  * Invariant: pieces depend on the problem alone, so a result's bits do not depend on the number of threads. */
@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/vendor/dnnl_problem.h"
+#include "ops/vendor/dnnl_tiled.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,36 +48,6 @@ void prn_dnnl_conv_layouts(const prony_context *context, prn_layout *in, prn_lay
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
         if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = problem.out;
     }
-}
-
-/* ---- pieces */
-
-/* Where a piece starts, in whole problem's images, groups and channels of a group. */
-typedef struct place {
-    int64_t image, group, out;
-    bool last; /* it is a problem->last */
-} place;
-
-static int64_t pieces_of(int64_t whole, int64_t piece)
-{
-    return (whole + piece - 1) / piece;
-}
-
-/* Pieces that differ in channels, and so in weights. */
-static int64_t channel_pieces(const prn_dnnl_problem *problem)
-{
-    return pieces_of(problem->groups, problem->piece.groups) * pieces_of(problem->group_out, problem->piece.out);
-}
-
-/* Piece `index` of all; those of an image follow each other, channel piece by channel piece. */
-static place piece_place(const prn_dnnl_problem *problem, int64_t index)
-{
-    const prn_dnnl_piece *piece = &problem->piece;
-    int64_t outs = pieces_of(problem->group_out, piece->out), channels = channel_pieces(problem);
-    place place = {index / channels * piece->batch, index % channels / outs * piece->groups, index % outs * piece->out,
-                   false};
-    place.last = place.group + piece->groups > problem->groups || place.out + piece->out > problem->group_out;
-    return place;
 }
 
 /* ---- weights */
@@ -135,8 +105,8 @@ static dnnl_status_t pack_pieces(const packing *packing, const float *source, ch
     const prn_dnnl_problem *problem = packing->problem;
     int64_t row = problem->group_in * problem->conv.kernel_volume;
     dnnl_status_t status = dnnl_success;
-    for (int64_t i = 0; i < channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
-        place place = piece_place(problem, i);
+    for (int64_t i = 0; i < prn_dnnl_channel_pieces(problem) && status == dnnl_success && !prn_stopped(); i++) {
+        prn_dnnl_place place = prn_dnnl_piece_place(problem, i);
         dnnl_memory_desc_t from;
         dnnl_dims_t dims;
         int count = prn_dnnl_weight_dims(problem, place.last ? &problem->last : &problem->piece, dims);
@@ -198,7 +168,7 @@ static void weights_tag(const packing *packing, char *tag, size_t size)
 {
     const prn_dnnl_problem *problem = packing->problem;
     size_t used = (size_t)snprintf(tag, size, "dnnl %s conv %lld groups, %lld pieces", prn_dnnl_version(),
-                                   (long long)problem->conv.groups, (long long)channel_pieces(problem));
+                                   (long long)problem->conv.groups, (long long)prn_dnnl_channel_pieces(problem));
     for (int i = 0; i < 2 && packing->format[i]; i++) {
         if (used < size) used += (size_t)snprintf(tag + used, size - used, " dims");
         used = append_format(packing->format[i], tag, used, size);
@@ -214,7 +184,7 @@ static prony_status packed_operands(const prony_context *context, packing *packi
     int64_t channels = problem->groups * problem->group_out;
     packing->step = align(dnnl_memory_desc_get_size(packing->format[0]));
     weights_tag(packing, tag, sizeof tag);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, (size_t)channel_pieces(problem) * packing->step,
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, (size_t)prn_dnnl_channel_pieces(problem) * packing->step,
                                   build_weights, packing, weights));
     *bias = conv->bias ? conv->bias->data : NULL;
     if (!conv->bias || channels == conv->out_channels) return PRONY_OK;
@@ -225,15 +195,8 @@ static prony_status packed_operands(const prony_context *context, packing *packi
 
 /* ---- state */
 
-enum { MOST_ARGUMENTS = 5 + PRN_MAX_POST_OPS };
-
 typedef struct conv_piece {
-    dnnl_primitive_t primitive; /* borrowed from the state */
-    dnnl_exec_arg_t arguments[MOST_ARGUMENTS];
-    int count;
-    dnnl_memory_t x, y;
-    dnnl_memory_t scratch;                    /* NULL: needs none */
-    dnnl_memory_t residual[PRN_MAX_POST_OPS]; /* NULL: not a residual, or summed in place */
+    prn_dnnl_call call;
     size_t x_offset, y_offset, scratch_offset;
     dnnl_status_t status; /* of the last run */
 } conv_piece;
@@ -249,7 +212,10 @@ typedef struct conv_state {
     int64_t lanes_to_clear; /* in the last block of every image */
     size_t y_bytes, copy_offset;
     bool copies; /* some residual may have to be kept in scratch */
-    int64_t count;
+    prn_dnnl_places constants; /* weights and bias, where there are tiles */
+    size_t tiles_offset;
+    prn_dnnl_tiled *tiled;
+    int64_t count; /* 0: there are tiles */
     conv_piece piece[];
 } conv_state;
 
@@ -257,38 +223,11 @@ void prn_dnnl_conv_release(void *opaque)
 {
     conv_state *state = opaque;
     if (!state) return;
-    for (int64_t p = 0; p < state->count; p++) {
-        const conv_piece *piece = &state->piece[p];
-        for (int i = 0; i < piece->count; i++) dnnl_memory_destroy(piece->arguments[i].memory);
-    }
+    for (int64_t p = 0; p < state->count; p++) prn_dnnl_call_drop(&state->piece[p].call);
+    prn_dnnl_tiled_drop(state->tiled);
     dnnl_stream_destroy(state->stream);
     for (int i = 0; i < 2; i++) dnnl_primitive_destroy(state->primitive[i]);
     prn_free(state);
-}
-
-static dnnl_status_t add_argument(conv_piece *piece, int kind, const dnnl_memory_desc_t *desc, const void *data,
-                                  dnnl_memory_t *out)
-{
-    dnnl_memory_t memory = NULL;
-    dnnl_status_t status = dnnl_memory_create(&memory, desc, prn_dnnl_engine(), (void *)(uintptr_t)data);
-    if (status != dnnl_success) return status;
-    piece->arguments[piece->count++] = (dnnl_exec_arg_t){kind, memory};
-    if (out) *out = memory;
-    return dnnl_success;
-}
-
-static dnnl_status_t add_residuals(conv_piece *piece, const prn_post_ops *post_ops, const dnnl_memory_desc_t *y)
-{
-    int position = 0;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD && !prn_dnnl_summed_in_place(post_ops, i)) {
-            int kind = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
-            dnnl_status_t status = add_argument(piece, kind, y, NULL, &piece->residual[i]);
-            if (status != dnnl_success) return status;
-        }
-        position += prn_dnnl_post_op_count(&post_ops->op[i]);
-    }
-    return dnnl_success;
 }
 
 typedef struct operands {
@@ -303,31 +242,21 @@ static dnnl_status_t fill_piece(conv_state *state, const prony_context *context,
                                 size_t *scratch)
 {
     conv_piece *piece = &state->piece[index];
-    place place = piece_place(problem, index);
+    prn_dnnl_place place = prn_dnnl_piece_place(problem, index);
     const dnnl_primitive_desc_t desc = descs[place.last];
-    const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
     const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     int64_t channel = place.group * problem->group_out + place.out;
     int64_t y_plane = place.image * problem->groups * problem->group_out + channel;
     int64_t x_plane = (place.image * problem->groups + place.group) * problem->group_in;
-    piece->primitive = state->primitive[place.last];
+    const prn_dnnl_places places = {
+        .weights = operands->weights + (size_t)(index % prn_dnnl_channel_pieces(problem)) * operands->weights_step,
+        .bias = operands->bias ? operands->bias + channel : NULL};
     piece->x_offset = (size_t)(x_plane * problem->conv.in_spatial) * sizeof(float);
     piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
     piece->scratch_offset = *scratch;
     *scratch += align(dnnl_memory_desc_get_size(work));
-    dnnl_status_t status =
-        add_argument(piece, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0), NULL, &piece->x);
-    if (status == dnnl_success)
-        status =
-            add_argument(piece, DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0),
-                         operands->weights + (size_t)(index % channel_pieces(problem)) * operands->weights_step, NULL);
-    if (status == dnnl_success && operands->bias)
-        status = add_argument(piece, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
-                              operands->bias + channel, NULL);
-    if (status == dnnl_success) status = add_argument(piece, DNNL_ARG_DST, y, NULL, &piece->y);
-    if (status == dnnl_success && dnnl_memory_desc_get_size(work))
-        status = add_argument(piece, DNNL_ARG_SCRATCHPAD, work, NULL, &piece->scratch);
-    return status == dnnl_success ? add_residuals(piece, context->post_ops, y) : status;
+    return prn_dnnl_call_make(&piece->call, state->primitive[place.last], desc, context->post_ops, places.bias != NULL,
+                              &places);
 }
 
 static bool keeps_zero(const prn_post_op *op)
@@ -377,10 +306,17 @@ static dnnl_status_t fill_state(conv_state *state, const prony_context *context,
     *scratch = 0;
     if (state->thinned)
         *scratch = align((size_t)(state->x_planes * state->x_block * problem->conv.in_spatial) * sizeof(float));
-    for (int i = 0; i < 2 && descs[i] && status == dnnl_success; i++)
+    for (int i = 0; i < 2 && descs[i] && !problem->tiling.total && status == dnnl_success; i++)
         status = dnnl_primitive_create(&state->primitive[i], descs[i]);
     if (status == dnnl_success)
         status = dnnl_stream_create(&state->stream, prn_dnnl_engine(), dnnl_stream_default_flags);
+    if (status == dnnl_success && problem->tiling.total) {
+        size_t bytes = 0;
+        state->constants = (prn_dnnl_places){.weights = operands->weights, .bias = operands->bias};
+        state->tiles_offset = *scratch;
+        status = prn_dnnl_tiled_make(&state->tiled, context, problem, &state->constants, operands->weights_step, &bytes);
+        *scratch += align(bytes);
+    }
     for (int64_t i = 0; i < state->count && status == dnnl_success; i++)
         status = fill_piece(state, context, problem, descs, operands, i, scratch);
     state->copy_offset = *scratch;
@@ -396,7 +332,8 @@ static prony_status prepare(const prony_context *context, const prn_dnnl_problem
     for (int i = 0; i < 2 && descs[i]; i++)
         packing.format[i] = dnnl_primitive_desc_query_md(descs[i], dnnl_query_weights_md, 0);
     PRN_TRY(packed_operands(context, &packing, &weights, &bias));
-    int64_t count = problem->conv.batch / problem->piece.batch * channel_pieces(problem);
+    int64_t count =
+        problem->tiling.total ? 0 : problem->conv.batch / problem->piece.batch * prn_dnnl_channel_pieces(problem);
     conv_state *state = prn_calloc(1, sizeof *state + (size_t)count * sizeof *state->piece);
     if (!state) return prn_no_memory(context->error);
     state->count = count;
@@ -481,7 +418,7 @@ static void thin_row(const prn_window *window, int64_t block, const float *from,
     }
 }
 
-enum { PLANES_PER_TASK = 8 };
+enum { PLANES_PER_TASK = 8, LOOK_FLOATS = 1 << 18 };
 
 /* Keeps the positions of some channel blocks that the steps of the kernel meet. */
 static void thin_task(void *argument, int64_t task)
@@ -491,41 +428,39 @@ static void thin_task(void *argument, int64_t task)
     const prn_window *window = &state->thick;
     int64_t block = state->x_block, row_size = window->out[2] * block;
     int64_t whole = prn_window_volume(window->in) * block, kept = prn_window_volume(window->out) * block;
-    int64_t end = (task + 1) * PLANES_PER_TASK;
+    int64_t end = (task + 1) * PLANES_PER_TASK, rows_per_look = LOOK_FLOATS / row_size + 1;
     for (int64_t plane = task * PLANES_PER_TASK; plane < end && plane < state->x_planes; plane++) {
         float *to = (float *)job->scratch + plane * kept;
-        for (int64_t row = 0; row < window->out[0] * window->out[1]; row++)
+        for (int64_t row = 0; row < window->out[0] * window->out[1] && !(row % rows_per_look == 0 && prn_stopped()); row++)
             thin_row(window, block, job->thick + plane * whole + prn_window_row(window, row, 0, 0) * block,
                      to + row * row_size);
     }
 }
 
-/* Setting a handle costs heap calls, and buffers seldom move between runs. */
-static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_stream_t stream)
-{
-    void *former = NULL;
-    dnnl_status_t status = dnnl_memory_get_data_handle(memory, &former);
-    if (status != dnnl_success || former == data) return status;
-    return dnnl_memory_set_data_handle_v2(memory, (void *)(uintptr_t)data, stream);
-}
-
 static void run_piece(void *argument, int64_t task)
 {
     const job *job = argument;
-    dnnl_stream_t stream = job->state->stream;
     conv_piece *piece = &job->state->piece[task];
+    prn_dnnl_places places = {.x = job->x + piece->x_offset,
+                              .y = job->y + piece->y_offset,
+                              .scratch = job->scratch + piece->scratch_offset};
+    for (int i = 0; i < PRN_MAX_POST_OPS; i++)
+        if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
     int former = prn_team_set(1);
-    dnnl_status_t status = set_handle(piece->x, job->x + piece->x_offset, stream);
-    if (status == dnnl_success) status = set_handle(piece->y, job->y + piece->y_offset, stream);
-    if (status == dnnl_success && piece->scratch)
-        status = set_handle(piece->scratch, job->scratch + piece->scratch_offset, stream);
-    for (int i = 0; i < PRN_MAX_POST_OPS && status == dnnl_success; i++) {
-        if (piece->residual[i]) status = set_handle(piece->residual[i], job->residual[i] + piece->y_offset, stream);
-    }
-    if (status == dnnl_success)
-        status = dnnl_primitive_execute(piece->primitive, stream, piece->count, piece->arguments);
+    piece->status = prn_dnnl_call_run(&piece->call, job->state->stream, &places);
     prn_team_restore(former);
-    piece->status = status;
+}
+
+static prony_status run_tiled(const prony_context *context, const job *job)
+{
+    conv_state *state = job->state;
+    prn_dnnl_places places = state->constants;
+    places.x = job->x;
+    places.y = job->y;
+    places.scratch = job->scratch + state->tiles_offset;
+    for (int i = 0; i < PRN_MAX_POST_OPS; i++) places.residual[i] = job->residual[i];
+    dnnl_status_t status = prn_dnnl_tiled_run(state->tiled, context->threads, state->stream, &places);
+    return status == dnnl_success ? PRONY_OK : prn_dnnl_failed(context, status, "running a tile of the convolution");
 }
 
 static void clear_lanes(const conv_state *state, float *y)
@@ -533,7 +468,7 @@ static void clear_lanes(const conv_state *state, float *y)
     int64_t image = state->y_planes / state->batch * state->y_spatial * state->y_block;
     for (int64_t n = 0; n < state->batch; n++) {
         float *last = y + (n + 1) * image - state->lanes_to_clear;
-        for (int64_t p = 0; p < state->y_spatial; p++)
+        for (int64_t p = 0; p < state->y_spatial && !prn_stopped_at(p); p++)
             memset(last - p * state->y_block, 0, (size_t)state->lanes_to_clear * sizeof *last);
     }
 }
@@ -547,9 +482,12 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
     if (state->thinned) {
         job.thick = context->inputs[0]->data;
         job.x = job.scratch;
-        prn_parallel_tasks(context->threads, pieces_of(state->x_planes, PLANES_PER_TASK), thin_task, &job);
+        prn_parallel_tasks(context->threads, (state->x_planes + PLANES_PER_TASK - 1) / PLANES_PER_TASK, thin_task, &job);
     }
-    prn_parallel_tasks(context->threads, state->count, run_piece, &job);
+    if (state->tiled)
+        PRN_TRY(run_tiled(context, &job));
+    else
+        prn_parallel_tasks(context->threads, state->count, run_piece, &job);
     for (int64_t i = 0; i < state->count; i++) {
         if (state->piece[i].status != dnnl_success)
             return prn_dnnl_failed(context, state->piece[i].status, "running the convolution");

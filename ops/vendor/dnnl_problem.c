@@ -102,7 +102,7 @@ static void thin(prn_dnnl_problem *problem)
 
 /* Multiply-adds that take about 20 us. Depthwise ones take twice as long. */
 enum { TASK_WORK = 900000, FORK_WORK = 900000, MOST_PIECES = 12, MANY_IMAGES = 8 };
-#define LONG_WORK 3e9 /* about 50 ms: a piece is not left before its end */
+#define LONG_WORK 3e9 /* about 50 ms: a piece, or a tile of it, is not left before its end */
 
 /* The largest divisor of `batch` that is at most `most`: pieces of whole images leave no remainder. */
 static int64_t images_per_piece(int64_t batch, int64_t most)
@@ -123,12 +123,18 @@ static int64_t channels_per_piece(const prn_dnnl_problem *problem, int64_t piece
     return least(channels < fewest ? fewest : channels, problem->group_out);
 }
 
+static double image_work(const prn_dnnl_problem *problem)
+{
+    const prn_conv *conv = &problem->conv;
+    return (double)conv->out_spatial * (double)conv->kernel_volume * (double)problem->groups *
+           (double)problem->group_in * (double)problem->group_out * (is_depthwise(problem) ? 2.0 : 1.0);
+}
+
 static void cut(prn_dnnl_problem *problem)
 {
     const prn_conv *conv = &problem->conv;
     prn_dnnl_piece *piece = &problem->piece;
-    double image = (double)conv->out_spatial * (double)conv->kernel_volume * (double)problem->groups *
-                   (double)problem->group_in * (double)problem->group_out * (is_depthwise(problem) ? 2.0 : 1.0);
+    double image = image_work(problem);
     *piece = (prn_dnnl_piece){conv->batch, problem->groups, problem->group_out};
     problem->last = (prn_dnnl_piece){0};
     if (image * (double)conv->batch < FORK_WORK) return;
@@ -154,6 +160,21 @@ static void cut(prn_dnnl_problem *problem)
         problem->last = *piece;
         problem->last.out = problem->group_out % piece->out;
     }
+}
+
+int64_t prn_dnnl_channel_pieces(const prn_dnnl_problem *problem)
+{
+    return divide_up(problem->groups, problem->piece.groups) * divide_up(problem->group_out, problem->piece.out);
+}
+
+prn_dnnl_place prn_dnnl_piece_place(const prn_dnnl_problem *problem, int64_t index)
+{
+    const prn_dnnl_piece *piece = &problem->piece;
+    int64_t outs = divide_up(problem->group_out, piece->out), channels = prn_dnnl_channel_pieces(problem);
+    prn_dnnl_place place = {index / channels * piece->batch, index % channels / outs * piece->groups,
+                            index % outs * piece->out, false};
+    place.last = place.group + piece->groups > problem->groups || place.out + piece->out > problem->group_out;
+    return place;
 }
 
 /* ---- descriptions */
@@ -185,10 +206,9 @@ int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *
     return count;
 }
 
-static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_memory_desc_t *y,
-                              dnnl_convolution_desc_t *out)
+static dnnl_status_t describe(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, const prn_window *window,
+                              dnnl_memory_desc_t *y, dnnl_convolution_desc_t *out)
 {
-    const prn_window *window = &problem->conv.window;
     int axes = window->axes, skip = PRN_WINDOW_AXES - axes;
     dnnl_memory_desc_t x, weights, bias;
     dnnl_dims_t dims, bias_dims = {piece->groups * piece->out};
@@ -288,16 +308,16 @@ static dnnl_status_t make_attributes(const prn_post_ops *post_ops, const dnnl_me
 
 /* ---- implementations */
 
-/* The first allowed implementation for a piece; NULL if there is none. */
-static dnnl_primitive_desc_t find_piece(const prony_context *context, const prn_dnnl_problem *problem,
-                                        const prn_dnnl_piece *piece)
+/* The first allowed implementation. */
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prony_context *context, const prn_dnnl_problem *problem,
+                                          const prn_dnnl_piece *piece, const prn_window *window)
 {
     dnnl_memory_desc_t y;
     dnnl_convolution_desc_t described;
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_iterator_t each;
     dnnl_primitive_desc_t found = NULL;
-    if (describe(problem, piece, &y, &described) != dnnl_success) return NULL;
+    if (describe(problem, piece, window, &y, &described) != dnnl_success) return NULL;
     if (make_attributes(context->post_ops, &y, &attributes) != dnnl_success) return NULL;
     if (dnnl_primitive_desc_iterator_create(&each, &described, attributes, prn_dnnl_engine(), NULL) == dnnl_success) {
         do {
@@ -322,12 +342,51 @@ void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2])
     desc[0] = desc[1] = NULL;
 }
 
+/* Every shape of tiles reads the same packed weights. */
+static bool all_shapes_found(const prony_context *context, const prn_dnnl_problem *problem,
+                             const dnnl_primitive_desc_t desc[2])
+{
+    bool found = true;
+    for (int shape = 1; shape < prn_dnnl_tile_shapes(&problem->tiling) && found; shape++) {
+        const prn_window window = prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, shape);
+        for (int last = 0; last < 2 && desc[last] && found; last++) {
+            dnnl_primitive_desc_t other =
+                prn_dnnl_piece_desc(context, problem, last ? &problem->last : &problem->piece, &window);
+            found = other && dnnl_memory_desc_equal(dnnl_primitive_desc_query_md(other, dnnl_query_weights_md, 0),
+                                                    dnnl_primitive_desc_query_md(desc[last], dnnl_query_weights_md, 0));
+            dnnl_primitive_desc_destroy(other);
+        }
+    }
+    return found;
+}
+
+static bool tile(prn_dnnl_problem *problem)
+{
+    const prn_conv *conv = &problem->conv;
+    const prn_dnnl_piece *piece = &problem->piece;
+    const int64_t channels = piece->groups * piece->out;
+    const double rate = prn_isa_level() >= PRN_ISA_AVX512 ? 7.5e10 : 4e10; /* multiply-adds a second */
+    const prn_dnnl_piece_size size = {.seconds = image_work(problem) / rate * (double)channels /
+                                                 ((double)problem->groups * (double)problem->group_out),
+                                      .x_channels = piece->groups * problem->group_in,
+                                      .y_channels = channels,
+                                      .x_block = problem->in == PRN_PLAIN ? 1 : prn_layout_block(problem->in),
+                                      .y_block = prn_layout_block(problem->out)};
+    return piece->batch != 1 || prn_dnnl_tiles_cut(&conv->window, &size, &problem->tiling);
+}
+
 static bool find_cut(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2])
 {
+    memset(&problem->tiling, 0, sizeof problem->tiling);
     cut(problem);
-    desc[0] = find_piece(context, problem, &problem->piece);
-    desc[1] = desc[0] && problem->last.batch ? find_piece(context, problem, &problem->last) : NULL;
-    if (desc[0] && (desc[1] || !problem->last.batch)) return true;
+    if (!tile(problem)) return false;
+    const prn_window window = problem->tiling.total
+                                  ? prn_dnnl_tile_window(&problem->conv.window, &problem->tiling, 0)
+                                  : problem->conv.window;
+    desc[0] = prn_dnnl_piece_desc(context, problem, &problem->piece, &window);
+    desc[1] =
+        desc[0] && problem->last.batch ? prn_dnnl_piece_desc(context, problem, &problem->last, &window) : NULL;
+    if (desc[0] && (desc[1] || !problem->last.batch) && all_shapes_found(context, problem, desc)) return true;
     prn_dnnl_problem_drop(desc);
     return false;
 }

@@ -3,6 +3,7 @@
 #define PRN_OPS_VENDOR_DNNL_PROBLEM_H
 
 #include "ops/loops/conv_problem.h"
+#include "ops/vendor/dnnl_tiles.h"
 
 #include <dnnl.h>
 
@@ -27,12 +28,27 @@ typedef struct prn_dnnl_problem {
     prn_layout in, out;
     prn_dnnl_piece piece;
     prn_dnnl_piece last; /* where `piece` does not divide the groups or a group's channels; .batch 0: it does */
+    prn_dnnl_tiling tiling; /* of every piece */
 } prn_dnnl_problem;
 
 /* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (NULL if there is none), to be
- * destroyed by the caller. false: none that oneDNN may do here. */
+ * destroyed by the caller; those of the tiles of shape 0 if there are tiles. false: none that oneDNN may do here. */
 bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2]);
 void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
+/* The descriptor of a piece of the image that `window` sees; NULL: none that may be used. */
+dnnl_primitive_desc_t prn_dnnl_piece_desc(const prony_context *context, const prn_dnnl_problem *problem,
+                                          const prn_dnnl_piece *piece, const prn_window *window);
+
+/* Where a piece starts, in whole problem's images, groups and channels of a group. */
+typedef struct prn_dnnl_place {
+    int64_t image, group, out;
+    bool last; /* it is a problem->last */
+} prn_dnnl_place;
+
+/* Pieces that differ in channels, and so in weights. */
+int64_t prn_dnnl_channel_pieces(const prn_dnnl_problem *problem);
+/* Piece `index` of all; those of an image follow each other, channel piece by channel piece. */
+prn_dnnl_place prn_dnnl_piece_place(const prn_dnnl_problem *problem, int64_t index);
 
 /* Axes of a piece's weights, padded: [groups,] out, in, spatial …; returns their number. */
 int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_dims_t dims);

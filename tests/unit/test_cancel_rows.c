@@ -132,6 +132,7 @@ static void long_rows_are_left(void **state)
         {{"MatMulInteger", "MatMulInteger", 13, "u1,80000000 u80000000,1", "", "j", 0}, 0},
         {{"Conv that packs its weights", "Conv", 13, "f1,256,10,10 f2048,256,7,7", "pads=[3,3,3,3]", 0, 0}, 1},
         {{"Conv of one output", "Conv", 13, "f1,1,20000000 f1,1,20000000", "", 0, 0}, 1},
+        {{"Conv of one large image", "Conv", 13, "f1,1,4400,4400 !f1,1,9,9", "pads=[4,4,4,4] strides=[2,2]", 0, 0}, 0},
         {{"MaxPool", "MaxPool", 12, "f1,1,20000000", "kernel_shape=[20000000]", 0, 0}, 0},
         {{"AveragePool", "AveragePool", 12, "f1,1,4000,5000", "kernel_shape=[4000,5000]", 0, 0}, 0},
         {{"GlobalAveragePool", "GlobalAveragePool", 1, "f1,1,20000000", "", 0, 0}, 0},

@@ -1,0 +1,82 @@
+/* Arguments of oneDNN's convolutions. */
+#include "ops/op.h"
+
+#ifdef PRN_HAVE_DNNL
+
+#include "ops/vendor/dnnl_call.h"
+
+static dnnl_status_t add_argument(prn_dnnl_call *call, int kind, const dnnl_memory_desc_t *desc, const void *data,
+                                  dnnl_memory_t *out)
+{
+    dnnl_memory_t memory = NULL;
+    dnnl_status_t status = dnnl_memory_create(&memory, desc, prn_dnnl_engine(), (void *)(uintptr_t)data);
+    if (status != dnnl_success) return status;
+    call->arguments[call->count++] = (dnnl_exec_arg_t){kind, memory};
+    *out = memory;
+    return dnnl_success;
+}
+
+static dnnl_status_t add_residuals(prn_dnnl_call *call, const prn_post_ops *post_ops, const dnnl_memory_desc_t *y)
+{
+    int position = 0;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD && !prn_dnnl_summed_in_place(post_ops, i)) {
+            int kind = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
+            dnnl_status_t status = add_argument(call, kind, y, NULL, &call->residual[i]);
+            if (status != dnnl_success) return status;
+        }
+        position += prn_dnnl_post_op_count(&post_ops->op[i]);
+    }
+    return dnnl_success;
+}
+
+dnnl_status_t prn_dnnl_call_make(prn_dnnl_call *call, dnnl_primitive_t primitive, const_dnnl_primitive_desc_t desc,
+                                 const prn_post_ops *post_ops, bool bias, const prn_dnnl_places *places)
+{
+    const dnnl_memory_desc_t *x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
+    const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
+    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+    call->primitive = primitive;
+    dnnl_status_t status = add_argument(call, DNNL_ARG_SRC, x, places->x, &call->x);
+    if (status == dnnl_success)
+        status = add_argument(call, DNNL_ARG_WEIGHTS, weights, places->weights, &call->weights);
+    if (status == dnnl_success && bias)
+        status = add_argument(call, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
+                              places->bias, &call->bias);
+    if (status == dnnl_success) status = add_argument(call, DNNL_ARG_DST, y, places->y, &call->y);
+    if (status == dnnl_success && dnnl_memory_desc_get_size(work))
+        status = add_argument(call, DNNL_ARG_SCRATCHPAD, work, places->scratch, &call->scratch);
+    return status == dnnl_success ? add_residuals(call, post_ops, y) : status;
+}
+
+void prn_dnnl_call_drop(prn_dnnl_call *call)
+{
+    for (int i = 0; i < call->count; i++) dnnl_memory_destroy(call->arguments[i].memory);
+    call->count = 0;
+}
+
+/* Setting a handle costs heap calls, and buffers seldom move between runs; without data it keeps what it has. */
+static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_stream_t stream)
+{
+    void *former = NULL;
+    if (!memory || !data) return dnnl_success;
+    dnnl_status_t status = dnnl_memory_get_data_handle(memory, &former);
+    if (status != dnnl_success || former == data) return status;
+    return dnnl_memory_set_data_handle_v2(memory, (void *)(uintptr_t)data, stream);
+}
+
+dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places)
+{
+    dnnl_status_t status = set_handle(call->x, places->x, stream);
+    if (status == dnnl_success) status = set_handle(call->weights, places->weights, stream);
+    if (status == dnnl_success) status = set_handle(call->bias, places->bias, stream);
+    if (status == dnnl_success) status = set_handle(call->y, places->y, stream);
+    if (status == dnnl_success) status = set_handle(call->scratch, places->scratch, stream);
+    for (int i = 0; i < PRN_MAX_POST_OPS && status == dnnl_success; i++)
+        status = set_handle(call->residual[i], places->residual[i], stream);
+    if (status == dnnl_success) status = dnnl_primitive_execute(call->primitive, stream, call->count, call->arguments);
+    return status;
+}
+
+#endif
