@@ -128,6 +128,10 @@ typedef struct prn_host {
     prony_status (*items_take)(const prony_context *context, prony_value *value, size_t count);
     /* *out holds what `from` has: the same bytes where they are the dynamic region's already, else a copy. */
     prony_status (*value_keep)(const prony_context *context, const prony_value *from, prony_value *out);
+    /* *out holds the items of the sequence `from` and a zeroed one behind them; copies references seldom. */
+    prony_status (*items_append)(const prony_context *context, const prony_value *from, prony_value *out);
+    /* *out holds them without the last; false: nothing is held, they have to be copied. */
+    bool (*items_shorten)(const prony_context *context, const prony_value *from, prony_value *out);
     void (*value_drop)(const prony_context *context, prony_value *value);
     /* Output `index` becomes *value, which is the operator's own and no longer is afterwards. */
     prony_status (*output_set)(const prony_context *context, size_t index, prony_value *value);

@@ -35,7 +35,12 @@ struct block {
     uint64_t asked;
     uint64_t offset;         /* in the arena */
     block *before, *after;   /* neighbours in the chunk */
-    block *smaller, *larger; /* free list */
+    union {
+        struct {
+            block *smaller, *larger; /* free list */
+        };
+        uint64_t filled; /* live: what its taker noted */
+    };
     uint32_t owner;
     uint32_t live; /* holders; 0: free */
 };
@@ -265,6 +270,7 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     b->asked = bytes;
     b->owner = owner;
     b->live = 1;
+    b->filled = 0;
     mark_start(arena, b, true);
     arena->live_count++;
     prn_arena_figures *f = &arena->figures;
@@ -332,6 +338,19 @@ uint32_t prn_arena_holders(const prn_arena *arena, const void *payload)
 {
     const block *b = block_of(arena, payload);
     return b ? b->live : 0;
+}
+
+uint64_t prn_arena_room(const prn_arena *arena, const void *payload, uint64_t *filled)
+{
+    const block *b = block_of(arena, payload);
+    *filled = b ? b->filled : 0;
+    return b ? b->asked : 0;
+}
+
+void prn_arena_note(prn_arena *arena, const void *payload, uint64_t filled)
+{
+    block *b = block_of(arena, payload);
+    if (b) b->filled = filled;
 }
 
 void prn_arena_run_begin(prn_arena *arena)

@@ -58,6 +58,9 @@ void prn_arena_give(prn_arena *arena, void *block, uint32_t step);
 PRN_MUST_USE bool prn_arena_share(prn_arena *arena, const void *block);
 /* Holders of a block; 0 where none starts. */
 uint32_t prn_arena_holders(const prn_arena *arena, const void *block);
+/* Bytes asked for a block, and what its holders noted of it (0 at first); 0 where none starts. */
+uint64_t prn_arena_room(const prn_arena *arena, const void *block, uint64_t *filled);
+void prn_arena_note(prn_arena *arena, const void *block, uint64_t filled);
 void prn_arena_run_begin(prn_arena *arena);
 /* Releases what is still live (there should be nothing) and returns how many bytes that was. */
 uint64_t prn_arena_run_end(prn_arena *arena);

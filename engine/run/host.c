@@ -300,6 +300,19 @@ static prony_status value_keep(const prony_context *context, const prony_value *
     return prn_live_keep(site, from, out, first_output(site), context->error);
 }
 
+static prony_status items_append(const prony_context *context, const prony_value *from, prony_value *out)
+{
+    const prn_site *site = running_site(context);
+    if (!site) return not_running(context);
+    return prn_live_append(site, from, out, first_output(site), context->error);
+}
+
+static bool items_shorten(const prony_context *context, const prony_value *from, prony_value *out)
+{
+    const prn_site *site = running_site(context);
+    return site && prn_live_shorten(site, from, out);
+}
+
 static void value_drop(const prony_context *context, prony_value *value)
 {
     const prn_site *site = running_site(context);
@@ -350,6 +363,8 @@ const prn_host prn_engine_host = {.packed = host_packed,
                                   .subgraph_port = subgraph_port,
                                   .value_take = value_take,
                                   .items_take = items_take,
+                                  .items_append = items_append,
+                                  .items_shorten = items_shorten,
                                   .value_keep = value_keep,
                                   .value_drop = value_drop,
                                   .output_set = output_set,

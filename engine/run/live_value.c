@@ -37,19 +37,31 @@ prony_status prn_live_take(const prn_site *site, prony_value *value, uint32_t ow
     return take(site, bytes, owner, &value->data, error);
 }
 
-prony_status prn_live_take_items(const prn_site *site, prony_value *value, size_t count, uint32_t owner,
-                                 prony_error *error)
+/* Room for `room` items, of which there are `count`, zeroed. */
+static prony_status take_room(const prn_site *site, prony_value *value, size_t count, size_t room, uint32_t owner,
+                              prony_error *error)
 {
     void *items = NULL;
+    prn_arena *arena = site->plan->arena;
     value->items = NULL;
     value->count = 0;
-    if (count == 0) return PRONY_OK;
-    if (count > SIZE_MAX / sizeof(prony_value)) return prn_fail(error, PRONY_LIMIT, "a sequence of %zu items", count);
-    PRN_TRY(take(site, count * sizeof(prony_value), owner, &items, error));
+    if (room > SIZE_MAX / sizeof(prony_value)) return prn_fail(error, PRONY_LIMIT, "a sequence of %zu items", count);
+    PRN_TRY(take(site, room * sizeof(prony_value), owner, &items, error));
     memset(items, 0, count * sizeof(prony_value));
+    prn_arena_lock(arena);
+    prn_arena_note(arena, items, count);
+    prn_arena_unlock(arena);
     value->items = items;
     value->count = count;
     return PRONY_OK;
+}
+
+prony_status prn_live_take_items(const prn_site *site, prony_value *value, size_t count, uint32_t owner,
+                                 prony_error *error)
+{
+    value->items = NULL;
+    value->count = 0;
+    return count ? take_room(site, value, count, count, owner, error) : PRONY_OK;
 }
 
 static bool share(prn_arena *arena, const void *block)
@@ -89,8 +101,10 @@ static void drop(prn_arena *arena, prony_value *value, uint32_t step)
 {
     if (value->data) prn_arena_give(arena, value->data, step);
     if (value->items) {
+        uint64_t filled;
+        prn_arena_room(arena, value->items, &filled);
         bool last = prn_arena_holders(arena, value->items) == 1;
-        for (size_t i = 0; last && i < value->count; i++) drop(arena, &value->items[i], step);
+        for (size_t i = 0; last && i < filled; i++) drop(arena, &value->items[i], step);
         prn_arena_give(arena, value->items, step);
     }
     value->data = NULL;
@@ -104,4 +118,55 @@ void prn_live_drop(prn_arena *arena, prony_value *value, uint32_t step)
     if (holds) prn_arena_lock(arena);
     drop(arena, value, step);
     if (holds) prn_arena_unlock(arena);
+}
+
+/* ---- longer and shorter by one, on the same block */
+
+/* The place behind the last item is claimed if nobody has it: others that hold the block see their own count of items. What
+ * lies there and only a longer sequence saw that is gone is given up. */
+static bool claim_next(prn_arena *arena, const prony_value *from, uint32_t step)
+{
+    uint64_t filled, room = prn_arena_room(arena, from->items, &filled);
+    if (room / sizeof(prony_value) <= from->count || filled < from->count) return false;
+    if (filled > from->count) {
+        if (prn_arena_holders(arena, from->items) != 1) return false;
+        for (uint64_t i = from->count; i < filled; i++) drop(arena, &from->items[i], step);
+    }
+    if (!prn_arena_share(arena, from->items)) return false;
+    from->items[from->count] = (prony_value){0};
+    prn_arena_note(arena, from->items, from->count + 1);
+    return true;
+}
+
+prony_status prn_live_append(const prn_site *site, const prony_value *from, prony_value *out, uint32_t owner,
+                             prony_error *error)
+{
+    prn_arena *arena = site->plan->arena;
+    const prony_value source = *from;
+    *out = source;
+    if (source.items) {
+        prn_arena_lock(arena);
+        bool claimed = claim_next(arena, &source, prn_live_step(site->plan, site->step->index));
+        prn_arena_unlock(arena);
+        out->count = source.count + 1;
+        if (claimed) return PRONY_OK;
+    }
+    PRN_TRY(take_room(site, out, source.count + 1, source.count + 1 + source.count / 2, owner, error));
+    for (size_t i = 0; i < source.count && !prn_stopped_at((int64_t)i); i++)
+        PRN_TRY(prn_live_keep(site, &source.items[i], &out->items[i], owner, error));
+    return PRONY_OK;
+}
+
+bool prn_live_shorten(const prn_site *site, const prony_value *from, prony_value *out)
+{
+    prn_arena *arena = site->plan->arena;
+    uint64_t filled;
+    *out = *from;
+    if (from->count < 2) return false;
+    prn_arena_lock(arena);
+    const bool known = prn_arena_room(arena, from->items, &filled) > 0;
+    bool shared = known && filled / 2 < from->count && prn_arena_share(arena, from->items);
+    prn_arena_unlock(arena);
+    if (shared) out->count--;
+    return shared;
 }

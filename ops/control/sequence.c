@@ -1,5 +1,5 @@
 /* Sequences of tensors: made, taken apart, joined and split. Items are values of the dynamic region that any number of
- * sequences hold together, so that insertion copies references and no elements.
+ * sequences hold together, so that insertion copies references and no elements, and at the end not even these.
  *
  *   SplitToSequence   tensor -> [part, part, ...]       along an axis
  *   ConcatFromSequence  [part, part, ...] -> tensor     along an axis, or along a new one
@@ -133,7 +133,12 @@ static prony_status insert_run(const prony_context *context)
     prony_value value;
     size_t place = 0;
     PRN_TRY(position_of(context, 2, context->inputs[0]->count, true, &place));
-    PRN_TRY(copy_items(context, place, 1, 0, &value));
+    if (place == context->inputs[0]->count) {
+        PRN_TRY(context->host->items_append(context, context->inputs[0], &value));
+        value.dtype = context->outputs[0]->dtype;
+    } else {
+        PRN_TRY(copy_items(context, place, 1, 0, &value));
+    }
     PRN_TRY(context->host->value_keep(context, context->inputs[1], &value.items[place]));
     return context->host->output_set(context, 0, &value);
 }
@@ -150,6 +155,8 @@ static prony_status erase_run(const prony_context *context)
     prony_value value;
     size_t place = 0;
     PRN_TRY(position_of(context, 1, context->inputs[0]->count, false, &place));
+    if (place + 1 == context->inputs[0]->count && context->host->items_shorten(context, context->inputs[0], &value))
+        return context->host->output_set(context, 0, &value);
     PRN_TRY(copy_items(context, place, 0, 1, &value));
     return context->host->output_set(context, 0, &value);
 }

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,118 @@ static void sequences_in_loops_and_branches(void **state)
     mr_close(&r);
 }
 
+/* ---- sequences that grow and shrink at their end ---- */
+
+enum { MANY = 3000 };
+
+/* `op` with the carried sequence, `rest` behind it, in every one of n trips. */
+static void add_loop(model_builder *m, const char *from, const char *to, const char *op, const char *rest)
+{
+    char inputs[32], outputs[32], before[16], after[16];
+    snprintf(inputs, sizeof inputs, "n ? %s", from);
+    snprintf(before, sizeof before, "%s_before", to);
+    snprintf(after, sizeof after, "%s_after", to);
+    mb_node(m, "Loop", inputs, to, "");
+    mb_graph_begin(m, "body");
+    mb_input(m, "i", PRONY_INT64, "");
+    mb_input(m, "go", PRONY_BOOL, "");
+    mb_container(m, false, before, PRONY_SEQUENCE, PRONY_FLOAT32);
+    snprintf(outputs, sizeof outputs, "%s %s", before, rest);
+    mb_node(m, op, outputs, after, "");
+    mb_output(m, "go", PRONY_BOOL, "");
+    mb_container(m, true, after, PRONY_SEQUENCE, PRONY_FLOAT32);
+    mb_graph_end(m);
+}
+
+/* What a run asks of the arena is in proportion to the trips: a copy in each would be MANY * MANY / 2 items. */
+static void growing_and_shrinking_copy_seldom(void **state)
+{
+    (void)state;
+    static const int64_t n = MANY, left = 1;
+    model_builder *m = mb_begin(13);
+    mb_input(m, "n", PRONY_INT64, "");
+    mb_input(m, "x", PRONY_FLOAT32, "2");
+    mb_node(m, "SequenceConstruct", "x", "one", "");
+    add_loop(m, "one", "many", "SequenceInsert", "x");
+    add_loop(m, "many", "few", "SequenceErase", "");
+    mb_node(m, "SequenceLength", "few", "length", "");
+    mb_output(m, "length", PRONY_INT64, "");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "n", PRONY_INT64, "", &n);
+    mr_set(&r, "x", PRONY_FLOAT32, "2", a);
+    for (int k = 0; k < 2; k++) {
+        mr_expect(mr_run(&r, 0), PRONY_INT64, "", &left);
+        assert_true(mr_asked_bytes(&r) < 10 * MANY * sizeof(prony_value));
+        assert_true(mr_peak_bytes(&r) < 10 * MANY * sizeof(prony_value));
+    }
+    mr_close(&r);
+}
+
+/* Several sequences grow out of one, and out of one that became shorter, while others that hold the same items live on. */
+static void sequences_that_share_items_differ(void **state)
+{
+    (void)state;
+    const prony_value x = tensor("2", a), y = tensor("3", b), z = tensor("1", c);
+    const prony_value *wanted[][6] = {{&x, &x, &y, &z}, {&x, &x, &y, &x}, {&x, &x, &y, &z, &y}, {&x, &x, &y, &x, &z},
+                                      {&x, &x, &y}, {&x, &x, &y, &y}, {&x, &x, &y, &x, &x}, {&x, &x, &y, &z, &y, &z}};
+    static const char *const outputs[] = {"p", "q", "pp", "qq", "pop", "again", "qx", "ppp"};
+    static const size_t counts[] = {4, 4, 5, 5, 3, 4, 5, 6};
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "2");
+    mb_input(m, "y", PRONY_FLOAT32, "3");
+    mb_input(m, "z", PRONY_FLOAT32, "1");
+    mb_node(m, "SequenceConstruct", "x", "s1", "");
+    mb_node(m, "SequenceInsert", "s1 x", "s2", "");
+    mb_node(m, "SequenceInsert", "s2 y", "s3", "");
+    mb_node(m, "SequenceInsert", "s3 z", "p", "");
+    mb_node(m, "SequenceInsert", "s3 x", "q", "");
+    mb_node(m, "SequenceInsert", "p y", "pp", "");
+    mb_node(m, "SequenceInsert", "q z", "qq", "");
+    mb_node(m, "SequenceInsert", "q x", "qx", "");
+    mb_node(m, "SequenceErase", "p", "pop", "");
+    mb_node(m, "SequenceInsert", "pop y", "again", "");
+    mb_node(m, "SequenceInsert", "pp z", "ppp", "");
+    for (size_t k = 0; k < 8; k++) mb_container(m, true, outputs[k], PRONY_SEQUENCE, PRONY_FLOAT32);
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "2", a);
+    mr_set(&r, "y", PRONY_FLOAT32, "3", b);
+    mr_set(&r, "z", PRONY_FLOAT32, "1", c);
+    uint64_t live = 0;
+    for (int k = 0; k < 3; k++) {
+        for (size_t i = 0; i < 8; i++) expect_items(i ? mr_output(&r, i) : mr_run(&r, 0), counts[i], wanted[i]);
+        if (k == 0) live = mr_live_bytes(&r);
+        assert_int_equal(mr_live_bytes(&r), live);
+    }
+    mr_survives_faults(&r);
+    mr_close(&r);
+}
+
+/* Shorter and longer again where nothing else holds the items: what only the longer one had is given back. */
+static void the_end_is_replaced(void **state)
+{
+    (void)state;
+    const prony_value x = tensor("2", a), z = tensor("1", c), *wanted[] = {&x, &x, &z};
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "2");
+    mb_input(m, "y", PRONY_FLOAT32, "3");
+    mb_input(m, "z", PRONY_FLOAT32, "1");
+    mb_node(m, "SequenceConstruct", "x x", "s", "");
+    mb_node(m, "SequenceInsert", "s y", "t", "");
+    mb_node(m, "SequenceErase", "t", "u", "");
+    mb_node(m, "SequenceInsert", "u z", "v", "");
+    mb_container(m, true, "v", PRONY_SEQUENCE, PRONY_FLOAT32);
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "2", a);
+    mr_set(&r, "y", PRONY_FLOAT32, "3", b);
+    mr_set(&r, "z", PRONY_FLOAT32, "1", c);
+    for (int k = 0; k < 3; k++) expect_items(mr_run(&r, 0), 3, wanted);
+    mr_survives_faults(&r);
+    mr_close(&r);
+}
+
 static void maps_run_on_every_item(void **state)
 {
     (void)state;
@@ -364,7 +477,10 @@ int main(void)
         cmocka_unit_test(inputs_may_be_sequences),
         cmocka_unit_test(parts_along_an_axis),
         cmocka_unit_test(sequences_in_loops_and_branches),
-        cmocka_unit_test(maps_run_on_every_item),
+        cmocka_unit_test(growing_and_shrinking_copy_seldom),
+                                       cmocka_unit_test(sequences_that_share_items_differ),
+                                       cmocka_unit_test(the_end_is_replaced),
+                                       cmocka_unit_test(maps_run_on_every_item),
         cmocka_unit_test(optionals_are_there_or_not),
         cmocka_unit_test(what_is_no_tensor_is_kept_from_other_operators),
     };

@@ -117,6 +117,11 @@ uint64_t mr_peak_bytes(const model_run *r)
     return figures_of(r).peak_live_bytes;
 }
 
+uint64_t mr_asked_bytes(const model_run *r)
+{
+    return figures_of(r).asked_bytes;
+}
+
 void mr_close(model_run *r)
 {
     prony_session_release(r->session);

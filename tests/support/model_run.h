@@ -48,6 +48,8 @@ void mr_close(model_run *r);
 /* Bytes of the dynamic region that are live now, or were at most in the last run. */
 uint64_t mr_live_bytes(const model_run *r);
 uint64_t mr_peak_bytes(const model_run *r);
+/* Bytes asked of it in the last run, one after another. */
+uint64_t mr_asked_bytes(const model_run *r);
 
 /* Load, bind, plan and two runs with the inputs set so far, once for every allocation that can fail. */
 void mr_survives_faults(model_run *r);
