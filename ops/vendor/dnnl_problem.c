@@ -7,6 +7,7 @@
  *
  * Invariant: implementation, formats and pieces depend on problem and ISA alone, never on a thread count. */
 #include "ops/loops/conv_problem.h"
+#include "base/ceil_div.h"
 
 #ifdef PRN_HAVE_DNNL
 
@@ -35,14 +36,9 @@ static bool allowed(const char *name)
 
 /* ---- problem in whole blocks */
 
-static int64_t divide_up(int64_t value, int64_t by)
-{
-    return (value + by - 1) / by;
-}
-
 static int64_t round_up(int64_t value, int64_t multiple)
 {
-    return divide_up(value, multiple) * multiple;
+    return prn_ceil_div(value, multiple) * multiple;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -117,7 +113,7 @@ static int64_t channels_per_piece(const prn_dnnl_problem *problem, int64_t piece
 {
     int64_t block = prn_layout_block(problem->out);
     int64_t unit = problem->conv.kernel_volume == 1 ? 2 * block : 4 * block;
-    int64_t channels = round_up(divide_up(problem->group_out, pieces), unit);
+    int64_t channels = round_up(prn_ceil_div(problem->group_out, pieces), unit);
     /* Every piece reads the whole input again, which a 1x1 product has least work to hide behind. */
     int64_t fewest = (problem->conv.kernel_volume == 1 && problem->group_out > 8 * block ? 8 : 4) * block;
     return least(channels < fewest ? fewest : channels, problem->group_out);
@@ -142,16 +138,16 @@ static void cut(prn_dnnl_problem *problem)
     piece->batch = images_per_piece(conv->batch, images < (double)conv->batch ? (int64_t)images : conv->batch);
     if (piece->batch > 1 || (conv->batch >= MANY_IMAGES && image < LONG_WORK)) return;
     double wanted = image / TASK_WORK;
-    int64_t pieces = divide_up(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
+    int64_t pieces = prn_ceil_div(wanted < MOST_PIECES ? (int64_t)wanted + 1 : MOST_PIECES, conv->batch);
     if (image > LONG_WORK * (double)pieces) pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
     if (is_depthwise(problem)) {
         piece->groups =
-            least(round_up(divide_up(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
+            least(round_up(prn_ceil_div(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
     } else if (problem->groups >= pieces) {
-        piece->groups = divide_up(problem->groups, pieces);
+        piece->groups = prn_ceil_div(problem->groups, pieces);
     } else {
         piece->groups = 1;
-        piece->out = channels_per_piece(problem, divide_up(pieces, problem->groups));
+        piece->out = channels_per_piece(problem, prn_ceil_div(pieces, problem->groups));
     }
     if (problem->groups % piece->groups) {
         problem->last = *piece;
@@ -164,13 +160,13 @@ static void cut(prn_dnnl_problem *problem)
 
 int64_t prn_dnnl_channel_pieces(const prn_dnnl_problem *problem)
 {
-    return divide_up(problem->groups, problem->piece.groups) * divide_up(problem->group_out, problem->piece.out);
+    return prn_ceil_div(problem->groups, problem->piece.groups) * prn_ceil_div(problem->group_out, problem->piece.out);
 }
 
 prn_dnnl_place prn_dnnl_piece_place(const prn_dnnl_problem *problem, int64_t index)
 {
     const prn_dnnl_piece *piece = &problem->piece;
-    int64_t outs = divide_up(problem->group_out, piece->out), channels = prn_dnnl_channel_pieces(problem);
+    int64_t outs = prn_ceil_div(problem->group_out, piece->out), channels = prn_dnnl_channel_pieces(problem);
     prn_dnnl_place place = {index / channels * piece->batch, index % channels / outs * piece->groups,
                             index % outs * piece->out, false};
     place.last = place.group + piece->groups > problem->groups || place.out + piece->out > problem->group_out;
@@ -365,7 +361,7 @@ static bool tile(prn_dnnl_problem *problem)
     const prn_conv *conv = &problem->conv;
     const prn_dnnl_piece *piece = &problem->piece;
     const int64_t channels = piece->groups * piece->out;
-    const double rate = prn_isa_level() >= PRN_ISA_AVX512 ? 7.5e10 : 4e10; /* multiply-adds a second */
+    const double rate = prn_isa_has(PRN_HAS_AVX512) ? 7.5e10 : 4e10; /* multiply-adds a second */
     const prn_dnnl_piece_size size = {.seconds = image_work(problem) / rate * (double)channels /
                                                  ((double)problem->groups * (double)problem->group_out),
                                       .x_channels = piece->groups * problem->group_in,
