@@ -4,7 +4,9 @@
     check_layout.py COMPILER INCLUDE_DIR LAYOUT --write  keeps the layout of now, for a release
 
 LAYOUT has a line per field: struct, field, offset, size; and one per struct: its name, "-", 0, its size. A field that is kept
-must stay where it is, and a new one lie behind all that the struct had, so that a shorter struct means what it meant."""
+must stay where it is, and a new one lie behind all that the struct had, so that a shorter struct means what it meant. What
+stands in arrays, one behind the other, may not grow at all: a longer row is another struct, behind another function or a new
+version of its symbol (cmake/prony.map)."""
 import pathlib
 import re
 import subprocess
@@ -29,6 +31,15 @@ def structs_of(folder):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
         for match in re.finditer(r"typedef struct (prony_\w+) \{((?:[^{}]|\{[^{}]*\})*)\} \1;", text):
             yield match.group(1), list(fields_of(match.group(2)))
+
+
+def rows_of(folder):
+    """Structs that stand in arrays: those that a function hands out or takes with a count, or a struct points at beside one."""
+    for header in sorted(folder.glob("*.h")):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
+        yield from re.findall(r"const (prony_\w+) \*prony_\w+\([^;]*size_t \*", text)
+        yield from re.findall(r"(prony_\w+) \*\w+,\s*size_t \w*count\b", text)
+        yield from re.findall(r"(prony_\w+) \*\w+;\s*size_t \w*count;", text)
 
 
 def layout_of(compiler, folder):
@@ -58,8 +69,11 @@ def main():
         kept_path.write_text(text, encoding="utf-8")
         return 0
     now, kept, problems = parse(text), parse(kept_path.read_text(encoding="utf-8")), []
+    rows = set(rows_of(folder)) & {struct for struct, _ in kept}
     for (struct, field), place in kept.items():
         found = now.get((struct, field))
+        if field == "-" and struct in rows and found and found[1] > place[1]:
+            problems.append(f"{struct}: stands in arrays, had {place[1]} bytes and has {found[1]}")
         if field == "-":
             if found is None or found[1] < place[1]:
                 problems.append(f"{struct}: had {place[1]} bytes, {'is gone' if found is None else f'has {found[1]}'}")
@@ -70,8 +84,8 @@ def main():
             problems.append(f"{struct}.{field}: new, but lies within the {kept[(struct, '-')][1]} bytes that older programs have")
     for problem in problems:
         print(problem)
-    print(f"{sum(field == '-' for _, field in now)} structs, {len(problems)} problems")
-    return 1 if problems or not kept else 0
+    print(f"{sum(field == '-' for _, field in now)} structs, {len(rows)} of them rows of arrays, {len(problems)} problems")
+    return 1 if problems or not kept or not rows else 0
 
 
 if __name__ == "__main__":
