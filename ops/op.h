@@ -93,7 +93,8 @@ void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t f
 typedef struct prn_host {
     /* A packed form of constant data, built once per model and shared by every session: `source` (address of the constant's
      * bytes) and `tag` (kind of packing with everything it depends on) are its identity. `build` fills `bytes` bytes,
-     * 64-byte aligned. Valid as long as the plan. Called from prepare only. */
+     * 64-byte aligned. Valid as long as the plan. Called from prepare only. A kernel that has packed an input reads the
+     * packed form in its runs, never the input. */
     prony_status (*packed)(const prony_context *context, const void *source, const char *tag, size_t bytes,
                            prony_status (*build)(const prony_context *context, void *argument, void *packed),
                            void *argument, const void **out);

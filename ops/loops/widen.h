@@ -1,4 +1,5 @@
-/* Running a float32 kernel on float16 and bfloat16: its inputs are converted into scratch, its outputs back from there.
+/* Running a float32 kernel on float16 and bfloat16: its inputs are converted into scratch, its outputs back from there, and
+ * constants that it packs are packed once.
  * The one pattern for every operator whose fast kernel knows float32 alone.
  *
  *   static const prn_kernel native = {…};              the float32 kernel, plain layouts
@@ -12,10 +13,11 @@
 
 #define PRN_TYPES_HALF (PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16))
 
-/* Whether `inner` can run the node widened. Constants do not count as such: they are converted anew for each run. */
+/* Whether `inner` can run the node widened; asked without the constants' data. */
 bool prn_widen_usable(const prony_context *context, const prn_kernel *inner);
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out);
 prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner);
+void prn_widen_release(void *state, const prn_kernel *inner);
 
 #define PRN_WIDENED(symbol, inner)                                                                                     \
     static bool symbol##_usable(const prony_context *context)                                                          \
@@ -32,7 +34,7 @@ prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner
     }                                                                                                                  \
     static void symbol##_release(void *state)                                                                          \
     {                                                                                                                  \
-        if ((inner)->release) (inner)->release(state);                                                                 \
+        prn_widen_release(state, inner);                                                                               \
     }
 #define PRN_WIDENED_ROW(symbol, kernel_name)                                                                           \
     {                                                                                                                  \

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import struct
 import subprocess
 
 import command_case
@@ -54,6 +55,17 @@ class Reports(CommandTest):
         del report["model"]["nodes"]
         report["layers"][0]["op"] = 3
         self.assertEqual(len(list(self.schema.problems(report))), 3)
+
+    def test_half_precision_weights_are_packed_once(self):
+        """A run converts what it is given and what it makes, not the weights: its working space has no room for them."""
+        x, w, y = [3, 128], [128, 256], [3, 256]
+        half = struct.pack("<e", 0.5) * (128 * 256)
+        matmul = ob.graph([ob.node("MatMul", ["x", "w"], ["y"], name="mm")], [ob.value("x", ob.FLOAT16, x)],
+                          [ob.value("y", ob.FLOAT16, y)], [ob.tensor("w", ob.FLOAT16, w, half)])
+        report = self.report("profile", self.write("half.onnx", ob.model(matmul, opset=13)), "-x", "1", "-r", "3")
+        self.assertEqual(report["operators"][0]["kernel"], "matmul_half_native")
+        self.assertGreaterEqual(report["memory"]["packed_weight_bytes"], 4 * 128 * 256)
+        self.assertLess(report["memory"]["scratch_bytes"], 4 * 128 * 256)
 
     def test_memory_figures_follow_from_the_events(self):
         for model, batch in ((self.digits, 3), (self.lenet, 1)):
