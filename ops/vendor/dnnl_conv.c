@@ -443,7 +443,7 @@ static void run_piece(void *argument, int64_t task)
     conv_piece *piece = &job->state->piece[task];
     prn_dnnl_places places = {.x = job->x + piece->x_offset,
                               .y = job->y + piece->y_offset,
-                              .scratch = job->scratch + piece->scratch_offset};
+                              .scratch = job->scratch ? job->scratch + piece->scratch_offset : NULL};
     for (int i = 0; i < PRN_MAX_POST_OPS; i++)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
     int former = prn_team_set(1);
