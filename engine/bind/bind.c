@@ -312,7 +312,11 @@ prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node
 
 prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph)
 {
+    prn_program *p = b->program;
     PRN_TRY(bind_initializers(b, scope, graph));
+    if (!PRN_GROW(p->nodes, p->node_capacity, p->node_count + graph->node_count) ||
+        !PRN_GROW(p->layers, p->layer_capacity, p->layer_count + graph->node_count))
+        return prn_no_memory(b->error);
     for (size_t n = 0; n < graph->node_count; n++) PRN_TRY(prn_bind_node(b, scope, &graph->nodes[n]));
     return PRONY_OK;
 }

@@ -14,7 +14,7 @@ prony_context prn_node_context(const prn_program *program, const prn_node_def *n
                            .inputs = node->input_values,
                            .outputs = node->output_values,
                            .threads = 1,
-                           .post_ops = node->post_ops.count ? &node->post_ops : NULL,
+                           .post_ops = node->post_ops,
                            .host = program->model->host,
                            .error = error};
 }

@@ -82,6 +82,14 @@ prony_status prn_program_add_constant(prn_program *program, const char *name, co
     return PRONY_OK;
 }
 
+bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op)
+{
+    if (!node->post_ops) node->post_ops = prn_pool_alloc(&program->pool, 1, sizeof *node->post_ops);
+    if (!node->post_ops) return false;
+    node->post_ops->op[node->post_ops->count++] = *op;
+    return true;
+}
+
 bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count)
 {
     uint32_t *ids = prn_pool_alloc(&program->pool, count + 1, sizeof *ids);

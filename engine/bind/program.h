@@ -85,7 +85,7 @@ typedef struct prn_node_def {
     const prn_frame *frame; /* whose body it stood in; NULL: no function's */
     uint32_t *layers; /* what it stands for, ascending */
     uint32_t layer_count, layer_capacity;
-    prn_post_ops post_ops;
+    prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
 } prn_node_def;
@@ -184,6 +184,8 @@ PRN_MUST_USE prony_status prn_program_add_constant(prn_program *program, const c
 /* Sets a node's inputs (ids are copied). false: out of memory, node unchanged. */
 PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, const uint32_t *inputs, uint32_t count);
 PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count);
+/* One more operation on what the node makes; prn_node_takes_post_op. false: out of memory, node unchanged. */
+PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op);
 /* Turns a node into another built-in operator, with zeroed parameters at their defaults (fill node->params afterwards);
  * name, inputs, outputs and layers stay. Error if the table has no such row. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,

@@ -55,6 +55,6 @@ prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t n)
         return PRONY_OK;
     prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
     if (!before || !prn_node_takes_post_op(before) || !read_activation(r, node, &op)) return PRONY_OK;
-    before->post_ops.op[before->post_ops.count++] = op;
+    if (!prn_node_add_post_op(r->program, before, &op)) return prn_no_memory(r->error);
     return prn_rewrite_take_over(r, before, n);
 }

@@ -40,6 +40,7 @@ prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t n)
     prn_node_def *node = prn_rewrite_producer(r, add->inputs[taker]);
     uint32_t index;
     PRN_TRY(append_input(r, node, add->inputs[1 - taker], &index));
-    node->post_ops.op[node->post_ops.count++] = (prn_post_op){.kind = PRN_POST_ADD, .input = index};
+    const prn_post_op op = {.kind = PRN_POST_ADD, .input = index};
+    if (!prn_node_add_post_op(r->program, node, &op)) return prn_no_memory(r->error);
     return prn_rewrite_take_over(r, node, n);
 }

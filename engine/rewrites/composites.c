@@ -36,6 +36,15 @@ static const prn_rewrite_fn matchers[] = {prn_rewrite_match_silu,       prn_rewr
                                           prn_rewrite_match_layer_norm, prn_rewrite_fold_layer_norm_affine,
                                           match_linear};
 
+bool prn_composite_sign(const char *op)
+{
+    static const char *const signs[] = {"Sigmoid", "Clip",       "HardSigmoid",        "Erf",
+                                        "Tanh",    "ReduceMean", "LayerNormalization", "MatMul"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strcmp(op, signs[i]) == 0) return true;
+    return false;
+}
+
 static prony_status run_matchers(prn_program *program, prony_error *error)
 {
     prn_rewriter r = {.program = program, .error = error, .changed = true};

@@ -11,6 +11,9 @@ typedef struct prn_composite {
     prony_cost cost; /* of the one operator */
 } prn_composite;
 
+/* One of the operators that every pattern has some of: a model without any has no composites. */
+bool prn_composite_sign(const char *op);
+
 /* Finds them by the matchers of the rewrites. The program is spent afterwards: layers and values stay readable, but it
  * must not be planned. The caller releases *out by prn_free. */
 PRN_MUST_USE prony_status prn_program_composites(prn_program *program, prn_composite **out, size_t *count,

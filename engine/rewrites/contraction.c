@@ -63,7 +63,7 @@ static bool read_bias(const prn_rewriter *r, prn_contraction *c)
 bool prn_contraction_read(const prn_rewriter *r, prn_node_def *node, prn_contraction *out)
 {
     *out = (prn_contraction){.node = node};
-    if (node->post_ops.count || node->input_count < 2 || node->input_count > 3 ||
+    if (node->post_ops || node->input_count < 2 || node->input_count > 3 ||
         !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_is_f32(r, node->outputs[0]) ||
         !prn_rewrite_constant(r, node->inputs[1], &out->weights, &out->weight_shape) ||
         prony_shape_numel(out->weight_shape) <= 0)

@@ -17,7 +17,7 @@ typedef struct written_attention {
 
 static bool plain_matmul(const prn_node_def *node)
 {
-    return prn_node_is(node, "MatMul") && node->input_count == 2 && !node->post_ops.count;
+    return prn_node_is(node, "MatMul") && node->input_count == 2 && !node->post_ops;
 }
 
 /* value = scale * (q kᵀ), read by nobody else. */

@@ -55,7 +55,7 @@ prn_node_def *prn_rewrite_inner(const prn_rewriter *r, uint32_t value, const cha
 bool prn_node_takes_post_op(const prn_node_def *node)
 {
     return node->binding.op && (node->binding.op->flags & PRN_OP_POST_OPS) && node->output_count == 1 &&
-           node->post_ops.count < PRN_MAX_POST_OPS;
+           (!node->post_ops || node->post_ops->count < PRN_MAX_POST_OPS);
 }
 
 int64_t prn_node_int(const prn_node_def *node, const char *name, int64_t absent)

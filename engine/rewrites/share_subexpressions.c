@@ -10,7 +10,7 @@
 
 static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
 {
-    if (node->dead || node->dynamic || !node->binding.op || node->child_count || node->post_ops.count ||
+    if (node->dead || node->dynamic || !node->binding.op || node->child_count || node->post_ops ||
         (node->binding.op->flags & PRN_OP_RANDOM) || !prn_node_is(node, node->info.op_type))
         return false;
     for (uint32_t k = 0; k < node->output_count; k++)

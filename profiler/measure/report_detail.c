@@ -124,6 +124,9 @@ prony_status prn_report_fill_composites(prony_report *report, const prony_model 
     prn_program *program = NULL;
     prn_composite *list = NULL;
     size_t count = 0;
+    bool any = false;
+    for (size_t l = 0; l < report->layer_count && !any; l++) any = prn_composite_sign(report->layers[l].op);
+    if (!any) return PRONY_OK; /* a second program beside the session's takes its memory and time */
     prn_bind_options options = {.inputs = inputs, .input_count = input_count, .static_only = true};
     prony_status status = prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &options, error);
     if (status == PRONY_OK && program->layer_count == report->layer_count)

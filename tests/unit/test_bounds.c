@@ -521,6 +521,32 @@ static void test_many_outputs(void **state)
     run_whole(m);
 }
 
+/* What a session of a long chain holds for each node; a report holds as much again. */
+static void test_bytes_of_a_node(void **state)
+{
+    (void)state;
+    enum { MANY = 20000, MOST_BYTES = 2250 };
+    const uint64_t before = prony_memory_in_use();
+    model_builder *m = mb_begin(13);
+    char in[32], out[16];
+    mb_input(m, "x", PRONY_FLOAT32, "4");
+    mb_input(m, "v0", PRONY_FLOAT32, "4");
+    for (int i = 0; i < MANY; i++) {
+        snprintf(in, sizeof in, i % 2 ? "v%d x" : "v%d", i);
+        snprintf(out, sizeof out, "v%d", i + 1);
+        mb_node(m, i % 2 ? "Add" : "Relu", in, out, "");
+    }
+    mb_output(m, out, PRONY_FLOAT32, "4");
+    model_run r = {.options = PRONY_SESSION_OPTIONS_INIT};
+    r.options.intra_op_threads = 1;
+    mr_open(&r, m);
+    if (prony_session_generate_inputs(r.session, 0, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
+    (void)mr_run(&r, 0);
+    const uint64_t held = (prony_memory_in_use() - before) / MANY;
+    if (held > MOST_BYTES) fail_msg("%llu bytes a node", (unsigned long long)held);
+    mr_close(&r);
+}
+
 /* What rewrites take away far from where it is read, and nodes that differ in an attribute alone. */
 static void test_many_rewrites(void **state)
 {
@@ -652,7 +678,7 @@ int main(void)
         cmocka_unit_test(test_unfolding_counts_bytes),
         cmocka_unit_test(test_small_stack),    cmocka_unit_test(test_smaller_stack),
         cmocka_unit_test(test_many_operands),  cmocka_unit_test(test_many_outputs),
-        cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
+        cmocka_unit_test(test_bytes_of_a_node), cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
         cmocka_unit_test(test_many_symbols),   cmocka_unit_test(test_nothing_of_great_extent),
         cmocka_unit_test(test_constant_without_output),
     };
