@@ -443,7 +443,7 @@ static void run_piece(void *argument, int64_t task)
     conv_piece *piece = &job->state->piece[task];
     prn_dnnl_places places = {.x = job->x + piece->x_offset,
                               .y = job->y + piece->y_offset,
-                              .scratch = job->scratch ? job->scratch + piece->scratch_offset : NULL};
+                              .scratch = job->scratch + piece->scratch_offset};
     for (int i = 0; i < PRN_MAX_POST_OPS; i++)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
     int former = prn_team_set(1);
@@ -477,7 +477,8 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
 {
     conv_state *state = context->state;
     job job = {.state = state, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
-    job.scratch = context->scratch;
+    static char nothing; /* where there is no working space, offsets of 0 from something */
+    job.scratch = context->scratch ? context->scratch : &nothing;
     place_residuals(context, &job);
     if (state->thinned) {
         job.thick = context->inputs[0]->data;
