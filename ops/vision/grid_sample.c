@@ -162,10 +162,10 @@ static void sample_points(void *argument, int64_t begin, int64_t end)
 {
     const sample_job *job = argument;
     prn_taps taps[PRONY_MAX_RANK];
-    for (int64_t point = begin; point < end; point++) {
+    for (int64_t point = begin; point < end && !prn_stopped(); point++) {
         const int64_t image = point / job->points, at = point % job->points;
         find_taps(job, point, taps);
-        for (int64_t c = 0; c < job->channels && !prn_stopped_at(c); c++) {
+        for (int64_t c = 0; c < job->channels && !((c & 15) == 15 && prn_stopped()); c++) {
             const int64_t plane = image * job->channels + c;
             prn_put_f64(job->out->data, job->out->dtype, plane * job->points + at,
                         prn_taps_blend(job->data, taps, job->stride + 2, job->axes, plane * job->plane));
@@ -210,11 +210,11 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
     const sample_job *job = argument;
     const int64_t pieces = prn_ceil_div(job->points, PIECE);
     piece piece;
-    for (int64_t item = begin; item < end; item++) {
+    for (int64_t item = begin; item < end && !prn_stopped(); item++) {
         const int64_t image = item / pieces, at = item % pieces * PIECE, left = job->points - at;
         const int64_t n = left < PIECE ? left : PIECE;
         find_piece(job, image * job->points + at, n, &piece);
-        for (int64_t c = 0; c < job->channels && !((c & 63) == 63 && prn_stopped()); c++) {
+        for (int64_t c = 0; c < job->channels && !((c & 7) == 7 && prn_stopped()); c++) {
             const int64_t plane = image * job->channels + c;
             const float *x = (const float *)job->data->data + plane * job->plane;
             float sum[PIECE] = {0.0f};
@@ -223,7 +223,7 @@ static void sample_pieces(void *argument, int64_t begin, int64_t end)
             }
             memcpy((float *)job->out->data + plane * job->points + at, sum, (size_t)n * sizeof *sum);
         }
-        for (int64_t p = 0; p < n; p++) {
+        for (int64_t p = 0; p < n && !prn_stopped(); p++) {
             const int64_t point = image * job->points + at + p;
             if (piece.outside[p]) sample_points(argument, point, point + 1);
         }

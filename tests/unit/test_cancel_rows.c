@@ -58,10 +58,10 @@ static void close_input(size_t index)
     assert_int_equal(mprotect(closed, (size_t)(closed_end - closed), PROT_NONE), 0);
 }
 
-static void check(const large_node *node, size_t closed_input)
+/* Makes the session; returns what is to be freed after it. */
+static model_builder *open_node(const large_node *node, prony_model **model)
 {
     prony_error error = {0};
-    prony_model *model = NULL;
     large_input inputs[LARGE_MOST_INPUTS] = {0};
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     size_t size;
@@ -69,14 +69,22 @@ static void check(const large_node *node, size_t closed_input)
     int count = large_inputs_make(node, inputs);
     model_builder *m = large_model(node, inputs, count);
     const void *bytes = mb_finish(m, &size);
-    if (prony_model_load_memory(&model, node->name, bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
-    if (prony_session_create(&session, model, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_model_load_memory(model, node->name, bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    if (prony_session_create(&session, *model, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
     for (int i = 0; i < count; i++) {
         if (!inputs[i].constant && inputs[i].name[0] != '?' &&
             prony_session_set_input(session, inputs[i].name, &inputs[i].value, &error) != PRONY_OK)
             fail_msg("%s", error.message);
         free(inputs[i].value.data);
     }
+    return m;
+}
+
+static void check(const large_node *node, size_t closed_input)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    model_builder *m = open_node(node, &model);
     if (prony_session_prepare(session, &error) != PRONY_OK) fail_msg("%s", error.message);
     struct sigaction action = {.sa_sigaction = on_access, .sa_flags = SA_SIGINFO | SA_NODEFER}, former; /* cmocka's */
     sigemptyset(&action.sa_mask);
@@ -92,6 +100,62 @@ static void check(const large_node *node, size_t closed_input)
     prony_session_release(session);
     prony_model_release(model);
     mb_free(m);
+}
+
+/* ---- pages written for the first time, each of which the system may have to clear: 2 MiB where pages are large */
+
+enum { MOST_PAGES = 64 };
+static volatile sig_atomic_t pages;
+
+static void on_page(int signal, siginfo_t *info, void *context)
+{
+    uint8_t *at = info->si_addr;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)context;
+    if (!closed || at < closed || at >= closed_end) { /* somebody else's fault */
+        struct sigaction none = {.sa_handler = SIG_DFL};
+        sigaction(signal, &none, NULL);
+        return;
+    }
+    prony_session_cancel(session);
+    pages++;
+    (void)!mprotect(at - (uintptr_t)at % page, page, PROT_READ | PROT_WRITE);
+}
+
+/* Planes of several pages, written a few elements at a time. */
+static void few_planes_are_touched(void **state)
+{
+    (void)state;
+    static const large_node nodes[] = {
+        {"GridSample in pieces", "GridSample", 16, "f1,1000,4,4 f1,64,64,2", "", 0, 0},
+        {"GridSample of one point by one", "GridSample", 16, "d1,1000,4,4 d1,64,64,2", "mode='bicubic'", 0, 0},
+        {"GridSample from outside", "GridSample", 16, "f1,1000,1,1 f1,64,64,2", "mode='bicubic'", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        prony_error error = {0};
+        prony_model *model = NULL;
+        model_builder *m = open_node(&nodes[i], &model);
+        const size_t bytes = (size_t)1000 * 64 * 64 * (nodes[i].inputs[0] == 'd' ? sizeof(double) : sizeof(float));
+        uint8_t *y = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(y != MAP_FAILED);
+        if (prony_session_bind_output(session, 0, y, bytes, &error) != PRONY_OK) fail_msg("%s", error.message);
+        if (prony_session_prepare(session, &error) != PRONY_OK) fail_msg("%s", error.message);
+        struct sigaction action = {.sa_sigaction = on_page, .sa_flags = SA_SIGINFO | SA_NODEFER}, former;
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGSEGV, &action, &former);
+        closed = y;
+        closed_end = y + bytes;
+        pages = 0;
+        prony_status status = prony_session_run(session, &error);
+        closed = NULL;
+        sigaction(SIGSEGV, &former, NULL);
+        if (status != PRONY_CANCELLED) fail_msg("%s: status %d, %s", nodes[i].name, (int)status, error.message);
+        if (pages < 1 || pages > MOST_PAGES) fail_msg("%s: wrote to %d pages", nodes[i].name, (int)pages);
+        prony_session_release(session);
+        prony_model_release(model);
+        mb_free(m);
+        munmap(y, bytes);
+    }
 }
 
 /* One row, window or sum of 80 MiB each, read from its beginning to its end. */
@@ -147,6 +211,6 @@ static void long_rows_are_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(long_rows_are_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(few_planes_are_touched), cmocka_unit_test(long_rows_are_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
