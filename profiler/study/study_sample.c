@@ -1,7 +1,7 @@
 /* What one process measured: written as JSON by the process, read and kept as a block by the study, which then judges
  * whether the machine was disturbed meanwhile.
  */
-#include "profiler/study/study_io.h"
+#include "profiler/study/study_keys.h"
 
 #include "base/machine_state.h"
 
@@ -39,25 +39,6 @@ static prn_study_part part_of(const prony_operator_row *row)
     return part;
 }
 
-static void write_operators(prn_json *j, const prony_report *r, const bool *on_path)
-{
-    prn_json_open(j, "operators", '[', false);
-    for (size_t i = 0; i < r->operator_count; i++) {
-        const prony_operator_row *row = &r->operators[i];
-        prn_study_part part = part_of(row);
-        prn_json_open(j, NULL, '{', true);
-        prn_json_string(j, "name", row->name);
-        prn_json_string(j, "op", row->op);
-        prn_json_string(j, "kernel", row->kernel);
-        prn_json_uint(j, "flops", row->cost.flops);
-        prn_json_uint(j, "bytes", (uint64_t)prn_operator_bytes(row));
-        prn_json_bool(j, "on_path", on_path[i]);
-        prn_study_json_part(j, "measured", &part);
-        prn_json_close(j, '}');
-    }
-    prn_json_close(j, ']');
-}
-
 static prony_status find_path(bool *on_path, const prony_report *r, prony_error *error)
 {
     uint32_t *chain = NULL;
@@ -71,6 +52,31 @@ static prony_status find_path(bool *on_path, const prony_report *r, prony_error 
     return PRONY_OK;
 }
 
+static void take_operators(prn_study_sample *sample, const prony_report *r, const bool *on_path)
+{
+    sample->operator_count = r->operator_count;
+    for (size_t i = 0; i < r->operator_count; i++) {
+        const prony_operator_row *row = &r->operators[i];
+        sample->operators[i].what = (prn_study_operator){row->name,       row->op,   row->kernel, row->cost.flops,
+                                                         (uint64_t)prn_operator_bytes(row), on_path[i]};
+        sample->operators[i].measured = part_of(row);
+    }
+}
+
+static prony_status write_sample(const prn_study_sample *sample, prony_write_fn write, void *user, prony_error *error)
+{
+    prn_json *j = prn_calloc(1, sizeof *j);
+    if (!j) return prn_no_memory(error);
+    prn_json_begin(j, write, user, error);
+    prn_json_open(j, NULL, '{', false);
+    prn_json_string(j, "schema", PRN_STUDY_SCHEMA);
+    prn_keys_write(j, prn_study_sample_keys, &(prn_at){.row = (prn_study_sample *)sample});
+    prn_json_close(j, '}');
+    prony_status status = prn_json_end(j);
+    prn_free(j);
+    return status;
+}
+
 prony_status prony_study_sample_write(const prony_report *latency, const prony_report *operators, prony_write_fn write,
                                       void *user, prony_error *error)
 {
@@ -78,50 +84,41 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "prony_study_sample_write: an argument is NULL, or nothing was measured");
     size_t count = operators ? operators->operator_count : 0;
+    prn_study_sample sample = {.batch = latency->config.batch,
+                               .warmup_runs = latency->config.warmup_runs,
+                               .warmup_detected = latency->warmup_detected,
+                               .involuntary_switches = latency->cpu.involuntary_switches,
+                               .samples_ns = latency->samples_ns,
+                               .sample_count = (size_t)latency->latency.count};
     bool *on_path = prn_calloc(count + 1, sizeof *on_path);
-    prn_json *j = prn_calloc(1, sizeof *j);
-    prony_status status = on_path && j ? PRONY_OK : prn_no_memory(error);
+    if (operators) sample.operators = prn_calloc(count + 1, sizeof *sample.operators);
+    prony_status status = on_path && (!operators || sample.operators) ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK && operators) status = find_path(on_path, operators, error);
-    if (status == PRONY_OK) {
-        prn_json_begin(j, write, user, error);
-        prn_json_open(j, NULL, '{', false);
-        prn_json_string(j, "schema", PRN_STUDY_SCHEMA);
-        prn_json_int(j, "batch", latency->config.batch);
-        prn_json_int(j, "warmup_runs", latency->config.warmup_runs);
-        prn_json_bool(j, "warmup_detected", latency->warmup_detected);
-        prn_json_int(j, "involuntary_switches", latency->cpu.involuntary_switches);
-        prn_study_json_times(j, "samples_ns", latency->samples_ns, (size_t)latency->latency.count);
-        if (operators) write_operators(j, operators, on_path);
-        prn_json_close(j, '}');
-        status = prn_json_end(j);
-    }
+    if (status == PRONY_OK && operators) take_operators(&sample, operators, on_path);
+    if (status == PRONY_OK) status = write_sample(&sample, write, user, error);
     prn_free(on_path);
-    prn_free(j);
+    prn_free(sample.operators);
     return status;
 }
 
 /* ---- read by the study ---- */
 
-static void read_operators(prn_json_reader *j, const prn_json_value *root, prn_study_configuration *c,
-                           prn_study_block *b)
+static void keep_operators(prn_json_reader *j, const prn_study_sample *sample, prn_study_configuration *c, prn_study_block *b)
 {
-    size_t count = 0, i = 0;
-    const prn_json_value *array = prn_json_get_array(j, root, "operators", false, &count);
-    if (!array || count == 0) return;
+    size_t count = sample->operator_count;
+    if (count == 0) return;
     if (c->operators && c->operator_count != count) {
-        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count,
-                     c->operator_count);
+        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count, c->operator_count);
         return;
     }
     prn_study_operator *operators = prn_json_room(j, count, sizeof *operators);
     b->parts = prn_json_room(j, count, sizeof *b->parts);
     if (!operators || !b->parts) return;
-    for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++) {
-        if (!prn_json_element_is_object(j, e, "operators")) return;
-        prn_study_read_operator(j, e, &operators[i]);
-        prn_study_read_part(j, e, "measured", &b->parts[i]);
+    for (size_t i = 0; i < count; i++) {
+        operators[i] = sample->operators[i].what;
+        b->parts[i] = sample->operators[i].measured;
     }
-    if (j->status != PRONY_OK || c->operators) return;
+    if (c->operators) return;
     c->operators = operators;
     c->operator_count = count;
 }
@@ -129,20 +126,21 @@ static void read_operators(prn_json_reader *j, const prn_json_value *root, prn_s
 static prony_status read_sample(prony_study *s, prn_study_block *b, const prony_study_process *p, prony_error *error)
 {
     prn_json_value *root = NULL;
+    prn_study_sample sample = {.batch = 0};
     PRN_TRY(prn_json_document_parse(&root, "a process of the study", p->sample, p->sample_bytes, error));
     prn_json_reader j = {.pool = &s->pool, .file = "a process of the study", .error = error};
     prn_study_configuration *c = &s->configurations[b->configuration];
-    int64_t batch = 0;
-    prn_json_get_i64(&j, root, "batch", true, &batch);
-    prn_json_get_i64(&j, root, "warmup_runs", true, &b->warmup_runs);
-    prn_json_get_bool(&j, root, "warmup_detected", true, &b->warmup_detected);
-    prn_json_get_i64(&j, root, "involuntary_switches", true, &b->involuntary_switches);
-    prn_study_read_times(&j, root, "samples_ns", &b->samples_ns, &b->sample_count);
-    read_operators(&j, root, c, b);
+    prn_keys_read(&j, root, prn_study_sample_keys, &(prn_at){.row = &sample});
     prn_json_document_release(root);
+    b->warmup_runs = sample.warmup_runs;
+    b->warmup_detected = sample.warmup_detected;
+    b->involuntary_switches = sample.involuntary_switches;
+    b->samples_ns = sample.samples_ns;
+    b->sample_count = sample.sample_count;
+    if (j.status == PRONY_OK) keep_operators(&j, &sample, c, b);
     if (j.status == PRONY_OK && b->sample_count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the process measured nothing");
-    if (j.status == PRONY_OK) c->samples = batch > 0 ? batch : 1;
+    if (j.status == PRONY_OK) c->samples = sample.batch > 0 ? sample.batch : 1;
     return j.status;
 }
 

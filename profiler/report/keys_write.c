@@ -1,0 +1,259 @@
+/* Tables of keys: what a row says of a value, and the values written. Reads what it writes only. */
+#include "profiler/report/keys.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t prn_key_count(const prn_key *k, const prn_at *at)
+{
+    size_t count = 0;
+    if (k->other != PRN_NO_COUNT) {
+        memcpy(&count, (const char *)at->row + k->other, sizeof count);
+        return count;
+    }
+    const char *const *names = *(const char *const *const *)prn_key_field(k, at);
+    while (names && names[count]) count++;
+    return count;
+}
+
+static bool is_set(const prn_key *k, const prn_at *at)
+{
+    const void *field = prn_key_field(k, at);
+    switch (k->type) {
+    case PRN_KEY_STRING:
+        return *(const char *const *)field && **(const char *const *)field;
+    case PRN_KEY_CHARS:
+        return *(const char *)field;
+    case PRN_KEY_BOOL:
+        return *(const bool *)field;
+    case PRN_KEY_INT:
+        return *(const int *)field > 0;
+    case PRN_KEY_I64:
+        return *(const int64_t *)field > 0;
+    case PRN_KEY_U32:
+        return *(const uint32_t *)field > 0;
+    case PRN_KEY_U64:
+        return *(const uint64_t *)field > 0;
+    case PRN_KEY_DOUBLE:
+        return *(const double *)field > 0;
+    default:
+        return k->type > PRN_KEY_ROWS || prn_key_count(k, at) > 0;
+    }
+}
+
+static bool from_0(const prn_key *k, const void *field)
+{
+    if (k->type == PRN_KEY_INT) return *(const int *)field >= 0;
+    return k->type == PRN_KEY_I64 ? *(const int64_t *)field >= 0 : *(const double *)field >= 0;
+}
+
+bool prn_key_known(const prn_key *k, const prn_at *at)
+{
+    const void *field = prn_key_field(k, at), *list;
+    switch (k->how & PRN_CONDITION) {
+    case PRN_IF_SET:
+        return is_set(k, at);
+    case PRN_IF_FROM_0:
+        return from_0(k, field);
+    case PRN_IF_INDEX:
+        return k->type == PRN_KEY_U32 ? *(const uint32_t *)field != UINT32_MAX : *(const uint64_t *)field != UINT64_MAX;
+    case PRN_IF_NUMBER:
+        return !isnan(*(const double *)field);
+    case PRN_IF_FLAG:
+    case PRN_IF_TOO:
+        return *((const bool *)at->row + k->other);
+    case PRN_IF_LIST:
+        memcpy(&list, field, sizeof list);
+        return list != NULL;
+    default:
+        return true;
+    }
+}
+
+const prn_key *prn_keys_find(const prn_key *keys, const char *name, prn_at *at)
+{
+    for (const prn_key *k = keys; k->name; k++) {
+        prn_at inner = *at;
+        inner.row = prn_key_field(k, at);
+        const prn_key *found = k->type == PRN_KEY_SPLICE ? prn_keys_find(k->keys, name, &inner) : NULL;
+        if (found) {
+            *at = inner;
+            return found;
+        }
+        if (strcmp(k->name, name) == 0) return k;
+    }
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static void write_shape(prn_json *j, const char *key, const prony_shape *shape)
+{
+    if (shape->rank < 0 || shape->rank > PRONY_MAX_RANK) return;
+    prn_json_open(j, key, '[', true);
+    for (int d = 0; d < shape->rank; d++) {
+        if (shape->dim[d] >= 0)
+            prn_json_int(j, NULL, shape->dim[d]);
+        else
+            prn_json_null(j, NULL);
+    }
+    prn_json_close(j, ']');
+}
+
+/* A tensor's kind is not named. */
+static void write_kind(prn_json *j, const char *key, prony_kind kind)
+{
+    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    if (kind != PRONY_TENSOR && (size_t)kind < sizeof kinds / sizeof kinds[0]) prn_json_string(j, key, kinds[kind]);
+}
+
+static void write_value(prn_json *j, const prony_value *value)
+{
+    if (!value) {
+        prn_json_null(j, NULL);
+        return;
+    }
+    prn_json_open(j, NULL, '{', true);
+    write_shape(j, "shape", &value->shape);
+    write_kind(j, "kind", value->kind);
+    if (value->dtype != PRONY_UNDEFINED) prn_json_string(j, "type", prony_dtype_name(value->dtype));
+    prn_json_close(j, '}');
+}
+
+void prn_keys_write_facts(prn_json *j, const char *key, const prony_fact *facts, size_t count)
+{
+    prn_json_open(j, key, '{', true);
+    for (size_t f = 0; f < count; f++) prn_json_int(j, facts[f].key, facts[f].value);
+    prn_json_close(j, '}');
+}
+
+static void write_element(prn_json *j, const prn_key *k, const prn_at *at, size_t i)
+{
+    char *list;
+    uint32_t index;
+    memcpy(&list, prn_key_field(k, at), sizeof list);
+    switch (k->type) {
+    case PRN_KEY_STRINGS:
+        prn_json_string(j, NULL, ((const char *const *)(void *)list)[i]);
+        break;
+    case PRN_KEY_I64S:
+        prn_json_int(j, NULL, ((const int64_t *)(void *)list)[i]);
+        break;
+    case PRN_KEY_U32S:
+        index = ((const uint32_t *)(void *)list)[i];
+        if (index != PRONY_NO_INDEX)
+            prn_json_uint(j, NULL, index);
+        else
+            prn_json_null(j, NULL);
+        break;
+    case PRN_KEY_DOUBLES:
+        prn_json_double(j, NULL, ((const double *)(void *)list)[i]);
+        break;
+    case PRN_KEY_VALUES:
+        write_value(j, ((const prony_value *const *)(void *)list)[i]);
+        break;
+    default: {
+        prn_at row = *at;
+        row.row = list + i * k->size;
+        prn_json_open(j, NULL, '{', k->how & PRN_FLAT_ROWS);
+        prn_keys_write(j, k->keys, &row);
+        prn_json_close(j, '}');
+    }
+    }
+}
+
+static void write_list(prn_json *j, const prn_key *k, const prn_at *at)
+{
+    bool pair = k->type == PRN_KEY_TWO_I64 || k->type == PRN_KEY_TWO_DOUBLES;
+    const void *field = prn_key_field(k, at);
+    size_t count = pair ? 2 : prn_key_count(k, at);
+    prn_json_open(j, k->name, '[', pair || k->how & PRN_FLAT);
+    for (size_t i = 0; i < count; i++) {
+        if (k->type == PRN_KEY_TWO_I64)
+            prn_json_int(j, NULL, ((const int64_t *)field)[i]);
+        else if (k->type == PRN_KEY_TWO_DOUBLES)
+            prn_json_double(j, NULL, ((const double *)field)[i]);
+        else
+            write_element(j, k, at, i);
+    }
+    prn_json_close(j, ']');
+}
+
+static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
+{
+    const void *field = prn_key_field(k, at);
+    const prony_cost *cost = field;
+    prn_at inner = *at;
+    inner.row = prn_key_field(k, at);
+    switch (k->type) {
+    case PRN_KEY_STRING:
+        prn_json_string(j, k->name, *(const char *const *)field ? *(const char *const *)field : "");
+        break;
+    case PRN_KEY_CHARS:
+        prn_json_string(j, k->name, field);
+        break;
+    case PRN_KEY_BOOL:
+        prn_json_bool(j, k->name, *(const bool *)field);
+        break;
+    case PRN_KEY_INT:
+        prn_json_int(j, k->name, *(const int *)field);
+        break;
+    case PRN_KEY_I64:
+        prn_json_int(j, k->name, *(const int64_t *)field);
+        break;
+    case PRN_KEY_U32:
+        prn_json_uint(j, k->name, *(const uint32_t *)field);
+        break;
+    case PRN_KEY_U64:
+        prn_json_uint(j, k->name, *(const uint64_t *)field);
+        break;
+    case PRN_KEY_DOUBLE:
+        prn_json_double(j, k->name, *(const double *)field);
+        break;
+    case PRN_KEY_OBJECT:
+        prn_json_open(j, k->name, '{', k->how & PRN_FLAT);
+        prn_keys_write(j, k->keys, &inner);
+        prn_json_close(j, '}');
+        break;
+    case PRN_KEY_SPLICE:
+        prn_keys_write(j, k->keys, &inner);
+        break;
+    case PRN_KEY_SHAPE:
+        write_shape(j, k->name, field);
+        break;
+    case PRN_KEY_DTYPE:
+        if (*(const prony_dtype *)field != PRONY_UNDEFINED)
+            prn_json_string(j, k->name, prony_dtype_name(*(const prony_dtype *)field));
+        break;
+    case PRN_KEY_KIND:
+        write_kind(j, k->name, *(const prony_kind *)field);
+        break;
+    case PRN_KEY_FACTS:
+        prn_keys_write_facts(j, k->name, cost->facts, cost->fact_count < PRONY_MAX_FACTS ? cost->fact_count : PRONY_MAX_FACTS);
+        break;
+    case PRN_KEY_NULL:
+        prn_json_null(j, k->name);
+        break;
+    default:
+        write_list(j, k, at);
+    }
+}
+
+void prn_key_write(prn_json *j, const prn_key *k, const prn_at *at)
+{
+    if (k->when && !k->when(at)) return;
+    double figure = k->figure ? k->figure(at) : 0;
+    if (k->write)
+        k->write(j, k, at);
+    else if (isnan(figure) || (k->size && !prn_key_known(k, at))) {
+        if (k->how & PRN_OR_NULL) prn_json_null(j, k->name);
+    } else if (k->figure)
+        prn_json_double(j, k->name, figure);
+    else
+        write_field(j, k, at);
+}
+
+void prn_keys_write(prn_json *j, const prn_key *keys, const prn_at *at)
+{
+    for (const prn_key *k = keys; k->name; k++) prn_key_write(j, k, at);
+}

@@ -1,0 +1,24 @@
+/* The keys of "prony.report/1". Each of the three files that hold them has the functions of those that are more than a
+ * field: report_keys_head.c, report_keys_figures.c, report_keys_rows.c. */
+#ifndef PRN_PROFILER_REPORT_REPORT_KEYS_H
+#define PRN_PROFILER_REPORT_REPORT_KEYS_H
+
+#include "profiler/report/keys.h"
+#include "profiler/report/report.h"
+
+#define PRN_REPORT_SCHEMA "prony.report/1"
+
+/* Of a prony_report: all behind "schema"; what is needed to repeat a measurement, which is model, config and system; "roof"; layers to
+ * composites. */
+extern const prn_key prn_report_keys[], prn_manifest_keys[], prn_roof_keys[], prn_rows_keys[];
+/* Of one of its rows. */
+extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[];
+/* Parts of these, of prony_cost and prony_time_stats. */
+extern const prn_key prn_count_keys[], prn_time_keys[];
+
+static inline bool prn_at_stamped(const prn_at *at)
+{
+    return prn_report_stamped(at->root);
+}
+
+#endif

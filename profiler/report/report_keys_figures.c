@@ -1,0 +1,591 @@
+/* Keys of the report's figures: totals, times, memory, processor, trust; and the whole. */
+#include "profiler/report/report_keys.h"
+
+#include "profiler/report/work.h"
+
+#include <math.h>
+#include <string.h>
+
+#define R prony_report
+
+static void fail(prn_json *j, prony_status status)
+{
+    if (j->status == PRONY_OK) j->status = status;
+}
+
+/* ---- totals, phases ---- */
+
+static const prn_key totals_keys[] = {
+    {PRN_MORE(R, totals.cost, prn_count_keys)},
+    {"layers", PRN_AT(R, totals.layers), PRN_ALWAYS, "Rows of layers."},
+    {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Those evaluated at bind time."},
+    {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},
+    {"conserved", PRN_AT(R, conserved), PRN_ALWAYS,
+     "Whether macs, madds, flops, special, int_ops and parameters sum to the same over layers and operators."},
+    {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG,
+     "By the counting preset, summed over the layers; absent: no preset."},
+    {0}};
+
+static bool has_around(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->has_around;
+}
+
+static bool has_phases(const prn_at *at)
+{
+    const prn_report_phases *p = &((const prony_report *)at->root)->phases;
+    return p->load_ns >= 0 || p->bind_ns >= 0 || p->rewrite_ns >= 0 || p->plan_ns >= 0 || p->first_run_ns >= 0 || has_around(at);
+}
+
+static const prn_key phases_keys[] = {
+    {"load", PRN_AT(R, phases.load_ns), PRN_IF_FROM_0, "ns"},
+    {"bind", PRN_AT(R, phases.bind_ns), PRN_IF_FROM_0, "ns"},
+    {"rewrite", PRN_AT(R, phases.rewrite_ns), PRN_IF_FROM_0, "ns"},
+    {"plan", PRN_AT(R, phases.plan_ns), PRN_IF_FROM_0, "ns"},
+    {"first_run", PRN_AT(R, phases.first_run_ns), PRN_IF_FROM_0, "ns"},
+    {"preprocess", PRN_AT(R, around.preprocess_ns), PRN_IF_FROM_0, "ns; what the caller does before each run, median",
+     .when = has_around},
+    {"postprocess", PRN_AT(R, around.postprocess_ns), PRN_IF_FROM_0, "ns; what the caller does after each run, median",
+     .when = has_around},
+    {0}};
+
+/* ---- latency ---- */
+
+static const struct {
+    const char *name;
+    size_t valid;
+} quantiles[] = {{"p90", offsetof(prony_time_stats, p90_valid)},
+                 {"p95", offsetof(prony_time_stats, p95_valid)},
+                 {"p99", offsetof(prony_time_stats, p99_valid)},
+                 {"p999", offsetof(prony_time_stats, p999_valid)}};
+#define QUANTILES (sizeof quantiles / sizeof quantiles[0])
+
+static void write_unsupported(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_open(j, key->name, '[', true);
+    for (size_t q = 0; q < QUANTILES; q++)
+        if (!*((const bool *)at->row + quantiles[q].valid)) prn_json_string(j, NULL, quantiles[q].name);
+    prn_json_close(j, ']');
+}
+
+static void read_unsupported(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    size_t count;
+    const char *name = "";
+    for (size_t q = 0; q < QUANTILES; q++) *((bool *)at->row + quantiles[q].valid) = true;
+    const prn_json_value *array = prn_json_get_array(j, object, key->name, false, &count);
+    for (const prn_json_value *e = prn_json_first(array); e && prn_json_element_string(j, e, key->name, &name); e = prn_json_next(e))
+        for (size_t q = 0; q < QUANTILES; q++)
+            if (strcmp(name, quantiles[q].name) == 0) *((bool *)at->row + quantiles[q].valid) = false;
+}
+
+#define T prony_time_stats
+static const prn_key statistics_keys[] = {
+    {"mean", PRN_AT(T, mean_ns), PRN_ALWAYS, "ns"},
+    {"min", PRN_AT(T, min_ns), PRN_ALWAYS, "ns"},
+    {"max", PRN_AT(T, max_ns), PRN_ALWAYS, "ns"},
+    {"std", PRN_AT(T, std_ns), PRN_ALWAYS, "Sample standard deviation, ns"},
+    {"median", PRN_AT(T, median_ns), PRN_ALWAYS, "Mean of the two middle samples where their number is even, ns"},
+    {"p50", PRN_AT(T, p50_ns), PRN_ALWAYS, "Nearest rank, ns"},
+    {"p90", PRN_AT(T, p90_ns), PRN_ALWAYS, "Nearest rank, ns"},
+    {"p95", PRN_AT(T, p95_ns), PRN_ALWAYS, "Nearest rank, ns"},
+    {"p99", PRN_AT(T, p99_ns), PRN_ALWAYS, "Nearest rank, ns"},
+    {"p999", PRN_AT(T, p999_ns), PRN_ALWAYS, "Nearest rank, ns"},
+    {"unsupported_quantiles", PRN_MADE(STRINGS), PRN_LENIENT, "Those that the number of samples does not support.",
+     "p90|p95|p99|p999", .write = write_unsupported, .read = read_unsupported},
+    {"median_ci95", PRN_TWO(T, median_ci95_ns), PRN_ALWAYS, "95 % bootstrap interval of the median, ns"},
+    {"runs", PRN_AT(T, count), PRN_ALWAYS, "Samples."},
+    {0}};
+#undef T
+
+static bool has_samples(const prn_at *at)
+{
+    const prony_report *r = at->root;
+    return r->samples_ns && r->latency.count > 0;
+}
+
+/* "steady" and "drift". */
+static void write_steady(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prony_steady_state steady;
+    prony_status status = prony_report_steady_state(&steady, at->root, j->error);
+    if (status != PRONY_OK) {
+        fail(j, status);
+        return;
+    }
+    if (!steady.known) return;
+    if (strcmp(key->name, "drift") == 0)
+        prn_json_double(j, key->name, steady.drift);
+    else if (steady.unsure)
+        prn_json_null(j, key->name);
+    else
+        prn_json_bool(j, key->name, steady.steady);
+}
+
+static void write_outliers(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prony_outlier *outliers = NULL;
+    size_t count = 0;
+    prony_status status = prony_report_outliers(&outliers, &count, at->root, j->error);
+    if (status != PRONY_OK) {
+        fail(j, status);
+        return;
+    }
+    prn_json_open(j, key->name, '[', true);
+    for (size_t i = 0; i < count; i++) prn_json_uint(j, NULL, outliers[i].run);
+    prn_json_close(j, ']');
+    prony_rows_release(outliers);
+}
+
+static void write_processes(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    if (!r->process_runs) return;
+    prn_json_open(j, key->name, '[', true);
+    for (size_t i = 0; i < r->process_count; i++) prn_json_uint(j, NULL, r->process_runs[i]);
+    prn_json_close(j, ']');
+}
+
+static void write_samples(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    prn_json_open(j, key->name, '[', true);
+    for (uint64_t i = 0; r->samples_ns && i < r->latency.count; i++) prn_json_int(j, NULL, r->samples_ns[i]);
+    prn_json_close(j, ']');
+}
+
+/* After the samples, which they share out. */
+static void read_processes(prn_json_reader *j, const prn_json_value *object, const char *key, prony_report *r)
+{
+    size_t count = 0, i = 0;
+    uint64_t left = r->latency.count;
+    const prn_json_value *array = prn_json_get_array(j, object, key, false, &count);
+    uint64_t *runs = array ? prn_json_room(j, count, sizeof *runs) : NULL;
+    for (const prn_json_value *e = prn_json_first(array); runs && e && j->status == PRONY_OK; e = prn_json_next(e), i++) {
+        int64_t value = 0;
+        if (!prn_json_element_i64(j, e, key, &value)) return;
+        runs[i] = value > 0 ? (uint64_t)value : 0;
+        if (runs[i] == 0 || runs[i] > left) {
+            prn_json_bad(j, key, "runs of each process are expected, %llu together", (unsigned long long)r->latency.count);
+            return;
+        }
+        left -= runs[i];
+    }
+    if (!runs || j->status != PRONY_OK) return;
+    if (left || count == 0) {
+        prn_json_bad(j, key, "%llu of %llu runs belong to no process", (unsigned long long)left,
+                     (unsigned long long)r->latency.count);
+        return;
+    }
+    r->process_runs = runs;
+    r->process_count = count;
+}
+
+static void read_samples(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_report *r = at->root;
+    size_t count, i = 0;
+    const prn_json_value *array = prn_json_get_array(j, object, key->name, true, &count);
+    int64_t *samples = array ? prn_json_room(j, count, sizeof *samples) : NULL;
+    if (!samples) return;
+    if (count != r->latency.count) {
+        prn_json_bad(j, key->name, "%zu samples of %llu runs", count, (unsigned long long)r->latency.count);
+        return;
+    }
+    for (const prn_json_value *e = prn_json_first(array); e; e = prn_json_next(e))
+        if (!prn_json_element_i64(j, e, key->name, &samples[i++])) return;
+    r->samples_ns = samples;
+    read_processes(j, object, "process_runs", r);
+}
+
+static const prn_key latency_keys[] = {
+    {PRN_MORE(R, latency, statistics_keys)},
+    {"warmup_detected", PRN_AT(R, warmup_detected), PRN_ALWAYS, "Whether steady state was found, not assumed."},
+    {"traced_run", PRN_AT(R, traced_run_ns), PRN_IF_SET,
+     "Of the run after the samples that the operators' traces are of; absent: of the last sample, ns"},
+    {"stop_reason", PRN_AT(R, stop_reason), PRN_IF_SET, "Why measuring ended."},
+    {"stopped_at", PRN_AT(R, stopped_at), PRN_IF_SET,
+     "Nodes and subgraphs, parted by ' > ', that the run was in that was called off; absent: none was."},
+    {"steady", PRN_MADE(BOOL), PRN_OR_NULL, "No significant trend of more than 1 %; null: it cannot be told.",
+     .when = has_samples, .write = write_steady},
+    {"drift", PRN_MADE(DOUBLE), PRN_ALWAYS, "Median of the last third of the runs against the first, over the median.",
+     .when = has_samples, .write = write_steady},
+    {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside of Tukey's fences or with a modified z-score above 3.5.",
+     .when = has_samples, .write = write_outliers},
+    {"process_runs", PRN_MADE(I64S), PRN_IF_LIST | PRN_LEAST_1,
+     "Samples of each process, one process after the other; absent: all are of one.", .write = write_processes},
+    {"samples", PRN_MADE(I64S), PRN_ALWAYS, "One latency per run, in order of time, ns", .write = write_samples,
+     .read = read_samples},
+    {0}};
+
+/* ---- rates ---- */
+
+static bool is_measured(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->measured;
+}
+
+static double rate_of(double rate)
+{
+    return rate >= 0 ? rate : NAN;
+}
+
+static double samples_rate(const prn_at *at)
+{
+    return rate_of(prn_report_rates_of(at->root).samples);
+}
+
+static double images_rate(const prn_at *at)
+{
+    return rate_of(prn_report_rates_of(at->root).images);
+}
+
+static double tokens_rate(const prn_at *at)
+{
+    return rate_of(prn_report_rates_of(at->root).tokens);
+}
+
+static double requests_rate(const prn_at *at)
+{
+    return rate_of(prn_report_rates_of(at->root).requests);
+}
+
+static double flops_rate(const prn_at *at)
+{
+    const prony_report *r = at->root;
+    return r->latency.mean_ns > 0 ? (double)r->totals.cost.flops / ((double)r->latency.mean_ns / 1e9) : NAN;
+}
+
+static const prn_key throughput_keys[] = {
+    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "batch over the mean latency; null: no batch.",
+     .figure = samples_rate},
+    {"images_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "samples_per_second where the first input is images.",
+     .figure = images_rate},
+    {"tokens_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Where the first input is integers [batch, sequence].",
+     .figure = tokens_rate},
+    {"requests_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Runs over time.", .figure = requests_rate},
+    {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.",
+     .figure = flops_rate},
+    {0}};
+
+/* ---- memory ---- */
+
+static bool in_detail(const prn_at *at)
+{
+    return at->detail;
+}
+
+static double bytes_per_sample(const prn_at *at)
+{
+    const prony_report *r = at->root;
+    return r->config.batch > 0 ? (double)r->memory.planned_bytes / (double)r->config.batch : NAN;
+}
+
+/* In the last run: buffers are taken as their operator begins, and given back as the last that reads them ends. */
+static void write_event_time(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    const prony_memory_event *e = at->row;
+    size_t step = e->step < r->operator_count ? e->step : r->operator_count - 1;
+    if (r->operator_count == 0 || !r->operators[step].traced) return;
+    prn_json_int(j, key->name, e->release ? r->operators[step].trace_end_ns : r->operators[step].trace_start_ns);
+}
+
+static const prn_key point_keys[] = {
+    {"step", PRN_AT(prony_memory_point, step), PRN_ALWAYS, "Operator index."},
+    {"live_bytes", PRN_AT(prony_memory_point, live_bytes), PRN_ALWAYS, "Bytes."},
+    {0}};
+
+#define E prony_memory_event
+static const prn_key event_keys[] = {
+    {"release", PRN_AT(E, release), PRN_ALWAYS, "false: allocation"},
+    {"owner", PRN_AT(E, owner), PRN_ALWAYS, "Value or operator."},
+    {"tag", PRN_AT(E, tag), PRN_IF_SET, "activation, scratch or dynamic"},
+    {"asked_bytes", PRN_AT(E, asked_bytes), PRN_ALWAYS, "Bytes."},
+    {"given_bytes", PRN_AT(E, given_bytes), PRN_ALWAYS, "Bytes."},
+    {"offset_bytes", PRN_AT(E, offset_bytes), PRN_ALWAYS, "In the arena."},
+    {"step", PRN_AT(E, step), PRN_ALWAYS, "Operator index."},
+    {"time_ns", PRN_MADE(I64), PRN_IF_FROM_0, "From the entry of the last run, ns: taken as the operator begins, given back as it ends.",
+     .write = write_event_time},
+    {0}};
+#undef E
+
+#define H prony_memory_held
+static const prn_key held_keys[] = {
+    {"resident_bytes", PRN_AT(H, resident_bytes), PRN_ALWAYS, "Bytes: the sum of the others."},
+    {"file_bytes", PRN_AT(H, file_bytes), PRN_ALWAYS, "Bytes: pages of the model file and of other mapped files."},
+    {"packed_bytes", PRN_AT(H, packed_bytes), PRN_ALWAYS, "Bytes: packed and folded weights, constants made when binding."},
+    {"arena_bytes", PRN_AT(H, arena_bytes), PRN_ALWAYS, "Bytes: planned and dynamic region."},
+    {"input_bytes", PRN_AT(H, input_bytes), PRN_ALWAYS, "Bytes: copies of the inputs."},
+    {"library_bytes", PRN_AT(H, library_bytes), PRN_ALWAYS, "Bytes: pages of the program and of shared libraries."},
+    {"other_bytes", PRN_AT(H, other_bytes), PRN_ALWAYS, "Bytes: graphs, plans, the profiler's samples, stacks."},
+    {0}};
+#undef H
+
+#define M prony_memory_report
+static const prn_key memory_keys[] = {
+    {"weight_bytes", PRN_AT(M, weight_bytes), PRN_ALWAYS, "Bytes."},
+    {"packed_weight_bytes", PRN_AT(M, packed_weight_bytes), PRN_ALWAYS, "Bytes."},
+    {"planned_bytes", PRN_AT(M, planned_bytes), PRN_ALWAYS, "Bytes of the arena that the plan needs."},
+    {"lower_bound_bytes", PRN_AT(M, lower_bound_bytes), PRN_ALWAYS, "Largest sum of aligned live bytes at any step."},
+    {"plan_gap", PRN_AT(M, plan_gap), PRN_LEAST_0, "1 - lower bound / planned"},
+    {"peak_live_bytes", PRN_AT(M, peak_live_bytes), PRN_ALWAYS, "Bytes."},
+    {"average_live_bytes", PRN_AT(M, average_live_bytes), PRN_ALWAYS, "Bytes, over steps."},
+    {"scratch_bytes", PRN_AT(M, scratch_bytes), PRN_ALWAYS, "Bytes."},
+    {"internal_fragmentation", PRN_AT(M, internal_fragmentation), PRN_LEAST_0, "1 - asked / given"},
+    {"external_fragmentation", PRN_AT(M, external_fragmentation), PRN_LEAST_0,
+     "1 - largest free block / free bytes, at its worst step"},
+    {"allocations", PRN_AT(M, allocations), PRN_ALWAYS, "Arena allocations per run."},
+    {"releases", PRN_AT(M, releases), PRN_ALWAYS, "Arena releases per run."},
+    {"heap_calls_per_run", PRN_WITH(M, heap_calls_per_run, heap_calls_known), PRN_IF_FLAG, "Prony's own."},
+    {"library_heap_calls_per_run", PRN_WITH(M, library_heap_calls_per_run, library_heap_calls_known), PRN_IF_FLAG, "Of libraries."},
+    {"peak_rss_bytes", PRN_AT(M, peak_rss_bytes), PRN_IF_SET, "Peak resident set of the process."},
+    {"held", PRN_IN_WITH(M, held, held_known, held_keys), PRN_IF_FLAG, "What the process holds when its runs are done."},
+    {"bytes_per_sample", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "planned_bytes over batch; null: no batch.",
+     .figure = bytes_per_sample},
+    {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_FLAT_ROWS, "Live bytes over the run.", .when = in_detail},
+    {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_FLAT_ROWS, "Arena events of one run.", .when = in_detail},
+    {0}};
+#undef M
+
+/* ---- processor ---- */
+
+static void write_use(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_core_row *core = at->row;
+    prn_json_open(j, key->name, '[', true);
+    for (size_t p = 0; p < ((const prony_report *)at->root)->core_points; p++) prn_json_double(j, NULL, core->use[p]);
+    prn_json_close(j, ']');
+}
+
+typedef struct use_list {
+    const double *use;
+    size_t points;
+} use_list;
+static const prn_key use_list_key = {"use", PRN_LIST(use_list, use, points), PRN_ALWAYS, NULL};
+
+static void read_use(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    use_list list = {NULL, 0};
+    size_t points = ((const prony_report *)at->root)->core_points;
+    prn_key_read(j, object, &use_list_key, &(prn_at){.row = &list});
+    if (j->status == PRONY_OK && list.points != points)
+        prn_json_bad(j, key->name, "%zu shares in %zu intervals", list.points, points);
+    ((prony_core_row *)at->row)->use = list.use;
+}
+
+static bool has_cores(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->core_points > 0;
+}
+
+static const prn_key worker_keys[] = {
+    {"busy_ns", PRN_AT(prn_worker_row, busy_ns), PRN_ALWAYS, "In operators of its own, mean per run, ns."},
+    {"wait_ns", PRN_AT(prn_worker_row, wait_ns), PRN_ALWAYS, "Outside of them, mean per run, ns."},
+    {0}};
+
+static const prn_key core_keys[] = {
+    {"core", PRN_AT(prony_core_row, core), PRN_LEAST_0, "Number of the processor."},
+    {"mean", PRN_AT(prony_core_row, mean), PRN_LEAST_0, "Share of busy time, all processes together."},
+    {"use", PRN_MADE(DOUBLES), PRN_LEAST_0, "The same in each interval.", .write = write_use, .read = read_use},
+    {0}};
+
+static const prn_key cpu_keys[] = {
+    {"utilisation", PRN_AT(R, cpu.utilisation), PRN_LEAST_0, "CPU time over wall time and threads"},
+    {"user_ns", PRN_AT(R, cpu.user_ns), PRN_ALWAYS, "ns"},
+    {"system_ns", PRN_AT(R, cpu.system_ns), PRN_ALWAYS, "ns"},
+    {"voluntary_switches", PRN_AT(R, cpu.voluntary_switches), PRN_ALWAYS, "Context switches."},
+    {"involuntary_switches", PRN_AT(R, cpu.involuntary_switches), PRN_ALWAYS, "Context switches."},
+    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+     "Several workers, by number; 0 is the caller."},
+    {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_FLAT | PRN_LEAST_0,
+     "Ends of the intervals of use, from the first measured run's start, ns"},
+    {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_FLAT_ROWS, "Processors that the runs could use.", .when = has_cores},
+    {0}};
+
+static const prn_key io_keys[] = {
+    {"read_bytes", PRN_AT(R, cpu.read_bytes), PRN_ALWAYS, "Bytes."},
+    {"written_bytes", PRN_AT(R, cpu.written_bytes), PRN_ALWAYS, "Bytes."},
+    {"read_calls", PRN_AT(R, cpu.read_calls), PRN_ALWAYS, "System calls."},
+    {"write_calls", PRN_AT(R, cpu.write_calls), PRN_ALWAYS, "System calls."},
+    {0}};
+
+static void write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, prn_verdict_name(((const prn_disturbance *)at->row)->verdict));
+}
+
+static void read_verdict(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    const char *verdict = "";
+    prn_json_get_string(j, object, key->name, true, &verdict);
+    for (int v = PRN_LOAD_UNKNOWN; v <= PRN_LOAD_BUSY; v++)
+        if (strcmp(verdict, prn_verdict_name((prn_verdict)v)) == 0) ((prn_disturbance *)at->row)->verdict = (prn_verdict)v;
+}
+
+static void write_load_text(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    char text[160];
+    if (prn_disturbance_text(at->row, text, sizeof text)) prn_json_string(j, key->name, text);
+}
+
+#define D prn_disturbance
+static const prn_key disturbance_keys[] = {
+    {"others_share", PRN_AT(D, others), PRN_IF_FROM_0,
+     "Of the time of all usable processors: other processes, and what the hypervisor took."},
+    {"steal_share", PRN_AT(D, steal), PRN_IF_FROM_0, "Of the time of all usable processors: what the hypervisor took."},
+    {"waited_share", PRN_AT(D, waited), PRN_IF_FROM_0, "Time that threads stood ready and did not run, over the wall time."},
+    {"involuntary_switches", PRN_AT(D, involuntary_switches), PRN_ALWAYS, "Context switches."},
+    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy",
+     .write = write_verdict, .read = read_verdict},
+    {"text", PRN_MADE(STRING), PRN_IF_SET, "The sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
+    {0}};
+#undef D
+
+/* ---- trust ---- */
+
+static bool has_estimates(const prn_at *at)
+{
+    return prn_report_has_estimates(at->root);
+}
+
+static void write_basis(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, prn_estimate_basis(at->root));
+}
+
+static const prn_key estimates_keys[] = {
+    {"basis", PRN_MADE(STRING), PRN_ALWAYS,
+     "Rates of kinds of work that parts of operators were estimated by: measured on this machine, or those of a usual one.",
+     "measured|default", .write = write_basis},
+    {0}};
+
+static bool is_counted(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->totals.counted;
+}
+
+static bool is_stamped_and_counted(const prn_at *at)
+{
+    return prn_at_stamped(at) && is_counted(at);
+}
+
+static bool is_stamped_or_counted(const prn_at *at)
+{
+    return prn_at_stamped(at) || is_counted(at);
+}
+
+static const prn_key coverage_keys[] = {
+    {"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0, "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
+    {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_FLAT,
+     "Operator types that the counting preset leaves out, by the time they take.", .when = is_counted},
+    {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
+     "Of the operators' time, in layers that the counting preset leaves out.", .when = is_stamped_and_counted},
+    {0}};
+
+static bool has_pairs(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->cost.pairs > 0;
+}
+
+static const prn_key paired_keys[] = {
+    {"pairs", PRN_AT(prn_report_cost, pairs), PRN_ALWAYS, "Pairs of runs, one profiled and one not, in alternating order."},
+    {"on_ns", PRN_AT(prn_report_cost, on_ns), PRN_ALWAYS, "Median of the profiled ones, ns"},
+    {"off_ns", PRN_AT(prn_report_cost, off_ns), PRN_ALWAYS, "Median of the others, ns"},
+    {"share", PRN_AT(prn_report_cost, share), PRN_ALWAYS,
+     "Median of the pairs' differences, over off_ns; negative where chance is larger than the cost."},
+    {"share_ci95", PRN_TWO(prn_report_cost, share_ci95), PRN_ALWAYS, "95 % interval of that median."},
+    {0}};
+
+static const prn_key overhead_keys[] = {
+    {"ns_per_event", PRN_AT(R, overhead_ns_per_event), PRN_ALWAYS, "Measured cost of one event, ns"},
+    {"share", PRN_AT(R, overhead_share), PRN_LEAST_0, "Of the runs' wall time."},
+    {"dropped_events", PRN_AT(R, dropped_events), PRN_ALWAYS, "Events that found no room."},
+    {"paired", PRN_IN(R, cost, paired_keys), PRN_FLAT, "What profiling costs, measured.", .when = has_pairs},
+    {0}};
+
+static bool asked_for_counters(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->counters_missing != NULL;
+}
+
+static bool has_counters(const prn_at *at)
+{
+    return asked_for_counters(at) && !*((const prony_report *)at->root)->counters_missing;
+}
+
+static const prn_key counters_keys[] = {
+    {"missing", PRN_AT(R, counters_missing), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY, "Why there are none; null: operators have them."},
+    {"runs", PRN_AT(R, counter_runs), PRN_ALWAYS, "Further runs that were counted.", .when = has_counters},
+    {"reading_ns", PRN_AT(R, counter_read_ns), PRN_LEAST_0, "What two readings around an operator take.", .when = has_counters},
+    {0}};
+
+static const prn_key further_keys[] = {
+    {"metric", PRN_AT(prony_evaluation_row, metric), PRN_ALWAYS, "Name."},
+    {"value", PRN_AT(prony_evaluation_row, value), PRN_ALWAYS, "Value."},
+    {0}};
+
+static bool is_evaluated(const prn_at *at)
+{
+    return ((const prony_report *)at->root)->evaluation_count > 0;
+}
+
+/* The first figure, and the list of the others, of the same samples. */
+typedef struct evaluations {
+    prony_evaluation_row first;
+    const prony_evaluation_row *further;
+    size_t count;
+} evaluations;
+
+static const prn_key evaluation_keys[] = {
+    {PRN_MORE(evaluations, first, further_keys)},
+    {"samples", PRN_AT(evaluations, first.samples), PRN_ALWAYS, "Labelled samples."},
+    {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_FLAT_ROWS, "Other figures of the same samples."},
+    {0}};
+static const prn_key evaluations_key = {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, sizeof(evaluations), 0, evaluation_keys), PRN_OLD, NULL};
+
+static void write_evaluation(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    evaluations rows = {r->evaluations[0], r->evaluations + 1, r->evaluation_count - 1};
+    (void)key;
+    prn_key_write(j, &evaluations_key, &(prn_at){.root = at->root, .row = &rows});
+}
+
+static void read_evaluation(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_report *r = at->root;
+    evaluations rows = {.count = 0};
+    prn_key_read(j, object, &evaluations_key, &(prn_at){.row = &rows});
+    if (j->status != PRONY_OK || !prn_json_has(object, key->name)) return;
+    j->status = prn_report_add_evaluation(r, rows.first.metric, rows.first.value, rows.first.samples, j->error);
+    for (size_t i = 0; i < rows.count && j->status == PRONY_OK; i++)
+        j->status = prn_report_add_evaluation(r, rows.further[i].metric, rows.further[i].value, rows.first.samples, j->error);
+}
+
+/* ---- the whole ---- */
+
+const prn_key prn_report_keys[] = {
+    {PRN_MORE_HERE(prn_manifest_keys)},
+    {"totals", PRN_HERE(totals_keys), PRN_ALWAYS, NULL},
+    {"phases_ns", PRN_HERE(phases_keys), PRN_ALWAYS, NULL, .when = has_phases},
+    {"latency_ns", PRN_HERE_WITH(R, measured, latency_keys), PRN_IF_FLAG, NULL},
+    {"end_to_end_ns", PRN_IN_WITH(R, around.end_to_end, has_around, statistics_keys), PRN_IF_FLAG, NULL, .when = is_measured},
+    {"throughput", PRN_HERE(throughput_keys), PRN_ALWAYS, NULL, .when = is_measured},
+    {"memory", PRN_IN_WITH(R, memory, has_memory, memory_keys), PRN_IF_FLAG, NULL},
+    {PRN_MORE_HERE(prn_roof_keys)},
+    {"cpu", PRN_HERE(cpu_keys), PRN_ALWAYS, NULL, .when = is_measured},
+    {"io", PRN_HERE(io_keys), PRN_ALWAYS, NULL, .when = is_measured},
+    {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
+    {PRN_MORE_HERE(prn_rows_keys)},
+    {"estimates", PRN_HERE(estimates_keys), PRN_FLAT, "Present where a layer's time is an estimate.", .when = has_estimates},
+    {"coverage", PRN_HERE(coverage_keys), PRN_ALWAYS, NULL, .when = is_stamped_or_counted},
+    {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},
+    {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).",
+     .when = asked_for_counters},
+    {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT,
+     "Operators that cannot run, as domain::Op-opset (n nodes)."},
+    {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
+     .write = write_evaluation, .read = read_evaluation},
+    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "Over the outputs' bytes, in order."},
+    {0}};

@@ -1,0 +1,418 @@
+/* The tables of the study's keys. What is measured and planned is read back; what follows from it is written only. */
+#include "profiler/study/study_keys.h"
+
+#include "profiler/report/report_keys.h"
+
+#include <math.h>
+#include <string.h>
+
+#define S prony_study
+
+/* ---- operators ---- */
+
+#define PART_FIGURES (sizeof(prn_study_part) / sizeof(int64_t))
+
+/* [time_ns, tasks, members, busy_ns, longest_ns, wake_ns] */
+static void write_part(prn_json *j, const char *key, const prn_study_part *part)
+{
+    const int64_t values[] = {part->time_ns, part->tasks, part->members, part->busy_ns, part->longest_ns, part->wake_ns};
+    prn_json_open(j, key, '[', true);
+    for (size_t i = 0; i < PART_FIGURES; i++) prn_json_int(j, NULL, values[i]);
+    prn_json_close(j, ']');
+}
+
+static void read_part(prn_json_reader *j, const prn_json_value *array, prn_study_part *out)
+{
+    int64_t *fields[] = {&out->time_ns, &out->tasks, &out->members, &out->busy_ns, &out->longest_ns, &out->wake_ns};
+    size_t i = 0;
+    for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++)
+        if (i < PART_FIGURES) (void)prn_json_element_i64(j, e, "operators", fields[i]);
+    if (i != PART_FIGURES && j->status == PRONY_OK)
+        prn_json_bad(j, "operators", "%zu figures of an operator are expected, not %zu", PART_FIGURES, i);
+}
+
+static const prn_key operator_keys[] = {
+    {"name", PRN_AT(prn_study_operator, name), PRN_ALWAYS, NULL},
+    {"op", PRN_AT(prn_study_operator, op), PRN_ALWAYS, NULL},
+    {"kernel", PRN_AT(prn_study_operator, kernel), PRN_ALWAYS, NULL},
+    {"flops", PRN_AT(prn_study_operator, flops), PRN_ALWAYS, NULL},
+    {"bytes", PRN_AT(prn_study_operator, bytes), PRN_ALWAYS, NULL},
+    {"on_path", PRN_AT(prn_study_operator, on_path), PRN_ALWAYS, "On the longest chain."},
+    {0}};
+
+/* ---- a process's own words ---- */
+
+static void write_measured(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    write_part(j, key->name, &((const prn_study_sample_operator *)at->row)->measured);
+}
+
+static void read_measured(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    size_t count;
+    const prn_json_value *array = prn_json_get_array(j, object, key->name, true, &count);
+    if (array) read_part(j, array, &((prn_study_sample_operator *)at->row)->measured);
+}
+
+static const prn_key sample_operator_keys[] = {
+    {PRN_MORE(prn_study_sample_operator, what, operator_keys)},
+    {"measured", PRN_MADE(I64S), PRN_ALWAYS, NULL, .write = write_measured, .read = read_measured},
+    {0}};
+
+const prn_key prn_study_sample_keys[] = {
+    {"batch", PRN_AT(prn_study_sample, batch), PRN_ALWAYS, NULL},
+    {"warmup_runs", PRN_AT(prn_study_sample, warmup_runs), PRN_ALWAYS, NULL},
+    {"warmup_detected", PRN_AT(prn_study_sample, warmup_detected), PRN_ALWAYS, NULL},
+    {"involuntary_switches", PRN_AT(prn_study_sample, involuntary_switches), PRN_ALWAYS, NULL},
+    {"samples_ns", PRN_LIST(prn_study_sample, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
+    {"operators", PRN_ROWS(prn_study_sample, operators, operator_count, sample_operator_keys), PRN_IF_LIST | PRN_FLAT_ROWS, NULL},
+    {0}};
+
+/* ---- the plan ---- */
+
+#define C prn_study_configuration
+static const prn_key configuration_keys[] = {
+    {"intra_op_threads", PRN_AT(C, intra_op), PRN_LEAST_0, NULL},
+    {"inter_op_threads", PRN_AT(C, inter_op), PRN_LEAST_0, NULL},
+    {"batch", PRN_AT(C, batch), PRN_IF_SET | PRN_OR_NULL, "null: the model's own."},
+    {"precision", PRN_AT(C, precision), PRN_ALWAYS, NULL},
+    {"group", PRN_AT(C, group), PRN_ALWAYS, "Configurations that share a baseline."},
+    {"baseline", PRN_AT(C, baseline), PRN_ALWAYS, NULL},
+    {"again", PRN_AT(C, again), PRN_ALWAYS, "The baseline's second time."},
+    {"beyond_quota", PRN_AT(C, beyond), PRN_ALWAYS, NULL},
+    {"samples", PRN_AT(C, samples), PRN_IF_SET, "Of a run."},
+    {"refused", PRN_AT(C, refused), PRN_IF_SET, "Why it cannot run."},
+    {"operators", PRN_ROWS(C, operators, operator_count, operator_keys), PRN_IF_SET | PRN_FLAT_ROWS, NULL},
+    {0}};
+#undef C
+
+static const prn_key plan_keys[] = {
+    {"seed", PRN_AT(S, seed), PRN_ALWAYS, NULL},
+    {"weak", PRN_AT(S, weak), PRN_ALWAYS, NULL},
+    {"processes", PRN_AT(S, processes), PRN_LEAST_0, NULL},
+    {"runs", PRN_AT(S, runs), PRN_LEAST_0, "Of a process; 0: as many as `seconds` take, 5000 at most."},
+    {"seconds", PRN_AT(S, seconds), PRN_ALWAYS, NULL},
+    {"warmup_runs", PRN_AT(S, warmup_runs), PRN_ALWAYS, "-1: detected."},
+    {"budget_seconds", PRN_AT(S, budget_seconds), PRN_ALWAYS, "0: none."},
+    {"usable_processors", PRN_AT(S, usable), PRN_LEAST_0, NULL},
+    {"arguments", PRN_LIST(S, arguments, argument_count), PRN_ALWAYS, "What else the processes were told."},
+    {"configurations", PRN_ROWS(S, configurations, configuration_count, configuration_keys), PRN_ALWAYS, NULL},
+    {"order", PRN_LIST(S, order, order_count), PRN_FLAT, "Configurations, in the order of the blocks."},
+    {0}};
+
+/* ---- blocks ---- */
+
+static bool has_times(const prn_at *at)
+{
+    return ((const prony_machine_state *)at->row)->total_ns > 0;
+}
+
+#define M prony_machine_state
+static const prn_key state_keys[] = {
+    {"time_ns", PRN_AT(M, time_ns), PRN_ALWAYS, "Of the monotonic clock."},
+    {"frequency_hz", PRN_AT(M, frequency_hz), PRN_IF_SET, NULL},
+    {"temperature_c", PRN_AT(M, temperature_c), PRN_IF_NUMBER, NULL},
+    {"throttle_events", PRN_AT(M, throttle_events), PRN_IF_FROM_0, NULL},
+    {"busy_ns", PRN_AT(M, busy_ns), PRN_ALWAYS, NULL, .when = has_times},
+    {"total_ns", PRN_AT(M, total_ns), PRN_ALWAYS, NULL, .when = has_times},
+    {"steal_ns", PRN_AT(M, steal_ns), PRN_ALWAYS, NULL, .when = has_times},
+    {"context_switches", PRN_AT(M, context_switches), PRN_LENIENT, NULL},
+    {0}};
+#undef M
+
+static bool has_samples(const prn_at *at)
+{
+    return !((const prn_study_block *)at->row)->failure;
+}
+
+static bool has_parts(const prn_at *at)
+{
+    return ((const prn_study_block *)at->row)->parts != NULL;
+}
+
+/* As many as the block's configuration has operators. */
+static size_t part_count(const prn_at *at)
+{
+    const prony_study *s = at->root;
+    const prn_study_block *b = at->row;
+    return b->configuration < s->configuration_count ? s->configurations[b->configuration].operator_count : 0;
+}
+
+static void write_parts(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_open(j, key->name, '[', true);
+    for (size_t i = 0; i < part_count(at); i++) write_part(j, NULL, &((const prn_study_block *)at->row)->parts[i]);
+    prn_json_close(j, ']');
+}
+
+static void read_parts(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prn_study_block *b = at->row;
+    size_t count = 0, i = 0;
+    const prn_json_value *array = prn_json_get_array(j, object, key->name, false, &count);
+    if (!array) return;
+    if (count != part_count(at)) {
+        prn_json_bad(j, key->name, "%zu of them; the configuration has %zu", count, part_count(at));
+        return;
+    }
+    b->parts = prn_json_room(j, count, sizeof *b->parts);
+    for (const prn_json_value *e = prn_json_first(array); b->parts && e && j->status == PRONY_OK; e = prn_json_next(e), i++)
+        read_part(j, e, &b->parts[i]);
+}
+
+#define B prn_study_block
+static const prn_key block_keys[] = {
+    {"configuration", PRN_AT(B, configuration), PRN_ALWAYS, NULL},
+    {"process", PRN_AT(B, process), PRN_LEAST_0, NULL},
+    {"again", PRN_AT(B, again), PRN_ALWAYS, "Measured once more, because a block was disturbed."},
+    {"before", PRN_IN(B, before, state_keys), PRN_FLAT, "The machine; what is absent could not be read."},
+    {"after", PRN_IN(B, after, state_keys), PRN_FLAT, "The machine; what is absent could not be read."},
+    {"cpu_ns", PRN_AT(B, cpu_ns), PRN_LEAST_0, NULL},
+    {"others", PRN_AT(B, others), PRN_IF_NUMBER | PRN_MADE_ANEW, "Share of the processors that other processes took."},
+    {"steal", PRN_AT(B, steal), PRN_IF_NUMBER | PRN_MADE_ANEW, NULL},
+    {"failure", PRN_AT(B, failure), PRN_IF_SET, NULL},
+    {"disturbed", PRN_AT(B, disturbed), PRN_IF_SET | PRN_OR_NULL | PRN_MADE_ANEW, NULL},
+    {"warmup_runs", PRN_AT(B, warmup_runs), PRN_LEAST_0, NULL, .when = has_samples},
+    {"warmup_detected", PRN_AT(B, warmup_detected), PRN_ALWAYS, NULL, .when = has_samples},
+    {"involuntary_switches", PRN_AT(B, involuntary_switches), PRN_LEAST_0, NULL, .when = has_samples},
+    {"changes", PRN_AT(B, changes), PRN_MADE_ANEW, "Of level among the samples.", .when = has_samples},
+    {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_FLAT | PRN_LEAST_0, NULL},
+    {"operators", PRN_MADE(I64_SETS), PRN_ALWAYS,
+     "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the others began; "
+     "tasks to wake_ns of the last traced run.",
+     .when = has_parts, .write = write_parts, .read = read_parts},
+    {0}};
+#undef B
+
+/* ---- results ---- */
+
+static void write_index(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_uint(j, key->name, (uint64_t)((const prony_study_result *)at->row - ((const prony_study *)at->root)->results));
+}
+
+static double median_of(const prn_at *at)
+{
+    const prony_study_result *r = at->row;
+    return r->processes ? r->median_ns : NAN;
+}
+
+static double rate_of(const prn_at *at)
+{
+    const prony_study_result *r = at->row;
+    return r->processes ? r->samples_per_second : NAN;
+}
+
+#define R prony_study_result
+static const prn_key result_keys[] = {
+    {"configuration", PRN_MADE(U64), PRN_ALWAYS, NULL, .write = write_index},
+    {"processes", PRN_AT(R, processes), PRN_ALWAYS, NULL},
+    {"median_ns", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = median_of},
+    {"ci95", PRN_TWO(R, ci95_ns), PRN_NULLS, "Of the median of processes."},
+    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = rate_of},
+    {"speedup", PRN_AT(R, speedup), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
+    {"speedup_ci95", PRN_TWO(R, speedup_ci95), PRN_NULLS, "Processes drawn anew."},
+    {"efficiency", PRN_AT(R, efficiency), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
+    {"efficiency_ci95", PRN_TWO(R, efficiency_ci95), PRN_NULLS, "As above."},
+    {"karp_flatt", PRN_AT(R, karp_flatt), PRN_IF_NUMBER | PRN_OR_NULL, "Serial fraction; null: one thread, or weak scaling."},
+    {0}};
+#undef R
+
+/* ---- laws ---- */
+
+static void write_over(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, ((const prn_study_fit *)at->row)->inter ? "inter_op_threads" : "intra_op_threads");
+}
+
+static void write_reason(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prn_study_fit *f = at->row;
+    prn_json_string(j, key->name, f->fit.known ? NULL : f->reason);
+}
+
+static bool fits(const prn_at *at)
+{
+    return ((const prn_study_fit *)at->row)->fit.known;
+}
+
+static bool fits_usl(const prn_at *at)
+{
+    return fits(at) && ((const prn_study_fit *)at->row)->law == PRN_LAW_USL;
+}
+
+#define F prn_study_fit
+static const prn_key fit_keys[] = {
+    {"group", PRN_AT(F, group), PRN_ALWAYS, NULL},
+    {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .write = write_over},
+    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .write = write_reason},
+    {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .when = fits},
+    {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .when = fits},
+    {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .when = fits},
+    {"beta", PRN_AT(F, fit.beta), PRN_ALWAYS, NULL, .when = fits_usl},
+    {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .when = fits_usl},
+    {"peak", PRN_AT(F, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL, "Threads of the largest throughput; null: it only grows.",
+     .when = fits_usl},
+    {"peak_ci95", PRN_TWO(F, fit.peak_ci95), PRN_NULLS, "As above.", .when = fits_usl},
+    {"limit", PRN_AT(F, fit.limit), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .when = fits},
+    {"residual", PRN_AT(F, fit.rms), PRN_ALWAYS, NULL, .when = fits},
+    {0}};
+#undef F
+
+static void write_fits(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prony_study *s = at->root;
+    prn_law law = strcmp(key->name, "amdahl") == 0 ? PRN_LAW_AMDAHL : strcmp(key->name, "usl") == 0 ? PRN_LAW_USL : PRN_LAW_GUSTAFSON;
+    prn_json_open(j, key->name, '[', false);
+    for (size_t i = 0; i < s->fit_count; i++) {
+        if (s->fits[i].law != law) continue;
+        prn_json_open(j, NULL, '{', false);
+        prn_keys_write(j, fit_keys, &(prn_at){.root = at->root, .row = &s->fits[i]});
+        prn_json_close(j, '}');
+    }
+    prn_json_close(j, ']');
+}
+
+static const prn_key law_keys[] = {
+    {"amdahl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+    {"usl", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+    {"gustafson", PRN_MADE_IN(S, fits, fit_keys), PRN_ALWAYS, NULL, .write = write_fits},
+    {0}};
+
+/* ---- losses, limits, quality ---- */
+
+/* "name" and "op": the plan has them. */
+static void write_lost(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    const prn_study_loss *l = at->row;
+    const prn_study_operator *o = &((const prony_study *)at->root)->configurations[l->configuration].operators[l->operator];
+    prn_json_string(j, key->name, strcmp(key->name, "op") == 0 ? o->op : o->name);
+}
+
+#define L prn_study_loss
+static const prn_key loss_keys[] = {
+    {"configuration", PRN_AT(L, configuration), PRN_ALWAYS, NULL},
+    {"index", PRN_AT(L, operator), PRN_ALWAYS, NULL},
+    {"name", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_lost},
+    {"op", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_lost},
+    {"time_ns", PRN_AT(L, time_ns), PRN_ALWAYS, NULL},
+    {"serial_ns", PRN_AT(L, serial_ns), PRN_ALWAYS, NULL},
+    {"lost_ns", PRN_AT(L, lost_ns), PRN_ALWAYS, "Beyond an even share of the serial time."},
+    {"efficiency", PRN_AT(L, efficiency), PRN_ALWAYS, NULL},
+    {"reason", PRN_AT(L, reason), PRN_ALWAYS, NULL},
+    {0}};
+#undef L
+
+static const prn_key limit_keys[] = {
+    {"group", PRN_AT(prn_study_limit, group), PRN_ALWAYS, NULL},
+    {"processors", PRN_AT(prn_study_limit, processors), PRN_LEAST_0, NULL},
+    {"speedup", PRN_AT(prn_study_limit, speedup), PRN_ALWAYS, NULL},
+    {"why", PRN_AT(prn_study_limit, why), PRN_ALWAYS, NULL},
+    {0}};
+
+#define Q prn_study_quality
+static const prn_key quality_keys[] = {
+    {"verdict", PRN_AT(Q, verdict), PRN_ALWAYS, NULL, "good|fair|poor"},
+    {"aa", PRN_AT(Q, aa), PRN_ALWAYS, NULL, "same|different|cannot tell|not measured"},
+    {"aa_ratio", PRN_AT(Q, aa_ratio), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
+    {"aa_ci95", PRN_TWO(Q, aa_ci95), PRN_NULLS, "Of the ratio."},
+    {"blocks", PRN_AT(Q, blocks), PRN_ALWAYS, NULL},
+    {"disturbed_blocks", PRN_AT(Q, disturbed), PRN_ALWAYS, NULL},
+    {"failed_blocks", PRN_AT(Q, failed), PRN_ALWAYS, NULL},
+    {"widest", PRN_AT(Q, widest), PRN_ALWAYS, "Largest half width of a median's interval, relative."},
+    {"notes", PRN_LIST(Q, notes, note_count), PRN_ALWAYS, NULL},
+    {0}};
+#undef Q
+
+#define D prn_study_difference
+static const prn_key difference_keys[] = {
+    {"configuration", PRN_AT(D, configuration), PRN_ALWAYS, NULL},
+    {"same_within", PRN_AT(D, within), PRN_IF_NUMBER,
+     "The smallest margin of the ratio by which the two are the same; absent: none is known."},
+    {"verdict", PRN_AT(D, verdict), PRN_ALWAYS, NULL, "same|different|cannot tell"},
+    {"effect", PRN_AT(D, ratio), PRN_IF_NUMBER | PRN_OR_NULL, "Ratio of the medians, this study over the earlier one."},
+    {"interval", PRN_TWO(D, interval), PRN_NULLS, "Of the ratio, 95 %."},
+    {"p", PRN_AT(D, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann and Whitney, of the processes."},
+    {"earlier_median_ns", PRN_AT(D, earlier_ns), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
+    {"why", PRN_AT(D, why), PRN_ALWAYS, NULL},
+    {0}};
+#undef D
+
+/* ---- the whole ---- */
+
+static const prn_key manifest_keys[] = {{PRN_MORE_HERE(prn_manifest_keys)}, {PRN_MORE_HERE(prn_roof_keys)}, {0}};
+
+static void write_manifest(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prony_report *manifest = ((const prony_study *)at->root)->manifest;
+    prn_json_open(j, key->name, '{', false);
+    prn_keys_write(j, manifest_keys, &(prn_at){.root = manifest, .row = manifest});
+    prn_json_close(j, '}');
+}
+
+static void read_manifest(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_report *manifest = ((const prony_study *)at->root)->manifest;
+    const prn_json_value *inner = prn_json_get_object(j, object, key->name, true);
+    prn_json_reader own = *j;
+    own.pool = &manifest->pool;
+    if (inner) prn_keys_read(&own, inner, manifest_keys, &(prn_at){.root = manifest, .row = manifest});
+    if (inner) j->status = own.status;
+}
+
+typedef struct block_list {
+    prn_study_block *rows;
+    size_t count;
+} block_list;
+static const prn_key block_list_key = {"blocks", PRN_ROWS(block_list, rows, count, block_keys), PRN_ALWAYS, NULL};
+
+/* They grow, so they lie in memory of their own. */
+static void read_blocks(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
+{
+    prony_study *s = at->root;
+    block_list list = {NULL, 0};
+    (void)key;
+    prn_key_read(j, object, &block_list_key, &(prn_at){.root = s, .row = &list});
+    if (j->status != PRONY_OK || !list.count) return;
+    if (!PRN_GROW(s->blocks, s->block_capacity, list.count)) {
+        j->status = prn_no_memory(j->error);
+        return;
+    }
+    memcpy(s->blocks, list.rows, list.count * sizeof *list.rows);
+    s->block_count = list.count;
+}
+
+static bool is_analysed(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->analysed;
+}
+
+static bool is_compared(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->compared;
+}
+
+static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_pool pool = {0};
+    prn_json_string(j, key->name, prn_study_statement(at->root, &pool));
+    prn_pool_release(&pool);
+}
+
+const prn_key prn_study_keys[] = {
+    {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
+    {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
+    {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.",
+     .read = read_blocks},
+    {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
+    {"fits", PRN_HERE(law_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
+    {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "By configuration, largest loss first.",
+     .when = is_analysed},
+    {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, NULL, .when = is_analysed},
+    {"quality", PRN_IN(S, quality, quality_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
+    {"statement", PRN_MADE(STRING), PRN_ALWAYS, "How it was measured, for a paper.", .when = is_analysed, .write = write_statement},
+    {"comparison", PRN_ROWS(S, differences, difference_count, difference_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "With --repeat.",
+     .when = is_compared},
+    {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_MADE_ANEW,
+     "With --repeat: what differs between the machines.", .when = is_compared},
+    {0}};
