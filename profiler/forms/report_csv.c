@@ -1,15 +1,15 @@
 /* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Data, so all rows in the model's
  * order, whatever the tables on the terminal show; but opened in spreadsheets, so no name is a formula (put_text).
- * Columns that nothing measured are left out; an empty field says that this row has no such value. Names of columns are
- * keys of the JSON report. Reads the report only.
+ * Columns that nothing measured are left out; an empty field says that this row has no such value. Columns are keys of the
+ * JSON report: "name", or "name=path" where the key is called otherwise or lies deeper. Reads the report only.
  */
 #include "profiler/forms/form_out.h"
-#include "profiler/report/report.h"
+#include "profiler/report/report_keys.h"
 #include "profiler/report/work.h"
 
-#include "base/shape.h"
-
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct csv {
@@ -60,33 +60,9 @@ static void put_double(csv *c, double value)
     prn_out_double(&c->out, value);
 }
 
-static void put_ratio(csv *c, double over, double under)
-{
-    field(c);
-    if (under > 0) prn_out_double(&c->out, over / under);
-}
-
-static void put_bool(csv *c, bool value)
-{
-    field(c);
-    prn_out_text(&c->out, value ? "True" : "False");
-}
-
-static void put_header(csv *c, const char *names)
-{
-    field(c);
-    prn_out_text(&c->out, names);
-}
-
-static void put_type(csv *c, const prony_value *const *values, size_t count)
-{
-    put_text(c, count && values[0] ? prony_dtype_name(values[0]->dtype) : NULL);
-}
-
 /* "1x64x56x56", "scalar", "?" where unknown, "none" where an input is left out; several values are parted by blanks. */
 static void put_shapes(csv *c, const prony_value *const *values, size_t count)
 {
-    field(c);
     for (size_t i = 0; i < count; i++) {
         if (i) prn_out_text(&c->out, " ");
         const prony_shape *shape = values[i] ? &values[i]->shape : NULL;
@@ -106,256 +82,299 @@ static void put_shapes(csv *c, const prony_value *const *values, size_t count)
     }
 }
 
-static void put_counts(csv *c, const prony_cost *cost)
+/* What is no key: of the level's own. */
+typedef struct own_column {
+    const char *name;
+    void (*put)(csv *c, const prn_at *at);
+} own_column;
+
+typedef struct table {
+    const prn_key *keys;
+    const own_column *own;
+} table;
+
+static void put_list(csv *c, const prn_key *key, const prn_at *at)
 {
-    put_uint(c, cost->macs);
-    put_uint(c, cost->madds);
-    put_uint(c, cost->flops);
-    put_uint(c, cost->special);
-    put_uint(c, cost->int_ops);
-    put_uint(c, cost->bytes_read);
-    put_uint(c, cost->bytes_written);
-    put_uint(c, cost->parameters);
+    size_t count = prn_key_count(key, at);
+    void *list;
+    memcpy(&list, prn_key_field(key, at), sizeof list);
+    field(c);
+    if (key->type == PRN_KEY_VALUES) {
+        put_shapes(c, list, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) prn_out_format(&c->out, "%s%" PRIu32, i ? " " : "", ((const uint32_t *)list)[i]);
+}
+
+static void put_field(csv *c, const prn_key *key, const prn_at *at)
+{
+    const void *value = prn_key_field(key, at);
+    switch (key->type) {
+    case PRN_KEY_STRING:
+        put_text(c, *(const char *const *)value);
+        break;
+    case PRN_KEY_BOOL:
+        field(c);
+        prn_out_text(&c->out, *(const bool *)value ? "True" : "False");
+        break;
+    case PRN_KEY_INT:
+        put_int(c, *(const int *)value);
+        break;
+    case PRN_KEY_I64:
+        put_int(c, *(const int64_t *)value);
+        break;
+    case PRN_KEY_U32:
+        put_uint(c, *(const uint32_t *)value);
+        break;
+    case PRN_KEY_U64:
+        put_uint(c, *(const uint64_t *)value);
+        break;
+    case PRN_KEY_DOUBLE:
+        put_double(c, *(const double *)value);
+        break;
+    default:
+        put_list(c, key, at);
+    }
+}
+
+/* The key at a path through objects; NULL: the row has no such object. */
+static const prn_key *find_key(const prn_key *keys, const char *path, size_t length, prn_at *at)
+{
+    for (;;) {
+        char name[64];
+        size_t part = strcspn(path, ".");
+        if (part > length) part = length;
+        snprintf(name, sizeof name, "%.*s", (int)part, path);
+        const prn_key *key = prn_keys_find(keys, name, at);
+        if (part == length || !key || !prn_key_known(key, at)) return part == length ? key : NULL;
+        at->row = prn_key_field(key, at);
+        keys = key->keys;
+        path += part + 1;
+        length -= part + 1;
+    }
+}
+
+static void put_key(csv *c, const prn_key *keys, const char *path, size_t length, prn_at at)
+{
+    const prn_key *key = find_key(keys, path, length, &at);
+    unsigned when = key ? key->how & PRN_CONDITION : 0;
+    if (!key)
+        field(c);
+    else if (key->word)
+        put_text(c, key->word(&at));
+    else if (key->figure)
+        put_double(c, key->when && !key->when(&at) ? NAN : key->figure(&at));
+    else if ((key->how & PRN_OR_NULL || when == PRN_IF_FLAG || when == PRN_IF_TOO) && !prn_key_known(key, &at))
+        field(c);
+    else
+        put_field(c, key, &at);
+}
+
+/* The columns of one row; without a row, their names. */
+static void put_columns(csv *c, const table *t, const char *columns, const prn_at *at)
+{
+    for (const char *p = columns; *p; p += *p == ',') {
+        size_t name = strcspn(p, ",="), all = strcspn(p, ",");
+        const own_column *own = t->own;
+        while (own->name && (strlen(own->name) != name || strncmp(own->name, p, name) != 0)) own++;
+        if (!at) {
+            field(c);
+            prn_out_bytes(&c->out, p, name);
+        } else if (own->name)
+            own->put(c, at);
+        else if (name < all)
+            put_key(c, t->keys, p + name + 1, all - name - 1, *at);
+        else
+            put_key(c, t->keys, p, name, *at);
+        p += all;
+    }
+}
+
+#define MOST_GROUPS 4
+
+/* `groups` of columns, of which NULL ones are left out. */
+static void put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
+{
+    for (size_t g = 0; g < MOST_GROUPS; g++)
+        if (groups[g]) put_columns(c, t, groups[g], at);
+    end_line(c);
 }
 
 #define COUNT_COLUMNS "macs,madds,flops,special,int_ops,bytes_read,bytes_written,parameters"
-#define TIME_COLUMNS "time_mean_ns,time_median_ns,time_min_ns,time_max_ns,time_std_ns,share"
-
-static void put_time(csv *c, bool measured, const prony_time_stats *t, double share)
-{
-    const int64_t fields[] = {t->mean_ns, t->median_ns, t->min_ns, t->max_ns, t->std_ns};
-    for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
-        if (measured)
-            put_int(c, fields[f]);
-        else
-            field(c);
-    }
-    if (measured)
-        put_double(c, share);
-    else
-        field(c);
-}
+#define TIME_COLUMNS                                                                                                   \
+    "time_mean_ns=time_ns.mean,time_median_ns=time_ns.median,time_min_ns=time_ns.min,time_max_ns=time_ns.max,"         \
+    "time_std_ns=time_ns.std,share"
 
 static const char *module_name(const char *path)
 {
     return path && *path ? path : "__root__";
 }
 
-static void write_layers(csv *c, const prony_report *r)
+/* ---- layers ---- */
+
+static void put_layer_module(csv *c, const prn_at *at)
 {
+    put_text(c, module_name(((const prony_layer_row *)at->row)->module));
+}
+
+static void put_layer_type(csv *c, const prn_at *at)
+{
+    const prony_layer_row *l = at->row;
+    put_text(c, l->output_count && l->outputs[0] ? prony_dtype_name(l->outputs[0]->dtype) : NULL);
+}
+
+static void put_layer_kernel(csv *c, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    uint32_t index = ((const prony_layer_row *)at->row)->operator_index;
+    put_text(c, index < r->operator_count ? r->operators[index].kernel : NULL);
+}
+
+static void write_layers(csv *c, prony_report *r)
+{
+    static const own_column own[] = {{"module", put_layer_module}, {"type", put_layer_type}, {"kernel", put_layer_kernel}, {NULL, NULL}};
+    static const table layers = {prn_layer_keys, own};
     bool stamped = prn_report_stamped(r);
-    put_header(c, "index,name,module,op,folded,dynamic,type,input_shapes,output_shapes," COUNT_COLUMNS ",memory_bytes");
-    if (stamped) put_header(c, TIME_COLUMNS ",time_attributed");
-    if (r->operator_count) put_header(c, "operator,kernel");
-    if (stamped) put_header(c, "time_kind,operator_share");
-    end_line(c);
-    for (size_t i = 0; i < r->layer_count; i++) {
-        const prony_layer_row *l = &r->layers[i];
-        put_uint(c, l->index);
-        put_text(c, l->name);
-        put_text(c, module_name(l->module));
-        put_text(c, l->op);
-        put_bool(c, l->folded);
-        put_bool(c, l->dynamic);
-        put_type(c, l->outputs, l->output_count);
-        put_shapes(c, l->inputs, l->input_count);
-        put_shapes(c, l->outputs, l->output_count);
-        put_counts(c, &l->cost);
-        put_uint(c, l->output_bytes);
-        if (stamped) {
-            put_time(c, l->measured, &l->time, l->share);
-            put_bool(c, l->time_attributed);
-        }
-        if (r->operator_count && l->operator_index < r->operator_count) {
-            put_uint(c, l->operator_index);
-            put_text(c, r->operators[l->operator_index].kernel);
-        } else if (r->operator_count) {
-            field(c);
-            field(c);
-        }
-        if (stamped) {
-            put_text(c, prn_time_kind(l));
-            put_ratio(c, prn_round_digits(l->operator_share, prn_estimate_digits(l)), l->measured ? 1 : 0);
-        }
-        end_line(c);
-    }
+    const char *const groups[MOST_GROUPS] = {
+        "index,name,module,op,folded,dynamic,type,input_shapes=inputs,output_shapes=outputs," COUNT_COLUMNS ",memory_bytes",
+        stamped ? TIME_COLUMNS ",time_attributed" : NULL, r->operator_count ? "operator,kernel" : NULL,
+        stamped ? "time_kind,operator_share" : NULL};
+    put_line(c, &layers, groups, NULL);
+    for (size_t i = 0; i < r->layer_count; i++) put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i]});
 }
 
-/* Empty where the operator's bound is not known. */
-static void put_bound(csv *c, const prony_report *r, size_t index)
+/* ---- operators ---- */
+
+static void put_layer_count(csv *c, const prn_at *at)
 {
-    double share;
-    prony_bound bound = prony_report_bound(r, index, &share);
-    put_text(c, bound == PRONY_BOUND_UNKNOWN ? NULL : prony_bound_name(bound));
-    put_ratio(c, share * 100, bound == PRONY_BOUND_UNKNOWN ? 0 : 1);
+    put_uint(c, ((const prony_operator_row *)at->row)->layer_count);
 }
 
-static void write_operators(csv *c, const prony_report *r)
+static void write_operators(csv *c, prony_report *r)
 {
+    static const own_column own[] = {{"layer_count", put_layer_count}, {NULL, NULL}};
+    static const table operators = {prn_operator_keys, own};
     bool stamped = prn_report_stamped(r);
-    put_header(c, "index,name,op,kernel,backend,layers,layer_count," COUNT_COLUMNS ",arithmetic_intensity,threads,"
-                  "offset_bytes,output_bytes,scratch_bytes");
-    if (stamped) put_header(c, TIME_COLUMNS ",flops_per_second,library_heap_calls");
-    if (stamped && r->has_roof) put_header(c, "bound,percent_of_roof");
-    end_line(c);
-    for (size_t i = 0; i < r->operator_count; i++) {
-        const prony_operator_row *o = &r->operators[i];
-        put_uint(c, o->index);
-        put_text(c, o->name);
-        put_text(c, o->op);
-        put_text(c, o->kernel);
-        put_text(c, o->backend);
-        field(c);
-        for (size_t k = 0; k < o->layer_count; k++) prn_out_format(&c->out, "%s%" PRIu32, k ? " " : "", o->layers[k]);
-        put_uint(c, o->layer_count);
-        put_counts(c, &o->cost);
-        put_ratio(c, (double)o->cost.flops, (double)o->cost.bytes_read + (double)o->cost.bytes_written);
-        put_int(c, o->threads);
-        if (o->offset_bytes != UINT64_MAX)
-            put_uint(c, o->offset_bytes);
-        else
-            field(c);
-        put_uint(c, o->output_bytes);
-        put_uint(c, o->scratch_bytes);
-        if (stamped) {
-            put_time(c, o->measured, &o->time, o->share);
-            put_ratio(c, (double)o->cost.flops, (double)o->time.mean_ns / 1e9);
-            put_uint(c, o->library_heap_calls);
-        }
-        if (stamped && r->has_roof) put_bound(c, r, o->index);
-        end_line(c);
-    }
+    const char *const groups[MOST_GROUPS] = {
+        "index,name,op,kernel,backend,layers,layer_count," COUNT_COLUMNS ",arithmetic_intensity,threads,offset_bytes,output_bytes,"
+        "scratch_bytes",
+        stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL, stamped && r->has_roof ? "bound,percent_of_roof" : NULL};
+    put_line(c, &operators, groups, NULL);
+    for (size_t i = 0; i < r->operator_count; i++)
+        put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});
 }
 
-/* Both levels in one table: their sums are not the model's. */
-static void write_nested_rows(csv *c, const prony_report *r, bool layers)
+/* ---- what runs in subgraphs: both levels in one table; their sums are not the model's ---- */
+
+static bool in_layer(const prn_at *at)
 {
-    const prony_nested_row *rows = layers ? r->nested_layers : r->nested_operators;
-    size_t count = layers ? r->nested_layer_count : r->nested_operator_count;
-    bool stamped = prn_report_stamped(r);
-    for (size_t i = 0; i < count; i++) {
-        const prony_nested_row *n = &rows[i];
-        put_text(c, layers ? "layer" : "operator");
-        put_uint(c, n->index);
-        put_uint(c, n->owner);
-        put_text(c, layers ? r->layers[n->owner].name : r->operators[n->owner].name);
-        if (n->parent != PRONY_NO_INDEX)
-            put_uint(c, n->parent);
-        else
-            field(c);
-        put_uint(c, n->depth);
-        put_text(c, n->path);
-        put_text(c, n->subgraph);
-        put_text(c, n->name);
-        put_text(c, n->op);
-        put_text(c, n->kernel);
-        put_text(c, n->backend);
-        put_bool(c, n->folded);
-        put_bool(c, n->dynamic);
-        put_shapes(c, n->inputs, n->input_count);
-        put_shapes(c, n->outputs, n->output_count);
-        if (n->executed)
-            put_uint(c, n->executions);
-        else
-            field(c);
-        put_counts(c, &n->cost);
-        if (stamped) put_time(c, n->measured, &n->time, n->share);
-        end_line(c);
-    }
+    return at->extra != NULL;
 }
 
-static void write_nested(csv *c, const prony_report *r)
+static void put_level(csv *c, const prn_at *at)
 {
-    put_header(c, "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,folded,dynamic,input_shapes,"
-                  "output_shapes,executions," COUNT_COLUMNS);
-    if (prn_report_stamped(r)) put_header(c, TIME_COLUMNS);
-    end_line(c);
-    write_nested_rows(c, r, true);
-    write_nested_rows(c, r, false);
+    put_text(c, in_layer(at) ? "layer" : "operator");
 }
 
-static void write_modules(csv *c, const prony_report *r, int64_t depth)
+static void put_owner_name(csv *c, const prn_at *at)
 {
-    bool stamped = prn_report_stamped(r);
-    put_header(c, "path,parent,depth,type,macs,flops,parameters");
-    if (stamped) put_header(c, "time_mean_ns,share");
-    end_line(c);
-    for (size_t i = 0; i < r->module_count; i++) {
-        const prn_module_row *m = &r->modules[i];
-        if (depth && (int64_t)m->depth > depth) continue;
-        put_text(c, module_name(m->path));
-        put_text(c, m->parent < r->module_count ? module_name(r->modules[m->parent].path) : NULL);
-        put_uint(c, m->depth);
-        put_text(c, m->type);
-        put_uint(c, m->macs);
-        put_uint(c, m->flops);
-        put_uint(c, m->parameters);
-        if (stamped) {
-            put_int(c, m->time_ns);
-            put_double(c, m->share);
-        }
-        end_line(c);
-    }
+    const prony_report *r = at->root;
+    uint32_t owner = ((const prony_nested_row *)at->row)->owner;
+    put_text(c, in_layer(at) ? r->layers[owner].name : r->operators[owner].name);
 }
 
-static void write_model(csv *c, const prony_report *r)
+static void write_nested(csv *c, prony_report *r)
 {
-    const prony_time_stats *t = &r->latency;
-    put_header(c, "model,opset,batch,precision,intra_op_threads,layers,operators," COUNT_COLUMNS ",parameter_bytes");
-    if (r->has_memory) put_header(c, "weight_bytes,planned_bytes,lower_bound_bytes,peak_live_bytes,average_live_bytes");
-    if (r->measured)
-        put_header(c, "runs,latency_mean_ns,latency_median_ns,latency_min_ns,latency_max_ns,latency_std_ns,"
-                      "latency_p90_ns,latency_p95_ns,latency_p99_ns,latency_p999_ns,flops_per_second");
-    end_line(c);
-    put_text(c, r->model.name);
-    put_int(c, r->model.opset);
-    if (r->config.batch >= 0)
-        put_int(c, r->config.batch);
-    else
-        field(c);
-    put_text(c, r->config.precision);
-    put_int(c, r->config.intra_op_threads);
-    put_uint(c, r->layer_count);
-    put_uint(c, r->operator_count);
-    put_counts(c, &r->totals.cost);
-    put_uint(c, r->model.parameter_bytes);
-    if (r->has_memory) {
-        put_uint(c, r->memory.weight_bytes);
-        put_uint(c, r->memory.planned_bytes);
-        put_uint(c, r->memory.lower_bound_bytes);
-        put_uint(c, r->memory.peak_live_bytes);
-        put_uint(c, r->memory.average_live_bytes);
-    }
-    if (r->measured) {
-        const int64_t fields[] = {t->mean_ns, t->median_ns, t->min_ns, t->max_ns, t->std_ns,
-                                  t->p90_ns,  t->p95_ns,    t->p99_ns, t->p999_ns};
-        put_uint(c, t->count);
-        for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) put_int(c, fields[f]);
-        put_ratio(c, (double)r->totals.cost.flops, (double)t->mean_ns / 1e9);
-    }
-    end_line(c);
+    static const prn_key keys[] = {{PRN_MORE_HERE(prn_nested_layer_keys)}, {PRN_MORE_HERE(prn_nested_operator_keys)}, {0}};
+    static const own_column own[] = {{"level", put_level}, {"owner_name", put_owner_name}, {NULL, NULL}};
+    static const table nested = {keys, own};
+    const char *const groups[MOST_GROUPS] = {
+        "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,folded,dynamic,input_shapes=inputs,"
+        "output_shapes=outputs,executions," COUNT_COLUMNS,
+        prn_report_stamped(r) ? TIME_COLUMNS : NULL};
+    put_line(c, &nested, groups, NULL);
+    for (size_t i = 0; i < r->nested_layer_count; i++)
+        put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_layers[i], .extra = r->layers});
+    for (size_t i = 0; i < r->nested_operator_count; i++)
+        put_line(c, &nested, groups, &(prn_at){.root = r, .row = &r->nested_operators[i]});
+}
+
+/* ---- modules ---- */
+
+static void put_module_path(csv *c, const prn_at *at)
+{
+    put_text(c, module_name(((const prn_module_row *)at->row)->path));
+}
+
+static void put_module_parent(csv *c, const prn_at *at)
+{
+    const prony_report *r = at->root;
+    uint32_t parent = ((const prn_module_row *)at->row)->parent;
+    put_text(c, parent < r->module_count ? module_name(r->modules[parent].path) : NULL);
+}
+
+static void put_module_depth(csv *c, const prn_at *at)
+{
+    put_uint(c, ((const prn_module_row *)at->row)->depth);
+}
+
+static void write_modules(csv *c, prony_report *r, int64_t depth)
+{
+    static const own_column own[] = {{"path", put_module_path}, {"parent", put_module_parent}, {"depth", put_module_depth}, {NULL, NULL}};
+    static const table modules = {prn_module_keys, own};
+    const char *const groups[MOST_GROUPS] = {"path,parent,depth,type,macs,flops,parameters",
+                                             prn_report_stamped(r) ? "time_mean_ns=time_ns,share" : NULL};
+    put_line(c, &modules, groups, NULL);
+    for (size_t i = 0; i < r->module_count; i++)
+        if (!depth || (int64_t)r->modules[i].depth <= depth)
+            put_line(c, &modules, groups, &(prn_at){.root = r, .row = &r->modules[i]});
+}
+
+/* ---- the model ---- */
+
+static void write_model(csv *c, prony_report *r)
+{
+    static const own_column own[] = {{NULL, NULL}};
+    static const table model = {prn_report_keys, own};
+    const char *const groups[MOST_GROUPS] = {
+        "model=model.name,opset=model.opset,batch=config.batch,precision=config.precision,"
+        "intra_op_threads=config.intra_op_threads,layers=totals.layers,operators=totals.operators,macs=totals.macs,"
+        "madds=totals.madds,flops=totals.flops,special=totals.special,int_ops=totals.int_ops,bytes_read=totals.bytes_read,"
+        "bytes_written=totals.bytes_written,parameters=totals.parameters,parameter_bytes=model.parameter_bytes",
+        r->has_memory ? "weight_bytes=memory.weight_bytes,planned_bytes=memory.planned_bytes,"
+                        "lower_bound_bytes=memory.lower_bound_bytes,peak_live_bytes=memory.peak_live_bytes,"
+                        "average_live_bytes=memory.average_live_bytes"
+                      : NULL,
+        r->measured ? "runs=latency_ns.runs,latency_mean_ns=latency_ns.mean,latency_median_ns=latency_ns.median,"
+                      "latency_min_ns=latency_ns.min,latency_max_ns=latency_ns.max,latency_std_ns=latency_ns.std,"
+                      "latency_p90_ns=latency_ns.p90,latency_p95_ns=latency_ns.p95,latency_p99_ns=latency_ns.p99,"
+                      "latency_p999_ns=latency_ns.p999,flops_per_second=throughput.flops_per_second"
+                    : NULL};
+    put_line(c, &model, groups, NULL);
+    put_line(c, &model, groups, &(prn_at){.root = r, .row = r});
 }
 
 prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options, prony_write_fn write,
                                   void *user, prony_error *error)
 {
     csv c = {.line_begun = false};
+    prony_report *r = (prony_report *)report; /* tables of keys serve readers too; nothing here writes to it */
     prn_out_begin(&c.out, write, user, error);
     switch (options->levels ? options->levels : PRONY_LEVEL_LAYER) {
     case PRONY_LEVEL_LAYER:
-        write_layers(&c, report);
+        write_layers(&c, r);
         break;
     case PRONY_LEVEL_OPERATOR:
-        write_operators(&c, report);
+        write_operators(&c, r);
         break;
     case PRONY_LEVEL_MODULE:
-        write_modules(&c, report, options->module_depth);
+        write_modules(&c, r, options->module_depth);
         break;
     case PRONY_LEVEL_MODEL:
-        write_model(&c, report);
+        write_model(&c, r);
         break;
     case PRONY_LEVEL_NESTED:
-        write_nested(&c, report);
+        write_nested(&c, r);
         break;
     default:
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "CSV holds one level: levels 0x%x names none or several",

@@ -94,7 +94,8 @@ typedef struct prn_key {
     const char *about; /* the schema's description; NULL: none */
     const char *words; /* the only ones that are written, parted by '|'; NULL: any */
     bool (*when)(const prn_at *at);     /* else it is left out */
-    double (*figure)(const prn_at *at); /* instead of the field; NaN: unknown */
+    double (*figure)(const prn_at *at);    /* instead of the field; NaN: unknown */
+    const char *(*word)(const prn_at *at); /* likewise; NULL or "": unknown */
     void (*write)(prn_json *json, const struct prn_key *key, const prn_at *at); /* instead of what `type` would do */
     void (*read)(prn_json_reader *reader, const prn_json_value *object, const struct prn_key *key, const prn_at *at);
 } prn_key;

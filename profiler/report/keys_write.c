@@ -243,11 +243,14 @@ void prn_key_write(prn_json *j, const prn_key *k, const prn_at *at)
 {
     if (k->when && !k->when(at)) return;
     double figure = k->figure ? k->figure(at) : 0;
+    const char *word = k->word ? k->word(at) : "";
     if (k->write)
         k->write(j, k, at);
-    else if (isnan(figure) || (k->size && !prn_key_known(k, at))) {
+    else if (isnan(figure) || (k->word && !(word && *word)) || (k->size && !prn_key_known(k, at))) {
         if (k->how & PRN_OR_NULL) prn_json_null(j, k->name);
-    } else if (k->figure)
+    } else if (k->word)
+        prn_json_string(j, k->name, word);
+    else if (k->figure)
         prn_json_double(j, k->name, figure);
     else
         write_field(j, k, at);

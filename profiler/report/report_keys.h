@@ -12,9 +12,9 @@
  * composites. */
 extern const prn_key prn_report_keys[], prn_manifest_keys[], prn_roof_keys[], prn_rows_keys[];
 /* Of one of its rows. */
-extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[];
-/* Parts of these, of prony_cost and prony_time_stats. */
-extern const prn_key prn_count_keys[], prn_time_keys[];
+extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], prn_nested_layer_keys[], prn_nested_operator_keys[];
+/* A part of these, of prony_cost. */
+extern const prn_key prn_count_keys[];
 
 static inline bool prn_at_stamped(const prn_at *at)
 {

@@ -410,9 +410,9 @@ static const prn_key io_keys[] = {
     {"write_calls", PRN_AT(R, cpu.write_calls), PRN_ALWAYS, "System calls."},
     {0}};
 
-static void write_verdict(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *verdict_name(const prn_at *at)
 {
-    prn_json_string(j, key->name, prn_verdict_name(((const prn_disturbance *)at->row)->verdict));
+    return prn_verdict_name(((const prn_disturbance *)at->row)->verdict);
 }
 
 static void read_verdict(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
@@ -437,7 +437,7 @@ static const prn_key disturbance_keys[] = {
     {"waited_share", PRN_AT(D, waited), PRN_IF_FROM_0, "Time that threads stood ready and did not run, over the wall time."},
     {"involuntary_switches", PRN_AT(D, involuntary_switches), PRN_ALWAYS, "Context switches."},
     {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy",
-     .write = write_verdict, .read = read_verdict},
+     .word = verdict_name, .read = read_verdict},
     {"text", PRN_MADE(STRING), PRN_IF_SET, "The sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
     {0}};
 #undef D
@@ -449,15 +449,15 @@ static bool has_estimates(const prn_at *at)
     return prn_report_has_estimates(at->root);
 }
 
-static void write_basis(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *basis(const prn_at *at)
 {
-    prn_json_string(j, key->name, prn_estimate_basis(at->root));
+    return prn_estimate_basis(at->root);
 }
 
 static const prn_key estimates_keys[] = {
     {"basis", PRN_MADE(STRING), PRN_ALWAYS,
      "Rates of kinds of work that parts of operators were estimated by: measured on this machine, or those of a usual one.",
-     "measured|default", .write = write_basis},
+     "measured|default", .word = basis},
     {0}};
 
 static bool is_counted(const prn_at *at)

@@ -192,10 +192,10 @@ static void read_libraries(prn_json_reader *j, const prn_json_value *object, con
     ((prn_report_system *)at->row)->libraries = list;
 }
 
-static void write_version(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *version(const prn_at *at)
 {
-    const char *version = ((const prn_report_system *)at->row)->prony_version;
-    prn_json_string(j, key->name, version ? version : PRONY_VERSION);
+    const char *maker = ((const prn_report_system *)at->row)->prony_version;
+    return maker ? maker : PRONY_VERSION;
 }
 
 #define S prn_report_system
@@ -217,7 +217,7 @@ static const prn_key system_keys[] = {
     {"load_avg_1min", PRN_AT(S, machine.load_avg_1min), PRN_IF_FROM_0, "Load average of the last minute."},
     {"gpu", PRN_MADE(NULL), PRN_ALWAYS, "null: none is used."},
     {"libraries", PRN_MADE(NAMES), PRN_LENIENT, "Version by name.", .write = write_libraries, .read = read_libraries},
-    {"prony_version", PRN_AT(S, prony_version), PRN_LENIENT, "Version.", .write = write_version},
+    {"prony_version", PRN_AT(S, prony_version), PRN_LENIENT, "Version.", .word = version},
     {"git_commit", PRN_AT(S, git_commit), PRN_IF_SET, "Commit of the build."},
     {"compiler", PRN_AT(S, compiler), PRN_IF_SET, "Compiler."},
     {"compiler_flags", PRN_AT(S, compiler_flags), PRN_IF_SET, "Its flags."},

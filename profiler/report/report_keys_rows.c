@@ -39,7 +39,7 @@ static const prn_key traffic_keys[] = {
     {"bytes", PRN_MADE(U64), PRN_ALWAYS, "bytes_read + bytes_written", .write = write_bytes},
     {0}};
 
-const prn_key prn_time_keys[] = {
+static const prn_key time_keys[] = {
     {"mean", PRN_AT(prony_time_stats, mean_ns), PRN_ALWAYS, "ns"},
     {"median", PRN_AT(prony_time_stats, median_ns), PRN_ALWAYS, "ns"},
     {"min", PRN_AT(prony_time_stats, min_ns), PRN_ALWAYS, "ns"},
@@ -82,10 +82,9 @@ static double operator_share(const prn_at *at)
     return prn_round_digits(l->operator_share, prn_estimate_digits(l));
 }
 
-static void write_time_kind(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *time_kind(const prn_at *at)
 {
-    const char *kind = prn_time_kind(at->row);
-    if (kind && *kind) prn_json_string(j, key->name, kind);
+    return prn_time_kind(at->row);
 }
 
 static void read_time_kind(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
@@ -110,7 +109,7 @@ const prn_key prn_layer_keys[] = {
     {"facts", PRN_AS(FACTS, L, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
     {"sources", PRN_LIST(L, sources, input_count), PRN_IF_LIST | PRN_NULLS | PRN_FLAT,
      "Per input the index of the layer that makes it; null: an input of the model, a weight or omitted.", .read = read_sources},
-    {"time_ns", PRN_IN_WITH(L, time, measured, prn_time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
+    {"time_ns", PRN_IN_WITH(L, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "null: executed by no operator.", .when = layer_timed},
     {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
      .when = layer_timed},
@@ -121,7 +120,7 @@ const prn_key prn_layer_keys[] = {
     {"time_kind", PRN_MADE(STRING), PRN_IF_SET,
      "Whose time it is: its operator's alone, an estimated part, or none, as it returned its input unchanged or was folded into "
      "weights.",
-     "measured|estimated|removed", .when = prn_at_stamped, .write = write_time_kind, .read = read_time_kind},
+     "measured|estimated|removed", .when = prn_at_stamped, .word = time_kind, .read = read_time_kind},
     {"operator", PRN_AT(L, operator_index), PRN_IF_INDEX | PRN_OR_NULL, "Index of the operator that executed it; null: none."},
     {"memory_bytes", PRN_AT(L, output_bytes), PRN_ALWAYS, "Bytes of the outputs."},
     {0}};
@@ -146,16 +145,17 @@ static double operator_rate(const prn_at *at)
     return rate_of(&o->cost, &o->time);
 }
 
-/* "bound" and "percent_of_roof". */
-static void write_bound(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *bound_name(const prn_at *at)
+{
+    prony_bound bound = prony_report_bound(at->root, ((const prony_operator_row *)at->row)->index, NULL);
+    return bound == PRONY_BOUND_UNKNOWN ? NULL : prony_bound_name(bound);
+}
+
+static double percent_of_roof(const prn_at *at)
 {
     double share;
     prony_bound bound = prony_report_bound(at->root, ((const prony_operator_row *)at->row)->index, &share);
-    if (bound == PRONY_BOUND_UNKNOWN) return;
-    if (key->type == PRN_KEY_STRING)
-        prn_json_string(j, key->name, prony_bound_name(bound));
-    else
-        prn_json_double(j, key->name, share * 100);
+    return bound == PRONY_BOUND_UNKNOWN ? NAN : share * 100;
 }
 
 static double best_percent(const prn_at *at)
@@ -261,14 +261,14 @@ const prn_key prn_operator_keys[] = {
     {"layers", PRN_LIST(O, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Indices of the layers it stands for."},
     {PRN_MORE(O, cost, traffic_keys)},
     {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.", .figure = intensity},
-    {"time_ns", PRN_IN_WITH(O, time, measured, prn_time_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
+    {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
      .when = operator_measured, .figure = operator_rate},
     {"bound", PRN_MADE(STRING), PRN_IF_SET, "What keeps it from being faster; absent: no roof is known.",
-     "compute|memory|overhead", .when = operator_measured, .write = write_bound},
-    {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_FROM_0, "Time that the roofs allow over the measured one, per cent.",
-     .when = operator_measured, .write = write_bound},
+     "compute|memory|overhead", .when = operator_measured, .word = bound_name},
+    {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_LEAST_0, "Time that the roofs allow over the measured one, per cent.",
+     .when = operator_measured, .figure = percent_of_roof},
     {"library_heap_calls", PRN_AT(O, library_heap_calls), PRN_LENIENT, "Per run.", .when = operator_measured},
     {"reasons", PRN_ROWS(O, reasons, reason_count, reason_keys), PRN_IF_SET | PRN_FLAT_ROWS,
      "Why it does not reach its roof, what explains most surely first.", .when = operator_measured},
@@ -321,7 +321,7 @@ static const prn_key nested_figure_keys[] = {
     {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG,
      "In the last run; absent: nothing ran, and the counts are of one execution."},
     {PRN_MORE(N, cost, traffic_keys)},
-    {"time_ns", PRN_IN_WITH(N, time, measured, prn_time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
+    {"time_ns", PRN_IN_WITH(N, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
     {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
      .when = nested_timed},
@@ -350,7 +350,7 @@ static const prn_key nested_trace_keys[] = {
     {"time_ns", PRN_AT(N, trace_ns), PRN_ALWAYS, "All executions of the last run together."},
     {0}};
 
-static const prn_key nested_operator_keys[] = {
+const prn_key prn_nested_operator_keys[] = {
     {PRN_MORE_HERE(place_keys)},
     {"kernel", PRN_AT(N, kernel), PRN_IF_SET | PRN_EMPTY, "Kernel."},
     {"backend", PRN_AT(N, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
@@ -460,7 +460,7 @@ const prn_key prn_rows_keys[] = {
     {"operators", PRN_ROWS(R, operators, operator_count, prn_operator_keys), PRN_ALWAYS, "The kernels that ran."},
     {"nested_layers", PRN_ROWS(R, nested_layers, nested_layer_count, prn_nested_layer_keys), PRN_IF_SET,
      "Nodes in subgraphs, in no sum over layers; absent: there are none."},
-    {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, nested_operator_keys), PRN_IF_SET,
+    {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, prn_nested_operator_keys), PRN_IF_SET,
      "What ran in subgraphs, in no sum over operators; absent: nothing did."},
     {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.",
      .write = write_modules},

@@ -220,15 +220,15 @@ static const prn_key result_keys[] = {
 
 /* ---- laws ---- */
 
-static void write_over(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *over(const prn_at *at)
 {
-    prn_json_string(j, key->name, ((const prn_study_fit *)at->row)->inter ? "inter_op_threads" : "intra_op_threads");
+    return ((const prn_study_fit *)at->row)->inter ? "inter_op_threads" : "intra_op_threads";
 }
 
-static void write_reason(prn_json *j, const prn_key *key, const prn_at *at)
+static const char *no_fit(const prn_at *at)
 {
     const prn_study_fit *f = at->row;
-    prn_json_string(j, key->name, f->fit.known ? NULL : f->reason);
+    return f->fit.known ? NULL : f->reason;
 }
 
 static bool fits(const prn_at *at)
@@ -244,8 +244,8 @@ static bool fits_usl(const prn_at *at)
 #define F prn_study_fit
 static const prn_key fit_keys[] = {
     {"group", PRN_AT(F, group), PRN_ALWAYS, NULL},
-    {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .write = write_over},
-    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .write = write_reason},
+    {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .word = over},
+    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .word = no_fit},
     {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .when = fits},
     {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .when = fits},
     {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .when = fits},
@@ -281,20 +281,28 @@ static const prn_key law_keys[] = {
 
 /* ---- losses, limits, quality ---- */
 
-/* "name" and "op": the plan has them. */
-static void write_lost(prn_json *j, const prn_key *key, const prn_at *at)
+static const prn_study_operator *lost(const prn_at *at)
 {
     const prn_study_loss *l = at->row;
-    const prn_study_operator *o = &((const prony_study *)at->root)->configurations[l->configuration].operators[l->operator];
-    prn_json_string(j, key->name, strcmp(key->name, "op") == 0 ? o->op : o->name);
+    return &((const prony_study *)at->root)->configurations[l->configuration].operators[l->operator];
+}
+
+static void write_name(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, lost(at)->name);
+}
+
+static void write_op(prn_json *j, const prn_key *key, const prn_at *at)
+{
+    prn_json_string(j, key->name, lost(at)->op);
 }
 
 #define L prn_study_loss
 static const prn_key loss_keys[] = {
     {"configuration", PRN_AT(L, configuration), PRN_ALWAYS, NULL},
     {"index", PRN_AT(L, operator), PRN_ALWAYS, NULL},
-    {"name", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_lost},
-    {"op", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_lost},
+    {"name", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_name},
+    {"op", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_op},
     {"time_ns", PRN_AT(L, time_ns), PRN_ALWAYS, NULL},
     {"serial_ns", PRN_AT(L, serial_ns), PRN_ALWAYS, NULL},
     {"lost_ns", PRN_AT(L, lost_ns), PRN_ALWAYS, "Beyond an even share of the serial time."},
