@@ -48,12 +48,6 @@ static void put_uint(csv *c, uint64_t value)
     prn_out_format(&c->out, "%" PRIu64, value);
 }
 
-static void put_int(csv *c, int64_t value)
-{
-    field(c);
-    prn_out_format(&c->out, "%" PRId64, value);
-}
-
 static void put_double(csv *c, double value)
 {
     field(c);
@@ -118,13 +112,10 @@ static void put_field(csv *c, const prn_key *key, const prn_at *at)
         prn_out_text(&c->out, *(const bool *)value ? "True" : "False");
         break;
     case PRN_KEY_INT:
-        put_int(c, *(const int *)value);
-        break;
     case PRN_KEY_I64:
-        put_int(c, *(const int64_t *)value);
-        break;
     case PRN_KEY_U32:
-        put_uint(c, *(const uint32_t *)value);
+        field(c);
+        prn_out_format(&c->out, "%" PRId64, prn_key_whole(key, at));
         break;
     case PRN_KEY_U64:
         put_uint(c, *(const uint64_t *)value);
@@ -163,7 +154,7 @@ static void put_key(csv *c, const prn_key *keys, const char *path, size_t length
     else if (key->word)
         put_text(c, key->word(&at));
     else if (key->figure)
-        put_double(c, key->when && !key->when(&at) ? NAN : key->figure(&at));
+        put_double(c, prn_key_applies(key, &at) ? key->figure(&at) : NAN);
     else if ((key->how & PRN_OR_NULL || when == PRN_IF_FLAG || when == PRN_IF_TOO) && !prn_key_known(key, &at))
         field(c);
     else

@@ -8,15 +8,6 @@
 prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options, prony_write_fn write,
                                    void *user, prony_error *error)
 {
-    prn_json *j = prn_alloc(sizeof *j);
-    if (!j) return prn_no_memory(error);
     prn_at at = {.root = (prony_report *)report, .row = (prony_report *)report, .detail = options && options->memory};
-    prn_json_begin(j, write, user, error);
-    prn_json_open(j, NULL, '{', false);
-    prn_json_string(j, "schema", PRN_REPORT_SCHEMA);
-    prn_keys_write(j, prn_report_keys, &at);
-    prn_json_close(j, '}');
-    prony_status status = prn_json_end(j);
-    prn_free(j);
-    return status;
+    return prn_keys_write_document(PRN_REPORT_SCHEMA, prn_report_keys, &at, write, user, error);
 }

@@ -29,10 +29,12 @@ typedef enum prn_key_type {
     PRN_KEY_DOUBLE,
     PRN_KEY_STRINGS, /* from here on pointers to arrays */
     PRN_KEY_I64S,
+    PRN_KEY_U64S,
     PRN_KEY_U32S,
     PRN_KEY_DOUBLES,
     PRN_KEY_VALUES, /* const prony_value *const *: shape and type of each, NULL allowed */
-    PRN_KEY_ROWS,   /* of structs, whose keys the row names */
+    PRN_KEY_ROWS,    /* of structs, whose keys the row names */
+    PRN_KEY_NUMBERS, /* of structs of a name and an int64_t: an object */
     PRN_KEY_TWO_I64,
     PRN_KEY_TWO_DOUBLES,
     PRN_KEY_OBJECT, /* a struct in the struct */
@@ -41,9 +43,8 @@ typedef enum prn_key_type {
     PRN_KEY_DTYPE,
     PRN_KEY_KIND,
     PRN_KEY_FACTS,   /* of a prony_cost */
-    PRN_KEY_NUMBERS, /* an object of integers, one of strings, and null: written and read by functions of the row */
-    PRN_KEY_NAMES,
-    PRN_KEY_I64_SETS, /* an array of arrays of six integers; likewise */
+    PRN_KEY_NAMES,   /* an object of strings; like the rest written and read by functions of the row */
+    PRN_KEY_I64_SETS, /* an array of arrays of six integers */
     PRN_KEY_NULL
 } prn_key_type;
 
@@ -66,6 +67,8 @@ enum {
     PRN_TRUE = 128,          /* a boolean that is not there reads as true */
     PRN_FLAT = 256,          /* on one line */
     PRN_FLAT_ROWS = 512,     /* each row on one line */
+    PRN_COUNTED = 65536,     /* a list whose count was read before it */
+    PRN_ROOT = 131072,       /* the list's count is a field of the root */
     PRN_NULLS = 1024,        /* elements may be null: PRONY_NO_INDEX, NaN */
     PRN_SHARE = 2048,        /* 0 to 1 */
     PRN_LEAST_0 = 4096,      /* the schema says so */
@@ -93,7 +96,8 @@ typedef struct prn_key {
     unsigned how;
     const char *about; /* the schema's description; NULL: none */
     const char *words; /* the only ones that are written, parted by '|'; NULL: any */
-    bool (*when)(const prn_at *at);     /* else it is left out */
+    size_t if_root, if_row;         /* PRN_FLAG: else it is left out; 0: no matter */
+    bool (*when)(const prn_at *at); /* likewise */
     double (*figure)(const prn_at *at);    /* instead of the field; NaN: unknown */
     const char *(*word)(const prn_at *at); /* likewise; NULL or "": unknown */
     void (*write)(prn_json *json, const struct prn_key *key, const prn_at *at); /* instead of what `type` would do */
@@ -113,11 +117,15 @@ typedef struct prn_key {
         double: PRN_KEY_DOUBLE,                                                                                        \
         const char *const *: PRN_KEY_STRINGS,                                                                          \
         int64_t *: PRN_KEY_I64S,                                                                                       \
+        const uint64_t *: PRN_KEY_U64S,                                                                                \
         const int64_t *: PRN_KEY_I64S,                                                                                 \
         uint32_t *: PRN_KEY_U32S,                                                                                      \
         const uint32_t *: PRN_KEY_U32S,                                                                                \
         const double *: PRN_KEY_DOUBLES,                                                                               \
         const prony_value *const *: PRN_KEY_VALUES)
+
+/* A boolean, for if_root and if_row. */
+#define PRN_FLAG(T, f) (offsetof(T, f) + 1)
 
 /* Name a row's type, place and keys; `how` comes next. */
 #define PRN_PLACE(kind, place, bytes, more, table) .type = (kind), .offset = (place), .size = (bytes), .other = (more), .keys = (table)
@@ -130,6 +138,8 @@ typedef struct prn_key {
               sizeof PRN_FIELD(T, f), 0, NULL)
 #define PRN_LIST(T, f, count)                                                                                          \
     PRN_PLACE(PRN_TYPE_OF(PRN_FIELD(T, f)), offsetof(T, f), sizeof *PRN_FIELD(T, f), offsetof(T, count), NULL)
+#define PRN_NUMBERS(T, f, count)                                                                                       \
+    PRN_PLACE(PRN_KEY_NUMBERS, offsetof(T, f), sizeof *PRN_FIELD(T, f), offsetof(T, count), NULL)
 #define PRN_NAMES(T, f) PRN_PLACE(PRN_KEY_STRINGS, offsetof(T, f), sizeof *PRN_FIELD(T, f), PRN_NO_COUNT, NULL)
 #define PRN_ROWS(T, f, count, keys)                                                                                    \
     PRN_PLACE(PRN_KEY_ROWS, offsetof(T, f), sizeof *PRN_FIELD(T, f), offsetof(T, count), keys)
@@ -152,19 +162,24 @@ static inline void *prn_key_field(const prn_key *key, const prn_at *at)
     return (char *)at->row + key->offset;
 }
 
+/* Of an integer or a boolean; what is above INT64_MAX is that. */
+int64_t prn_key_whole(const prn_key *key, const prn_at *at);
 /* Of a list. */
 size_t prn_key_count(const prn_key *key, const prn_at *at);
+/* As if_root, if_row and when have it. */
+bool prn_key_applies(const prn_key *key, const prn_at *at);
 /* Whether it has a value that says more than "unknown". */
 bool prn_key_known(const prn_key *key, const prn_at *at);
 /* Also among keys spliced in, whose `at` is then that of theirs; NULL: there is none. */
 const prn_key *prn_keys_find(const prn_key *keys, const char *name, prn_at *at);
 
+/* A document of its own: {"schema": schema, ...}. */
+PRN_MUST_USE prony_status prn_keys_write_document(const char *schema, const prn_key *keys, const prn_at *at,
+                                                  prony_write_fn write, void *user, prony_error *error);
 /* The members of an object that is open. */
 void prn_keys_write(prn_json *json, const prn_key *keys, const prn_at *at);
 /* One of them. */
 void prn_key_write(prn_json *json, const prn_key *key, const prn_at *at);
-/* {"key": value, ...} */
-void prn_keys_write_facts(prn_json *json, const char *key, const prony_fact *facts, size_t count);
 
 /* Members of `object` into at->row; NULL: it is not there, so everything is unknown. Strings and lists are copied to the
  * reader's pool. */
@@ -177,9 +192,6 @@ typedef struct prn_where {
 prn_where prn_json_enter(prn_json_reader *reader, const char *key, size_t index);
 #define PRN_NO_ELEMENT SIZE_MAX
 void prn_json_leave(prn_json_reader *reader, prn_where where);
-/* {"key": 1, ...}: at most `most`, else an error; the keys are copied. */
-size_t prn_keys_read_facts(prn_json_reader *reader, const prn_json_value *object, const char *key, prony_fact *facts,
-                           size_t most);
 /* The document's "schema", which is to be `wanted`, "prony.report/1"; `what` a reader of messages calls it. */
 void prn_json_check_schema(prn_json_reader *reader, const prn_json_value *root, const char *wanted, const char *what);
 

@@ -93,20 +93,34 @@ static void read_value(prn_json_reader *j, const prn_json_value *element, const 
     *out = value;
 }
 
-size_t prn_keys_read_facts(prn_json_reader *j, const prn_json_value *object, const char *name, prony_fact *facts,
-                           size_t most)
+/* {"key": 1, ...} into structs of a name and a number, of which there is room for `most`; how many. */
+static size_t read_numbers(prn_json_reader *j, const prn_json_value *map, const prn_key *k, char *row, size_t most)
 {
     size_t count = 0;
-    const prn_json_value *map = prn_json_get_object(j, object, name, false);
     for (const prn_json_value *e = prn_json_first(map); e && j->status == PRONY_OK; e = prn_json_next(e), count++) {
-        const char *key = prn_json_key(e);
-        if (count == most)
-            prn_json_bad(j, name, "more than %zu facts", most);
-        else if (prn_json_element_i64(j, e, key, &facts[count].value) &&
-                 !(facts[count].key = prn_pool_strndup(j->pool, key, strlen(key))))
-            j->status = prn_no_memory(j->error);
+        const char *name = prn_json_key(e);
+        int64_t value = 0;
+        if (count == most) prn_json_bad(j, k->name, "more than %zu of them", most);
+        if (!prn_json_element_i64(j, e, name, &value)) break;
+        name = prn_pool_strndup(j->pool, name, strlen(name));
+        if (!name) j->status = prn_no_memory(j->error);
+        memcpy(row, &name, sizeof name);
+        memcpy(row + sizeof name, &value, sizeof value);
+        row += sizeof name + sizeof value;
     }
     return j->status == PRONY_OK ? count : 0;
+}
+
+static void read_map(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at)
+{
+    size_t count = 0;
+    const prn_json_value *map = prn_json_get_object(j, object, k->name, false);
+    for (const prn_json_value *e = prn_json_first(map); e; e = prn_json_next(e)) count++;
+    void *rows = map ? prn_json_room(j, count, k->size) : NULL;
+    if (!rows) return;
+    count = read_numbers(j, map, k, rows, count);
+    memcpy(prn_key_field(k, at), &rows, sizeof rows);
+    memcpy((char *)at->row + k->other, &count, sizeof count);
 }
 
 /* ---- lists ---- */
@@ -124,6 +138,7 @@ static void read_row(prn_json_reader *j, const prn_json_value *element, const pr
 static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_key *k, const prn_at *at, void *out,
                          size_t index)
 {
+    int64_t whole = 0;
     switch (k->type) {
     case PRN_KEY_STRINGS:
         prn_json_element_string(j, e, k->name, out);
@@ -133,6 +148,10 @@ static void read_element(prn_json_reader *j, const prn_json_value *e, const prn_
         prn_json_element_i64(j, e, k->name, out);
         if ((k->how & PRN_LEAST_0) && j->status == PRONY_OK && *(int64_t *)out < 0)
             prn_json_bad(j, k->name, "%lld is below 0", (long long)*(int64_t *)out);
+        break;
+    case PRN_KEY_U64S:
+        if (prn_json_element_i64(j, e, k->name, &whole) && whole < 0) prn_json_bad(j, k->name, "%lld is below 0", (long long)whole);
+        memcpy(out, &whole, sizeof whole);
         break;
     case PRN_KEY_U32S:
         if (prn_json_element_index(j, e, k->name, out) && !(k->how & PRN_NULLS) && *(uint32_t *)out == PRONY_NO_INDEX)
@@ -156,8 +175,9 @@ static void read_list(prn_json_reader *j, const prn_json_value *object, const pr
     bool pair = k->type == PRN_KEY_TWO_I64 || k->type == PRN_KEY_TWO_DOUBLES;
     const prn_json_value *array = prn_json_get_array(j, object, k->name, required, &count);
     if (!array) return;
-    if (pair && count != 2) {
-        prn_json_bad(j, k->name, "two ends are expected, and %zu found", count);
+    size_t wanted = pair ? 2 : k->how & PRN_COUNTED ? prn_key_count(k, at) : count;
+    if (count != wanted) {
+        prn_json_bad(j, k->name, "%zu elements are expected, and %zu found", wanted, count);
         return;
     }
     size_t size = pair ? k->size / 2 : k->size;
@@ -166,7 +186,7 @@ static void read_list(prn_json_reader *j, const prn_json_value *object, const pr
     if (!pair) memcpy(prn_key_field(k, at), &room, sizeof room);
     for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++)
         read_element(j, e, k, at, room + i * size, i);
-    if (!pair && k->other != PRN_NO_COUNT) memcpy((char *)at->row + k->other, &i, sizeof i);
+    if (!pair && k->other != PRN_NO_COUNT && !(k->how & PRN_COUNTED)) memcpy((char *)at->row + k->other, &i, sizeof i);
 }
 
 /* ---- members ---- */
@@ -232,7 +252,7 @@ static bool is_required(const prn_key *k, const prn_at *at)
     unsigned condition = k->how & PRN_CONDITION;
     if (k->how & PRN_LENIENT) return false;
     if (condition == PRN_IF_TOO) return prn_key_known(k, at);
-    return condition == PRN_ALWAYS && !k->when && !(k->how & PRN_OR_NULL);
+    return condition == PRN_ALWAYS && !k->when && !k->if_root && !k->if_row && !(k->how & PRN_OR_NULL);
 }
 
 void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_key *k, const prn_at *at)
@@ -244,6 +264,7 @@ void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_ke
         return;
     }
     if (!k->size || (k->how & PRN_MADE_ANEW)) return;
+    const prn_json_value *map;
     prn_at inner = *at;
     inner.row = field;
     switch (k->type) {
@@ -263,10 +284,12 @@ void prn_key_read(prn_json_reader *j, const prn_json_value *object, const prn_ke
         read_kind(j, object, k->name, field);
         break;
     case PRN_KEY_FACTS:
-        ((prony_cost *)field)->fact_count =
-            (uint32_t)prn_keys_read_facts(j, object, k->name, ((prony_cost *)field)->facts, PRONY_MAX_FACTS);
+        map = prn_json_get_object(j, object, k->name, false);
+        ((prony_cost *)field)->fact_count = (uint32_t)read_numbers(j, map, k, (char *)((prony_cost *)field)->facts, PRONY_MAX_FACTS);
         break;
     case PRN_KEY_NUMBERS:
+        read_map(j, object, k, at);
+        break;
     case PRN_KEY_NAMES:
     case PRN_KEY_NULL:
         break;

@@ -4,11 +4,28 @@
 #include <math.h>
 #include <string.h>
 
+int64_t prn_key_whole(const prn_key *k, const prn_at *at)
+{
+    const void *field = prn_key_field(k, at);
+    switch (k->type) {
+    case PRN_KEY_BOOL:
+        return *(const bool *)field;
+    case PRN_KEY_INT:
+        return *(const int *)field;
+    case PRN_KEY_I64:
+        return *(const int64_t *)field;
+    case PRN_KEY_U32:
+        return *(const uint32_t *)field;
+    default:
+        return *(const uint64_t *)field < INT64_MAX ? (int64_t)*(const uint64_t *)field : INT64_MAX;
+    }
+}
+
 size_t prn_key_count(const prn_key *k, const prn_at *at)
 {
     size_t count = 0;
     if (k->other != PRN_NO_COUNT) {
-        memcpy(&count, (const char *)at->row + k->other, sizeof count);
+        memcpy(&count, (const char *)(k->how & PRN_ROOT ? at->root : at->row) + k->other, sizeof count);
         return count;
     }
     const char *const *names = *(const char *const *const *)prn_key_field(k, at);
@@ -19,32 +36,11 @@ size_t prn_key_count(const prn_key *k, const prn_at *at)
 static bool is_set(const prn_key *k, const prn_at *at)
 {
     const void *field = prn_key_field(k, at);
-    switch (k->type) {
-    case PRN_KEY_STRING:
-        return *(const char *const *)field && **(const char *const *)field;
-    case PRN_KEY_CHARS:
-        return *(const char *)field;
-    case PRN_KEY_BOOL:
-        return *(const bool *)field;
-    case PRN_KEY_INT:
-        return *(const int *)field > 0;
-    case PRN_KEY_I64:
-        return *(const int64_t *)field > 0;
-    case PRN_KEY_U32:
-        return *(const uint32_t *)field > 0;
-    case PRN_KEY_U64:
-        return *(const uint64_t *)field > 0;
-    case PRN_KEY_DOUBLE:
-        return *(const double *)field > 0;
-    default:
-        return k->type > PRN_KEY_ROWS || prn_key_count(k, at) > 0;
-    }
-}
-
-static bool from_0(const prn_key *k, const void *field)
-{
-    if (k->type == PRN_KEY_INT) return *(const int *)field >= 0;
-    return k->type == PRN_KEY_I64 ? *(const int64_t *)field >= 0 : *(const double *)field >= 0;
+    if (k->type == PRN_KEY_STRING) return *(const char *const *)field && **(const char *const *)field;
+    if (k->type == PRN_KEY_CHARS) return *(const char *)field;
+    if (k->type == PRN_KEY_DOUBLE) return *(const double *)field > 0;
+    if (k->type < PRN_KEY_DOUBLE) return prn_key_whole(k, at) > 0;
+    return k->type > PRN_KEY_NUMBERS || prn_key_count(k, at) > 0;
 }
 
 bool prn_key_known(const prn_key *k, const prn_at *at)
@@ -54,7 +50,7 @@ bool prn_key_known(const prn_key *k, const prn_at *at)
     case PRN_IF_SET:
         return is_set(k, at);
     case PRN_IF_FROM_0:
-        return from_0(k, field);
+        return k->type == PRN_KEY_DOUBLE ? *(const double *)field >= 0 : prn_key_whole(k, at) >= 0;
     case PRN_IF_INDEX:
         return k->type == PRN_KEY_U32 ? *(const uint32_t *)field != UINT32_MAX : *(const uint64_t *)field != UINT64_MAX;
     case PRN_IF_NUMBER:
@@ -120,16 +116,19 @@ static void write_value(prn_json *j, const prony_value *value)
     prn_json_close(j, '}');
 }
 
-void prn_keys_write_facts(prn_json *j, const char *key, const prony_fact *facts, size_t count)
+static void write_facts(prn_json *j, const prn_key *k, const prn_at *at)
 {
-    prn_json_open(j, key, '{', true);
-    for (size_t f = 0; f < count; f++) prn_json_int(j, facts[f].key, facts[f].value);
+    const prony_cost *cost = prn_key_field(k, at);
+    prn_json_open(j, k->name, '{', true);
+    for (size_t f = 0; f < cost->fact_count && f < PRONY_MAX_FACTS; f++) prn_json_int(j, cost->facts[f].key, cost->facts[f].value);
     prn_json_close(j, '}');
 }
 
 static void write_element(prn_json *j, const prn_key *k, const prn_at *at, size_t i)
 {
     char *list;
+    const char *name;
+    int64_t number;
     uint32_t index;
     memcpy(&list, prn_key_field(k, at), sizeof list);
     switch (k->type) {
@@ -138,6 +137,14 @@ static void write_element(prn_json *j, const prn_key *k, const prn_at *at, size_
         break;
     case PRN_KEY_I64S:
         prn_json_int(j, NULL, ((const int64_t *)(void *)list)[i]);
+        break;
+    case PRN_KEY_U64S:
+        prn_json_uint(j, NULL, ((const uint64_t *)(void *)list)[i]);
+        break;
+    case PRN_KEY_NUMBERS:
+        memcpy(&name, list + i * k->size, sizeof name);
+        memcpy(&number, list + i * k->size + sizeof name, sizeof number);
+        prn_json_int(j, name, number);
         break;
     case PRN_KEY_U32S:
         index = ((const uint32_t *)(void *)list)[i];
@@ -166,8 +173,11 @@ static void write_list(prn_json *j, const prn_key *k, const prn_at *at)
 {
     bool pair = k->type == PRN_KEY_TWO_I64 || k->type == PRN_KEY_TWO_DOUBLES;
     const void *field = prn_key_field(k, at);
-    size_t count = pair ? 2 : prn_key_count(k, at);
-    prn_json_open(j, k->name, '[', pair || k->how & PRN_FLAT);
+    const void *list = field;
+    if (!pair) memcpy(&list, field, sizeof list);
+    size_t count = pair ? 2 : list ? prn_key_count(k, at) : 0;
+    bool object = k->type == PRN_KEY_NUMBERS;
+    prn_json_open(j, k->name, object ? '{' : '[', pair || object || k->how & PRN_FLAT);
     for (size_t i = 0; i < count; i++) {
         if (k->type == PRN_KEY_TWO_I64)
             prn_json_int(j, NULL, ((const int64_t *)field)[i]);
@@ -176,13 +186,12 @@ static void write_list(prn_json *j, const prn_key *k, const prn_at *at)
         else
             write_element(j, k, at, i);
     }
-    prn_json_close(j, ']');
+    prn_json_close(j, object ? '}' : ']');
 }
 
 static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
 {
     const void *field = prn_key_field(k, at);
-    const prony_cost *cost = field;
     prn_at inner = *at;
     inner.row = prn_key_field(k, at);
     switch (k->type) {
@@ -196,13 +205,9 @@ static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
         prn_json_bool(j, k->name, *(const bool *)field);
         break;
     case PRN_KEY_INT:
-        prn_json_int(j, k->name, *(const int *)field);
-        break;
     case PRN_KEY_I64:
-        prn_json_int(j, k->name, *(const int64_t *)field);
-        break;
     case PRN_KEY_U32:
-        prn_json_uint(j, k->name, *(const uint32_t *)field);
+        prn_json_int(j, k->name, prn_key_whole(k, at));
         break;
     case PRN_KEY_U64:
         prn_json_uint(j, k->name, *(const uint64_t *)field);
@@ -229,7 +234,7 @@ static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
         write_kind(j, k->name, *(const prony_kind *)field);
         break;
     case PRN_KEY_FACTS:
-        prn_keys_write_facts(j, k->name, cost->facts, cost->fact_count < PRONY_MAX_FACTS ? cost->fact_count : PRONY_MAX_FACTS);
+        write_facts(j, k, at);
         break;
     case PRN_KEY_NULL:
         prn_json_null(j, k->name);
@@ -239,9 +244,15 @@ static void write_field(prn_json *j, const prn_key *k, const prn_at *at)
     }
 }
 
+bool prn_key_applies(const prn_key *k, const prn_at *at)
+{
+    return (!k->if_root || *((const bool *)at->root + k->if_root - 1)) && (!k->if_row || *((const bool *)at->row + k->if_row - 1)) &&
+           (!k->when || k->when(at));
+}
+
 void prn_key_write(prn_json *j, const prn_key *k, const prn_at *at)
 {
-    if (k->when && !k->when(at)) return;
+    if (!prn_key_applies(k, at)) return;
     double figure = k->figure ? k->figure(at) : 0;
     const char *word = k->word ? k->word(at) : "";
     if (k->write)
@@ -259,4 +270,19 @@ void prn_key_write(prn_json *j, const prn_key *k, const prn_at *at)
 void prn_keys_write(prn_json *j, const prn_key *keys, const prn_at *at)
 {
     for (const prn_key *k = keys; k->name; k++) prn_key_write(j, k, at);
+}
+
+prony_status prn_keys_write_document(const char *schema, const prn_key *keys, const prn_at *at, prony_write_fn write,
+                                     void *user, prony_error *error)
+{
+    prn_json *j = prn_alloc(sizeof *j);
+    if (!j) return prn_no_memory(error);
+    prn_json_begin(j, write, user, error);
+    prn_json_open(j, NULL, '{', false);
+    prn_json_string(j, "schema", schema);
+    prn_keys_write(j, keys, at);
+    prn_json_close(j, '}');
+    prony_status status = prn_json_end(j);
+    prn_free(j);
+    return status;
 }

@@ -26,15 +26,11 @@ static const prn_key totals_keys[] = {
      "By the counting preset, summed over the layers; absent: no preset."},
     {0}};
 
-static bool has_around(const prn_at *at)
-{
-    return ((const prony_report *)at->root)->has_around;
-}
-
 static bool has_phases(const prn_at *at)
 {
     const prn_report_phases *p = &((const prony_report *)at->root)->phases;
-    return p->load_ns >= 0 || p->bind_ns >= 0 || p->rewrite_ns >= 0 || p->plan_ns >= 0 || p->first_run_ns >= 0 || has_around(at);
+    return p->load_ns >= 0 || p->bind_ns >= 0 || p->rewrite_ns >= 0 || p->plan_ns >= 0 || p->first_run_ns >= 0 ||
+           ((const prony_report *)at->root)->has_around;
 }
 
 static const prn_key phases_keys[] = {
@@ -44,9 +40,9 @@ static const prn_key phases_keys[] = {
     {"plan", PRN_AT(R, phases.plan_ns), PRN_IF_FROM_0, "ns"},
     {"first_run", PRN_AT(R, phases.first_run_ns), PRN_IF_FROM_0, "ns"},
     {"preprocess", PRN_AT(R, around.preprocess_ns), PRN_IF_FROM_0, "ns; what the caller does before each run, median",
-     .when = has_around},
+     .if_root = PRN_FLAG(R, has_around)},
     {"postprocess", PRN_AT(R, around.postprocess_ns), PRN_IF_FROM_0, "ns; what the caller does after each run, median",
-     .when = has_around},
+     .if_root = PRN_FLAG(R, has_around)},
     {0}};
 
 /* ---- latency ---- */
@@ -137,67 +133,6 @@ static void write_outliers(prn_json *j, const prn_key *key, const prn_at *at)
     prony_rows_release(outliers);
 }
 
-static void write_processes(prn_json *j, const prn_key *key, const prn_at *at)
-{
-    const prony_report *r = at->root;
-    if (!r->process_runs) return;
-    prn_json_open(j, key->name, '[', true);
-    for (size_t i = 0; i < r->process_count; i++) prn_json_uint(j, NULL, r->process_runs[i]);
-    prn_json_close(j, ']');
-}
-
-static void write_samples(prn_json *j, const prn_key *key, const prn_at *at)
-{
-    const prony_report *r = at->root;
-    prn_json_open(j, key->name, '[', true);
-    for (uint64_t i = 0; r->samples_ns && i < r->latency.count; i++) prn_json_int(j, NULL, r->samples_ns[i]);
-    prn_json_close(j, ']');
-}
-
-/* After the samples, which they share out. */
-static void read_processes(prn_json_reader *j, const prn_json_value *object, const char *key, prony_report *r)
-{
-    size_t count = 0, i = 0;
-    uint64_t left = r->latency.count;
-    const prn_json_value *array = prn_json_get_array(j, object, key, false, &count);
-    uint64_t *runs = array ? prn_json_room(j, count, sizeof *runs) : NULL;
-    for (const prn_json_value *e = prn_json_first(array); runs && e && j->status == PRONY_OK; e = prn_json_next(e), i++) {
-        int64_t value = 0;
-        if (!prn_json_element_i64(j, e, key, &value)) return;
-        runs[i] = value > 0 ? (uint64_t)value : 0;
-        if (runs[i] == 0 || runs[i] > left) {
-            prn_json_bad(j, key, "runs of each process are expected, %llu together", (unsigned long long)r->latency.count);
-            return;
-        }
-        left -= runs[i];
-    }
-    if (!runs || j->status != PRONY_OK) return;
-    if (left || count == 0) {
-        prn_json_bad(j, key, "%llu of %llu runs belong to no process", (unsigned long long)left,
-                     (unsigned long long)r->latency.count);
-        return;
-    }
-    r->process_runs = runs;
-    r->process_count = count;
-}
-
-static void read_samples(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
-{
-    prony_report *r = at->root;
-    size_t count, i = 0;
-    const prn_json_value *array = prn_json_get_array(j, object, key->name, true, &count);
-    int64_t *samples = array ? prn_json_room(j, count, sizeof *samples) : NULL;
-    if (!samples) return;
-    if (count != r->latency.count) {
-        prn_json_bad(j, key->name, "%zu samples of %llu runs", count, (unsigned long long)r->latency.count);
-        return;
-    }
-    for (const prn_json_value *e = prn_json_first(array); e; e = prn_json_next(e))
-        if (!prn_json_element_i64(j, e, key->name, &samples[i++])) return;
-    r->samples_ns = samples;
-    read_processes(j, object, "process_runs", r);
-}
-
 static const prn_key latency_keys[] = {
     {PRN_MORE(R, latency, statistics_keys)},
     {"warmup_detected", PRN_AT(R, warmup_detected), PRN_ALWAYS, "Whether steady state was found, not assumed."},
@@ -212,18 +147,12 @@ static const prn_key latency_keys[] = {
      .when = has_samples, .write = write_steady},
     {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside of Tukey's fences or with a modified z-score above 3.5.",
      .when = has_samples, .write = write_outliers},
-    {"process_runs", PRN_MADE(I64S), PRN_IF_LIST | PRN_LEAST_1,
-     "Samples of each process, one process after the other; absent: all are of one.", .write = write_processes},
-    {"samples", PRN_MADE(I64S), PRN_ALWAYS, "One latency per run, in order of time, ns", .write = write_samples,
-     .read = read_samples},
+    {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_FLAT,
+     "Samples of each process, one process after the other; absent: all are of one."},
+    {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_FLAT, "One latency per run, in order of time, ns"},
     {0}};
 
 /* ---- rates ---- */
-
-static bool is_measured(const prn_at *at)
-{
-    return ((const prony_report *)at->root)->measured;
-}
 
 static double rate_of(double rate)
 {
@@ -350,30 +279,6 @@ static const prn_key memory_keys[] = {
 
 /* ---- processor ---- */
 
-static void write_use(prn_json *j, const prn_key *key, const prn_at *at)
-{
-    const prony_core_row *core = at->row;
-    prn_json_open(j, key->name, '[', true);
-    for (size_t p = 0; p < ((const prony_report *)at->root)->core_points; p++) prn_json_double(j, NULL, core->use[p]);
-    prn_json_close(j, ']');
-}
-
-typedef struct use_list {
-    const double *use;
-    size_t points;
-} use_list;
-static const prn_key use_list_key = {"use", PRN_LIST(use_list, use, points), PRN_ALWAYS, NULL};
-
-static void read_use(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
-{
-    use_list list = {NULL, 0};
-    size_t points = ((const prony_report *)at->root)->core_points;
-    prn_key_read(j, object, &use_list_key, &(prn_at){.row = &list});
-    if (j->status == PRONY_OK && list.points != points)
-        prn_json_bad(j, key->name, "%zu shares in %zu intervals", list.points, points);
-    ((prony_core_row *)at->row)->use = list.use;
-}
-
 static bool has_cores(const prn_at *at)
 {
     return ((const prony_report *)at->root)->core_points > 0;
@@ -387,7 +292,8 @@ static const prn_key worker_keys[] = {
 static const prn_key core_keys[] = {
     {"core", PRN_AT(prony_core_row, core), PRN_LEAST_0, "Number of the processor."},
     {"mean", PRN_AT(prony_core_row, mean), PRN_LEAST_0, "Share of busy time, all processes together."},
-    {"use", PRN_MADE(DOUBLES), PRN_LEAST_0, "The same in each interval.", .write = write_use, .read = read_use},
+    {"use", PRN_PLACE(PRN_KEY_DOUBLES, offsetof(prony_core_row, use), sizeof(double), offsetof(R, core_points), NULL),
+     PRN_COUNTED | PRN_ROOT | PRN_FLAT | PRN_LEAST_0, "The same in each interval."},
     {0}};
 
 static const prn_key cpu_keys[] = {
@@ -460,27 +366,17 @@ static const prn_key estimates_keys[] = {
      "measured|default", .word = basis},
     {0}};
 
-static bool is_counted(const prn_at *at)
-{
-    return ((const prony_report *)at->root)->totals.counted;
-}
-
-static bool is_stamped_and_counted(const prn_at *at)
-{
-    return prn_at_stamped(at) && is_counted(at);
-}
-
 static bool is_stamped_or_counted(const prn_at *at)
 {
-    return prn_at_stamped(at) || is_counted(at);
+    return prn_at_stamped(at) || ((const prony_report *)at->root)->totals.counted;
 }
 
 static const prn_key coverage_keys[] = {
     {"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0, "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
     {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_FLAT,
-     "Operator types that the counting preset leaves out, by the time they take.", .when = is_counted},
+     "Operator types that the counting preset leaves out, by the time they take.", .if_root = PRN_FLAG(R, totals.counted)},
     {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
-     "Of the operators' time, in layers that the counting preset leaves out.", .when = is_stamped_and_counted},
+     "Of the operators' time, in layers that the counting preset leaves out.", .if_root = PRN_FLAG(R, totals.counted), .when = prn_at_stamped},
     {0}};
 
 static bool has_pairs(const prn_at *at)
@@ -570,12 +466,12 @@ const prn_key prn_report_keys[] = {
     {"totals", PRN_HERE(totals_keys), PRN_ALWAYS, NULL},
     {"phases_ns", PRN_HERE(phases_keys), PRN_ALWAYS, NULL, .when = has_phases},
     {"latency_ns", PRN_HERE_WITH(R, measured, latency_keys), PRN_IF_FLAG, NULL},
-    {"end_to_end_ns", PRN_IN_WITH(R, around.end_to_end, has_around, statistics_keys), PRN_IF_FLAG, NULL, .when = is_measured},
-    {"throughput", PRN_HERE(throughput_keys), PRN_ALWAYS, NULL, .when = is_measured},
+    {"end_to_end_ns", PRN_IN_WITH(R, around.end_to_end, has_around, statistics_keys), PRN_IF_FLAG, NULL, .if_root = PRN_FLAG(R, measured)},
+    {"throughput", PRN_HERE(throughput_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
     {"memory", PRN_IN_WITH(R, memory, has_memory, memory_keys), PRN_IF_FLAG, NULL},
     {PRN_MORE_HERE(prn_roof_keys)},
-    {"cpu", PRN_HERE(cpu_keys), PRN_ALWAYS, NULL, .when = is_measured},
-    {"io", PRN_HERE(io_keys), PRN_ALWAYS, NULL, .when = is_measured},
+    {"cpu", PRN_HERE(cpu_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
+    {"io", PRN_HERE(io_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
     {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {PRN_MORE_HERE(prn_rows_keys)},
     {"estimates", PRN_HERE(estimates_keys), PRN_FLAT, "Present where a layer's time is an estimate.", .when = has_estimates},

@@ -66,28 +66,6 @@ static bool is_pinned(const prn_at *at)
     return affinity && *affinity;
 }
 
-static void write_dims(prn_json *j, const prn_key *key, const prn_at *at)
-{
-    const prn_report_config *c = at->row;
-    prn_json_open(j, key->name, '{', true);
-    for (size_t i = 0; i < c->dim_count; i++) prn_json_int(j, c->dims[i].name, c->dims[i].value);
-    prn_json_close(j, '}');
-}
-
-static void read_dims(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
-{
-    prn_report_config *c = at->row;
-    const prn_json_value *map = prn_json_get_object(j, object, key->name, false);
-    size_t count = 0;
-    for (const prn_json_value *e = prn_json_first(map); e; e = prn_json_next(e)) count++;
-    prony_fact *facts = prn_json_room(j, count, sizeof *facts);
-    prony_dim *dims = prn_json_room(j, count, sizeof *dims);
-    if (!facts || !dims) return;
-    c->dim_count = prn_keys_read_facts(j, object, key->name, facts, count);
-    for (size_t i = 0; i < c->dim_count; i++) dims[i] = (prony_dim){facts[i].key, facts[i].value};
-    c->dims = dims;
-}
-
 static const prn_key assumed_keys[] = {
     {"name", PRN_AT(prony_assumed_dim, name), PRN_ALWAYS, "As --dim takes it: the symbol, or INPUT.AXIS."},
     {"value", PRN_AT(prony_assumed_dim, value), PRN_LEAST_0, NULL},
@@ -106,7 +84,7 @@ static const prn_key config_keys[] = {
     {"affinity_failure", PRN_AT(C, affinity_failure), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
      "What of the list could not be had, or which thread was not pinned; null: nothing.", .when = is_pinned},
     {"batch", PRN_AT(C, batch), PRN_IF_FROM_0 | PRN_OR_NULL, "First dimension of the first input; null: it has none."},
-    {"dims", PRN_MADE(NUMBERS), PRN_LENIENT, "Free dimensions by symbol.", .write = write_dims, .read = read_dims},
+    {"dims", PRN_NUMBERS(C, dims, dim_count), PRN_LENIENT, "Free dimensions by symbol."},
     {"assumed_dims", PRN_ROWS(C, assumed, assumed_count, assumed_keys), PRN_OLD | PRN_FLAT_ROWS,
      "Free dimensions that nobody fixed, and what they became."},
     {"precision", PRN_AT(C, precision), PRN_IF_SET, "fp32"},

@@ -47,18 +47,6 @@ static const prn_key time_keys[] = {
     {"std", PRN_AT(prony_time_stats, std_ns), PRN_ALWAYS, "Sample standard deviation, ns"},
     {0}};
 
-/* A source per input: as many as the inputs, which were read before. */
-static void read_sources(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
-{
-    prn_key plain = *key;
-    size_t inputs = prn_key_count(key, at);
-    plain.read = NULL;
-    prn_key_read(j, object, &plain, at);
-    if (prn_json_has(object, key->name) && prn_key_count(key, at) != inputs)
-        prn_json_bad(j, key->name, "%zu sources of %zu inputs", prn_key_count(key, at), inputs);
-    memcpy((char *)at->row + key->other, &inputs, sizeof inputs);
-}
-
 static double rate_of(const prony_cost *cost, const prony_time_stats *time)
 {
     return time->mean_ns > 0 ? (double)cost->flops / ((double)time->mean_ns / 1e9) : NAN;
@@ -66,14 +54,9 @@ static double rate_of(const prony_cost *cost, const prony_time_stats *time)
 
 /* ---- layers ---- */
 
-static bool layer_measured(const prn_at *at)
-{
-    return ((const prony_layer_row *)at->row)->measured;
-}
-
 static bool layer_timed(const prn_at *at)
 {
-    return layer_measured(at) || prn_at_stamped(at);
+    return ((const prony_layer_row *)at->row)->measured || prn_at_stamped(at);
 }
 
 static double operator_share(const prn_at *at)
@@ -107,16 +90,16 @@ const prn_key prn_layer_keys[] = {
     {"count", PRN_WITH(L, count, counted), PRN_IF_FLAG,
      "By the counting preset; absent: no preset, or it does not count this operator."},
     {"facts", PRN_AS(FACTS, L, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
-    {"sources", PRN_LIST(L, sources, input_count), PRN_IF_LIST | PRN_NULLS | PRN_FLAT,
-     "Per input the index of the layer that makes it; null: an input of the model, a weight or omitted.", .read = read_sources},
+    {"sources", PRN_LIST(L, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_FLAT,
+     "Per input the index of the layer that makes it; null: an input of the model, a weight or omitted."},
     {"time_ns", PRN_IN_WITH(L, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "null: executed by no operator.", .when = layer_timed},
     {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
      .when = layer_timed},
     {"time_attributed", PRN_AT(L, time_attributed), PRN_LENIENT,
-     "Time is an estimate: a part of the operator's, by what each kind of work takes.", .when = layer_measured},
+     "Time is an estimate: a part of the operator's, by what each kind of work takes.", .if_row = PRN_FLAG(L, measured)},
     {"operator_share", PRN_AT(L, operator_share), PRN_LENIENT | PRN_SHARE,
-     "Part of its operator's time, in as many digits as it is worth.", .when = layer_measured, .figure = operator_share},
+     "Part of its operator's time, in as many digits as it is worth.", .if_row = PRN_FLAG(L, measured), .figure = operator_share},
     {"time_kind", PRN_MADE(STRING), PRN_IF_SET,
      "Whose time it is: its operator's alone, an estimated part, or none, as it returned its input unchanged or was folded into "
      "weights.",
@@ -126,11 +109,6 @@ const prn_key prn_layer_keys[] = {
     {0}};
 
 /* ---- operators ---- */
-
-static bool operator_measured(const prn_at *at)
-{
-    return ((const prony_operator_row *)at->row)->measured;
-}
 
 static double intensity(const prn_at *at)
 {
@@ -171,26 +149,7 @@ static void read_best_percent(prn_json_reader *j, const prn_json_value *object, 
 
 static bool has_best(const prn_at *at)
 {
-    return operator_measured(at) && ((const prony_operator_row *)at->row)->kernel_best > 0;
-}
-
-static bool has_kernel_facts(const prn_at *at)
-{
-    return ((const prony_operator_row *)at->row)->kernel_fact_count > 0;
-}
-
-static void write_kernel_facts(prn_json *j, const prn_key *key, const prn_at *at)
-{
-    const prony_operator_row *o = at->row;
-    prn_keys_write_facts(j, key->name, o->kernel_facts, o->kernel_fact_count);
-}
-
-static void read_kernel_facts(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at)
-{
-    prony_operator_row *o = at->row;
-    prony_fact *facts = prn_json_has(object, key->name) ? prn_json_room(j, PRONY_MAX_FACTS, sizeof *facts) : NULL;
-    if (facts) o->kernel_fact_count = prn_keys_read_facts(j, object, key->name, facts, PRONY_MAX_FACTS);
-    o->kernel_facts = facts;
+    return ((const prony_operator_row *)at->row)->kernel_best > 0;
 }
 
 static bool was_parallel(const prn_at *at)
@@ -264,18 +223,17 @@ const prn_key prn_operator_keys[] = {
     {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
-     .when = operator_measured, .figure = operator_rate},
+     .if_row = PRN_FLAG(O, measured), .figure = operator_rate},
     {"bound", PRN_MADE(STRING), PRN_IF_SET, "What keeps it from being faster; absent: no roof is known.",
-     "compute|memory|overhead", .when = operator_measured, .word = bound_name},
+     "compute|memory|overhead", .if_row = PRN_FLAG(O, measured), .word = bound_name},
     {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_LEAST_0, "Time that the roofs allow over the measured one, per cent.",
-     .when = operator_measured, .figure = percent_of_roof},
-    {"library_heap_calls", PRN_AT(O, library_heap_calls), PRN_LENIENT, "Per run.", .when = operator_measured},
+     .if_row = PRN_FLAG(O, measured), .figure = percent_of_roof},
+    {"library_heap_calls", PRN_AT(O, library_heap_calls), PRN_LENIENT, "Per run.", .if_row = PRN_FLAG(O, measured)},
     {"reasons", PRN_ROWS(O, reasons, reason_count, reason_keys), PRN_IF_SET | PRN_FLAT_ROWS,
-     "Why it does not reach its roof, what explains most surely first.", .when = operator_measured},
-    {"kernel_best", PRN_HERE(best_keys), PRN_FLAT, "What its kernel can do.", .when = has_best},
-    {"kernel_facts", PRN_MADE(NUMBERS), PRN_ALWAYS,
-     "What the kernel says of its work: the product's extents, its tiles, whether it packs in the run.", .when = has_kernel_facts,
-     .write = write_kernel_facts, .read = read_kernel_facts},
+     "Why it does not reach its roof, what explains most surely first.", .if_row = PRN_FLAG(O, measured)},
+    {"kernel_best", PRN_HERE(best_keys), PRN_FLAT, "What its kernel can do.", .if_row = PRN_FLAG(O, measured), .when = has_best},
+    {"kernel_facts", PRN_NUMBERS(O, kernel_facts, kernel_fact_count), PRN_IF_SET,
+     "What the kernel says of its work: the product's extents, its tiles, whether it packs in the run."},
     {"threads", PRN_AT(O, threads), PRN_IF_SET, "Thread budget."},
     {"parallel", PRN_HERE(parallel_keys), PRN_FLAT,
      "How well its threads were used, means of the measured runs, where threads were traced.", .when = was_parallel},
@@ -289,14 +247,9 @@ const prn_key prn_operator_keys[] = {
 
 /* ---- what runs in subgraphs ---- */
 
-static bool nested_measured(const prn_at *at)
-{
-    return ((const prony_nested_row *)at->row)->measured;
-}
-
 static bool nested_timed(const prn_at *at)
 {
-    return nested_measured(at) || prn_at_stamped(at);
+    return ((const prony_nested_row *)at->row)->measured || prn_at_stamped(at);
 }
 
 static double nested_rate(const prn_at *at)
@@ -337,10 +290,10 @@ const prn_key prn_nested_layer_keys[] = {
     {"outputs", PRN_LIST(N, outputs, output_count), PRN_FLAT, "In order."},
     {PRN_MORE_HERE(nested_figure_keys)},
     {"facts", PRN_AS(FACTS, N, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
-    {"sources", PRN_LIST(N, sources, input_count), PRN_IF_LIST | PRN_NULLS | PRN_FLAT,
-     "Per input the index in this list of the row that makes it; null: it comes from elsewhere.", .read = read_sources},
+    {"sources", PRN_LIST(N, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_FLAT,
+     "Per input the index in this list of the row that makes it; null: it comes from elsewhere."},
     {"time_attributed", PRN_AT(N, time_attributed), PRN_LENIENT, "Time is a part of the operator's, by analytic cost.",
-     .when = nested_measured},
+     .if_row = PRN_FLAG(N, measured)},
     {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL,
      "Index in nested_operators of the one that executed it; null: none."},
     {0}};
@@ -358,7 +311,7 @@ const prn_key prn_nested_operator_keys[] = {
     {"layers", PRN_LIST(N, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Indices in nested_layers of what it stands for."},
     {PRN_MORE_HERE(nested_figure_keys)},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
-     .when = nested_measured, .figure = nested_rate},
+     .if_row = PRN_FLAG(N, measured), .figure = nested_rate},
     {"trace", PRN_HERE_WITH(N, traced, nested_trace_keys), PRN_IF_FLAG | PRN_FLAT, "In the last run; absent: it did not run."},
     {0}};
 
@@ -411,18 +364,13 @@ static void read_children(prn_json_reader *j, const prn_json_value *object, cons
     (void)prn_json_get_array(j, object, key->name, true, &count);
 }
 
-static bool is_counted(const prn_at *at)
-{
-    return ((const prony_report *)at->root)->totals.counted;
-}
-
 const prn_key prn_module_keys[] = {
     {"path", PRN_AT(prony_module_row, path), PRN_ALWAYS, "Path; empty: the root."},
     {"type", PRN_AT(prony_module_row, type), PRN_IF_SET | PRN_EMPTY, "Guess from the name."},
     {"macs", PRN_AT(prony_module_row, macs), PRN_ALWAYS, "With all modules below."},
     {"flops", PRN_AT(prony_module_row, flops), PRN_ALWAYS, "With all modules below."},
     {"parameters", PRN_AT(prony_module_row, parameters), PRN_ALWAYS, "With all modules below."},
-    {"count", PRN_AT(prony_module_row, count), PRN_ALWAYS, "By the counting preset, with all modules below.", .when = is_counted},
+    {"count", PRN_AT(prony_module_row, count), PRN_ALWAYS, "By the counting preset, with all modules below.", .if_root = PRN_FLAG(prony_report, totals.counted)},
     {"layers", PRN_AT(prony_module_row, layers), PRN_OLD, "Layers in it and below."},
     {"nested_layers", PRN_AT(prony_module_row, nested_layers), PRN_IF_SET,
      "Nodes in subgraphs of these layers; a module that such nodes alone name has 0 layers and their figures. Absent: none."},

@@ -115,6 +115,22 @@ static void check_rows(prn_json_reader *j, prony_report *r)
     for (size_t i = 0; i < r->parameter_count && sum > 0; i++) r->parameters[i].share = (double)r->parameters[i].elements / sum;
 }
 
+/* Runs of each process, together those of the report. */
+static void check_processes(prn_json_reader *j, const prony_report *r)
+{
+    uint64_t left = r->latency.count;
+    prn_where where = prn_json_enter(j, "latency_ns", PRN_NO_ELEMENT);
+    for (size_t i = 0; i < r->process_count; i++) {
+        if (r->process_runs[i] == 0 || r->process_runs[i] > left)
+            prn_json_bad(j, "process_runs", "runs of each process are expected, %llu together", (unsigned long long)r->latency.count);
+        left -= r->process_runs[i];
+    }
+    if (r->process_runs && left)
+        prn_json_bad(j, "process_runs", "%llu of %llu runs belong to no process", (unsigned long long)left,
+                     (unsigned long long)r->latency.count);
+    prn_json_leave(j, where);
+}
+
 /* ---- the tree of modules ---- */
 
 typedef struct path_index {
@@ -180,6 +196,7 @@ prony_status prn_report_read(prony_report **out, const char *file, const char *t
     prn_json_check_schema(&j, root, PRN_REPORT_SCHEMA, "report");
     prn_keys_read(&j, root, prn_report_keys, &(prn_at){.root = report, .row = report});
     if (j.status == PRONY_OK) check_rows(&j, report);
+    if (j.status == PRONY_OK) check_processes(&j, report);
     if (j.status == PRONY_OK) link_modules(&j, root, report);
     prn_json_document_release(root);
     if (j.status == PRONY_OK)

@@ -6,16 +6,8 @@ prony_status prn_study_write_json(const prony_study *s, const prony_write_option
                                   void *user, prony_error *error)
 {
     (void)options;
-    prn_json *j = prn_alloc(sizeof *j);
-    if (!j) return prn_no_memory(error);
-    prn_json_begin(j, write, user, error);
-    prn_json_open(j, NULL, '{', false);
-    prn_json_string(j, "schema", PRN_STUDY_SCHEMA);
-    prn_keys_write(j, prn_study_keys, &(prn_at){.root = (prony_study *)s, .row = (prony_study *)s});
-    prn_json_close(j, '}');
-    prony_status status = prn_json_end(j);
-    prn_free(j);
-    return status;
+    prn_at at = {.root = (prony_study *)s, .row = (prony_study *)s};
+    return prn_keys_write_document(PRN_STUDY_SCHEMA, prn_study_keys, &at, write, user, error);
 }
 
 /* ---- CSV ---- */

@@ -231,14 +231,9 @@ static const char *no_fit(const prn_at *at)
     return f->fit.known ? NULL : f->reason;
 }
 
-static bool fits(const prn_at *at)
-{
-    return ((const prn_study_fit *)at->row)->fit.known;
-}
-
 static bool fits_usl(const prn_at *at)
 {
-    return fits(at) && ((const prn_study_fit *)at->row)->law == PRN_LAW_USL;
+    return ((const prn_study_fit *)at->row)->law == PRN_LAW_USL;
 }
 
 #define F prn_study_fit
@@ -246,16 +241,16 @@ static const prn_key fit_keys[] = {
     {"group", PRN_AT(F, group), PRN_ALWAYS, NULL},
     {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .word = over},
     {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .word = no_fit},
-    {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .when = fits},
-    {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .when = fits},
-    {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .when = fits},
-    {"beta", PRN_AT(F, fit.beta), PRN_ALWAYS, NULL, .when = fits_usl},
-    {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .when = fits_usl},
+    {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
+    {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
+    {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .if_row = PRN_FLAG(F, fit.known)},
+    {"beta", PRN_AT(F, fit.beta), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
+    {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
     {"peak", PRN_AT(F, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL, "Threads of the largest throughput; null: it only grows.",
-     .when = fits_usl},
-    {"peak_ci95", PRN_TWO(F, fit.peak_ci95), PRN_NULLS, "As above.", .when = fits_usl},
-    {"limit", PRN_AT(F, fit.limit), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .when = fits},
-    {"residual", PRN_AT(F, fit.rms), PRN_ALWAYS, NULL, .when = fits},
+     .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
+    {"peak_ci95", PRN_TWO(F, fit.peak_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
+    {"limit", PRN_AT(F, fit.limit), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .if_row = PRN_FLAG(F, fit.known)},
+    {"residual", PRN_AT(F, fit.rms), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {0}};
 #undef F
 
@@ -390,16 +385,6 @@ static void read_blocks(prn_json_reader *j, const prn_json_value *object, const 
     s->block_count = list.count;
 }
 
-static bool is_analysed(const prn_at *at)
-{
-    return ((const prony_study *)at->root)->analysed;
-}
-
-static bool is_compared(const prn_at *at)
-{
-    return ((const prony_study *)at->root)->compared;
-}
-
 static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
 {
     prn_pool pool = {0};
@@ -412,15 +397,15 @@ const prn_key prn_study_keys[] = {
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
     {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.",
      .read = read_blocks},
-    {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
-    {"fits", PRN_HERE(law_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
+    {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"fits", PRN_HERE(law_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "By configuration, largest loss first.",
-     .when = is_analysed},
-    {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, NULL, .when = is_analysed},
-    {"quality", PRN_IN(S, quality, quality_keys), PRN_MADE_ANEW, NULL, .when = is_analysed},
-    {"statement", PRN_MADE(STRING), PRN_ALWAYS, "How it was measured, for a paper.", .when = is_analysed, .write = write_statement},
+     .if_root = PRN_FLAG(S, analysed)},
+    {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"quality", PRN_IN(S, quality, quality_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
+    {"statement", PRN_MADE(STRING), PRN_ALWAYS, "How it was measured, for a paper.", .if_root = PRN_FLAG(S, analysed), .write = write_statement},
     {"comparison", PRN_ROWS(S, differences, difference_count, difference_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "With --repeat.",
-     .when = is_compared},
+     .if_root = PRN_FLAG(S, compared)},
     {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_MADE_ANEW,
-     "With --repeat: what differs between the machines.", .when = is_compared},
+     "With --repeat: what differs between the machines.", .if_root = PRN_FLAG(S, compared)},
     {0}};

@@ -63,20 +63,6 @@ static void take_operators(prn_study_sample *sample, const prony_report *r, cons
     }
 }
 
-static prony_status write_sample(const prn_study_sample *sample, prony_write_fn write, void *user, prony_error *error)
-{
-    prn_json *j = prn_calloc(1, sizeof *j);
-    if (!j) return prn_no_memory(error);
-    prn_json_begin(j, write, user, error);
-    prn_json_open(j, NULL, '{', false);
-    prn_json_string(j, "schema", PRN_STUDY_SCHEMA);
-    prn_keys_write(j, prn_study_sample_keys, &(prn_at){.row = (prn_study_sample *)sample});
-    prn_json_close(j, '}');
-    prony_status status = prn_json_end(j);
-    prn_free(j);
-    return status;
-}
-
 prony_status prony_study_sample_write(const prony_report *latency, const prony_report *operators, prony_write_fn write,
                                       void *user, prony_error *error)
 {
@@ -95,7 +81,8 @@ prony_status prony_study_sample_write(const prony_report *latency, const prony_r
     prony_status status = on_path && (!operators || sample.operators) ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK && operators) status = find_path(on_path, operators, error);
     if (status == PRONY_OK && operators) take_operators(&sample, operators, on_path);
-    if (status == PRONY_OK) status = write_sample(&sample, write, user, error);
+    if (status == PRONY_OK)
+        status = prn_keys_write_document(PRN_STUDY_SCHEMA, prn_study_sample_keys, &(prn_at){.row = &sample}, write, user, error);
     prn_free(on_path);
     prn_free(sample.operators);
     return status;

@@ -36,7 +36,7 @@ static void write_words(prn_json *j, const char *words)
 /* Always there, if only as null. */
 static bool is_required(const prn_key *k)
 {
-    return !k->when && (k->how & PRN_OLD) != PRN_OLD && ((k->how & PRN_CONDITION) == PRN_ALWAYS || k->how & PRN_OR_NULL);
+    return !k->when && !k->if_root && !k->if_row && (k->how & PRN_OLD) != PRN_OLD && ((k->how & PRN_CONDITION) == PRN_ALWAYS || k->how & PRN_OR_NULL);
 }
 
 static void write_required(prn_json *j, const prn_key *keys)
@@ -65,7 +65,7 @@ static void write_object(prn_json *j, const prn_key *keys, bool null)
 static void write_number(prn_json *j, const prn_key *k, bool null)
 {
     bool whole = k->type != PRN_KEY_DOUBLE && k->type != PRN_KEY_DOUBLES && k->type != PRN_KEY_TWO_DOUBLES;
-    bool counts = k->type == PRN_KEY_U64 || k->type == PRN_KEY_U32 || k->type == PRN_KEY_U32S;
+    bool counts = k->type == PRN_KEY_U64 || k->type == PRN_KEY_U32 || k->type == PRN_KEY_U32S || k->type == PRN_KEY_U64S;
     unsigned when = k->how & PRN_CONDITION;
     write_type(j, whole ? "integer" : "number", null);
     if (k->how & PRN_LEAST_1 || (whole && when == PRN_IF_SET && k->type != PRN_KEY_I64S && !(k->how & PRN_LEAST_0)))
