@@ -3,8 +3,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "profiler/measure/machine_peaks.h"
-#include "profiler/report/json_read.h"
-#include "profiler/report/json_write.h"
+#include "profiler/report/keys.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SCHEMA "prony.machine/1"
 
 /* ---- the path ---- */
 
@@ -70,85 +67,70 @@ prony_status prony_machine_path(char *path, size_t size, prony_error *error)
     return status;
 }
 
+/* ---- keys ---- */
+
+#define C prony_peak_compute
+static const prn_key compute_keys[] = {
+    {"precision", PRN_AT(C, precision), PRN_ALWAYS, "fp32, fp64, int8 and so on."},
+    {"threads", PRN_AT(C, threads), PRN_LEAST_1, NULL},
+    {"flops_per_second", PRN_AT(C, flops_per_second), PRN_LEAST_0, "Multiplications and additions per second, the best of the trials."},
+    {"trials", PRN_AT(C, trials), PRN_LEAST_1, NULL},
+    {"trial_ns", PRN_AT(C, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {"doubtful", PRN_AT(C, doubtful), PRN_IF_SET,
+     "Measured several times, and still too far below what one thread's rate makes likely. Absent: no."},
+    {0}};
+
+#define B prony_peak_bandwidth
+static const prn_key bandwidth_keys[] = {
+    {"level", PRN_AT(B, level), PRN_ALWAYS, "L1, L2, L3 or DRAM."},
+    {"access", PRN_AT(B, access), PRN_ALWAYS, "read, copy and so on."},
+    {"threads", PRN_AT(B, threads), PRN_LEAST_1, NULL},
+    {"bytes_per_second", PRN_AT(B, bytes_per_second), PRN_LEAST_0, "The best of the trials."},
+    {"thread_bytes", PRN_AT(B, thread_bytes), PRN_ALWAYS, "Working set of each thread."},
+    {"trials", PRN_AT(B, trials), PRN_LEAST_1, NULL},
+    {"trial_ns", PRN_AT(B, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {"doubtful", PRN_AT(B, doubtful), PRN_IF_SET,
+     "Measured several times, and still too far below what one thread's rate makes likely. Absent: no."},
+    {0}};
+
+#define W prony_work_rate
+static const prn_key work_keys[] = {
+    {"work", PRN_AT(W, work), PRN_ALWAYS, "product, simple, divide, sqrt, exp, log, erf, tanh, sin, pow, move."},
+    {"threads", PRN_AT(W, threads), PRN_LEAST_1, NULL},
+    {"per_second", PRN_AT(W, per_second), PRN_LEAST_0,
+     "The best of the trials: FLOPs of product, bytes of move, results of the others."},
+    {"trials", PRN_AT(W, trials), PRN_LEAST_1, NULL},
+    {"trial_ns", PRN_AT(W, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {0}};
+
+static const char *method(const prn_at *at)
+{
+    (void)at;
+    return PRN_MACHINE_METHOD;
+}
+
+#define M prony_machine
+const prn_key prn_machine_keys[] = {
+    {"cpu_model", PRN_AT(M, info.cpu_model), PRN_ALWAYS, "As the kernel says."},
+    {"isa", PRN_AT(M, info.isa), PRN_ALWAYS, "Instruction set that was measured: scalar, avx2, avx512."},
+    {"prony_version", PRN_AT(M, info.prony_version), PRN_ALWAYS, "That measured."},
+    {"cores", PRN_AT(M, info.cores), PRN_LEAST_1, "Most threads measured."},
+    {"measured_at", PRN_AT(M, info.measured_at), PRN_LEAST_0, "Seconds since 1970, UTC."},
+    {"seconds", PRN_AT(M, info.seconds), PRN_LEAST_0, "That measuring took."},
+    {"load_avg_1min", PRN_AT(M, info.load_avg_1min), PRN_IF_FROM_0, "When it began."},
+    {"method", PRN_MADE(STRING), PRN_ALWAYS, "How the figures were measured.", .word = method},
+    {"compute", PRN_ROWS(M, compute, compute_count, compute_keys), PRN_FLAT_ROWS, NULL},
+    {"bandwidth", PRN_ROWS(M, bandwidth, bandwidth_count, bandwidth_keys), PRN_FLAT_ROWS, NULL},
+    {"work", PRN_ROWS(M, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS,
+     "What each kind of work makes of a second. Absent: kept by a version that did not measure it."},
+    {0}};
+
 /* ---- writing ---- */
-
-static void write_compute(prn_json *j, const prony_machine *m)
-{
-    prn_json_open(j, "compute", '[', false);
-    for (size_t i = 0; i < m->compute_count; i++) {
-        const prony_peak_compute *c = &m->compute[i];
-        prn_json_open(j, NULL, '{', true);
-        prn_json_string(j, "precision", c->precision);
-        prn_json_int(j, "threads", c->threads);
-        prn_json_double(j, "flops_per_second", c->flops_per_second);
-        prn_json_int(j, "trials", c->trials);
-        prn_json_int(j, "trial_ns", c->trial_ns);
-        if (c->doubtful) prn_json_bool(j, "doubtful", true);
-        prn_json_close(j, '}');
-    }
-    prn_json_close(j, ']');
-}
-
-static void write_bandwidth(prn_json *j, const prony_machine *m)
-{
-    prn_json_open(j, "bandwidth", '[', false);
-    for (size_t i = 0; i < m->bandwidth_count; i++) {
-        const prony_peak_bandwidth *b = &m->bandwidth[i];
-        prn_json_open(j, NULL, '{', true);
-        prn_json_string(j, "level", b->level);
-        prn_json_string(j, "access", b->access);
-        prn_json_int(j, "threads", b->threads);
-        prn_json_double(j, "bytes_per_second", b->bytes_per_second);
-        prn_json_uint(j, "thread_bytes", b->thread_bytes);
-        prn_json_int(j, "trials", b->trials);
-        prn_json_int(j, "trial_ns", b->trial_ns);
-        if (b->doubtful) prn_json_bool(j, "doubtful", true);
-        prn_json_close(j, '}');
-    }
-    prn_json_close(j, ']');
-}
-
-static void write_work(prn_json *j, const prony_machine *m)
-{
-    if (m->work_count == 0) return;
-    prn_json_open(j, "work", '[', false);
-    for (size_t i = 0; i < m->work_count; i++) {
-        const prony_work_rate *w = &m->work[i];
-        prn_json_open(j, NULL, '{', true);
-        prn_json_string(j, "work", w->work);
-        prn_json_int(j, "threads", w->threads);
-        prn_json_double(j, "per_second", w->per_second);
-        prn_json_int(j, "trials", w->trials);
-        prn_json_int(j, "trial_ns", w->trial_ns);
-        prn_json_close(j, '}');
-    }
-    prn_json_close(j, ']');
-}
 
 prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write, void *user, prony_error *error)
 {
     if (!machine || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_write: an argument is NULL");
-    prn_json *j = prn_alloc(sizeof *j);
-    if (!j) return prn_no_memory(error);
-    const prony_machine_info *info = &machine->info;
-    prn_json_begin(j, write, user, error);
-    prn_json_open(j, NULL, '{', false);
-    prn_json_string(j, "schema", SCHEMA);
-    prn_json_string(j, "cpu_model", info->cpu_model);
-    prn_json_string(j, "isa", info->isa);
-    prn_json_string(j, "prony_version", info->prony_version);
-    prn_json_int(j, "cores", info->cores);
-    prn_json_int(j, "measured_at", info->measured_at);
-    prn_json_double(j, "seconds", info->seconds);
-    if (info->load_avg_1min >= 0) prn_json_double(j, "load_avg_1min", info->load_avg_1min);
-    prn_json_string(j, "method", PRN_MACHINE_METHOD);
-    write_compute(j, machine);
-    write_bandwidth(j, machine);
-    write_work(j, machine);
-    prn_json_close(j, '}');
-    prony_status status = prn_json_end(j);
-    prn_free(j);
-    return status;
+    return prn_keys_write_document(PRN_MACHINE_SCHEMA, prn_machine_keys, &(prn_at){.row = (prony_machine *)machine}, write, user, error);
 }
 
 static prony_status make_folders(char *path, prony_error *error)
@@ -187,62 +169,14 @@ static void check_row(prn_json_reader *j, const char *key, int threads, double r
         prn_json_bad(j, key, "%d threads at %g per second", threads, rate);
 }
 
-static void read_compute(prn_json_reader *j, const prn_json_value *root, prony_machine *m)
+static void check_rows(prn_json_reader *j, const prony_machine *m)
 {
-    size_t count = 0;
-    const prn_json_value *array = prn_json_get_array(j, root, "compute", true, &count);
-    m->compute = prn_json_room(j, count, sizeof *m->compute);
-    for (const prn_json_value *e = prn_json_first(array); m->compute && e; e = prn_json_next(e)) {
-        prony_peak_compute *c = &m->compute[m->compute_count];
-        if (!prn_json_element_is_object(j, e, "compute")) return;
-        prn_json_get_string(j, e, "precision", true, &c->precision);
-        prn_json_get_int(j, e, "threads", true, &c->threads);
-        prn_json_get_double(j, e, "flops_per_second", true, &c->flops_per_second);
-        prn_json_get_int(j, e, "trials", true, &c->trials);
-        prn_json_get_i64(j, e, "trial_ns", true, &c->trial_ns);
-        prn_json_get_bool(j, e, "doubtful", false, &c->doubtful);
-        check_row(j, "compute", c->threads, c->flops_per_second);
-        m->compute_count++;
-    }
-}
-
-static void read_bandwidth(prn_json_reader *j, const prn_json_value *root, prony_machine *m)
-{
-    size_t count = 0;
-    const prn_json_value *array = prn_json_get_array(j, root, "bandwidth", true, &count);
-    m->bandwidth = prn_json_room(j, count, sizeof *m->bandwidth);
-    for (const prn_json_value *e = prn_json_first(array); m->bandwidth && e; e = prn_json_next(e)) {
-        prony_peak_bandwidth *b = &m->bandwidth[m->bandwidth_count];
-        if (!prn_json_element_is_object(j, e, "bandwidth")) return;
-        prn_json_get_string(j, e, "level", true, &b->level);
-        prn_json_get_string(j, e, "access", true, &b->access);
-        prn_json_get_int(j, e, "threads", true, &b->threads);
-        prn_json_get_double(j, e, "bytes_per_second", true, &b->bytes_per_second);
-        prn_json_get_u64(j, e, "thread_bytes", true, &b->thread_bytes);
-        prn_json_get_int(j, e, "trials", true, &b->trials);
-        prn_json_get_i64(j, e, "trial_ns", true, &b->trial_ns);
-        prn_json_get_bool(j, e, "doubtful", false, &b->doubtful);
-        check_row(j, "bandwidth", b->threads, b->bytes_per_second);
-        m->bandwidth_count++;
-    }
-}
-
-static void read_work(prn_json_reader *j, const prn_json_value *root, prony_machine *m)
-{
-    size_t count = 0;
-    const prn_json_value *array = prn_json_get_array(j, root, "work", false, &count);
-    m->work = prn_json_room(j, count, sizeof *m->work);
-    for (const prn_json_value *e = prn_json_first(array); m->work && e; e = prn_json_next(e)) {
-        prony_work_rate *w = &m->work[m->work_count];
-        if (!prn_json_element_is_object(j, e, "work")) return;
-        prn_json_get_string(j, e, "work", true, &w->work);
-        prn_json_get_int(j, e, "threads", true, &w->threads);
-        prn_json_get_double(j, e, "per_second", true, &w->per_second);
-        prn_json_get_int(j, e, "trials", true, &w->trials);
-        prn_json_get_i64(j, e, "trial_ns", true, &w->trial_ns);
-        check_row(j, "work", w->threads, w->per_second);
-        m->work_count++;
-    }
+    for (size_t i = 0; i < m->compute_count; i++) check_row(j, "compute", m->compute[i].threads, m->compute[i].flops_per_second);
+    for (size_t i = 0; i < m->bandwidth_count; i++)
+        check_row(j, "bandwidth", m->bandwidth[i].threads, m->bandwidth[i].bytes_per_second);
+    for (size_t i = 0; i < m->work_count; i++) check_row(j, "work", m->work[i].threads, m->work[i].per_second);
+    if (j->status == PRONY_OK && (m->compute_count == 0 || m->bandwidth_count == 0))
+        prn_json_bad(j, m->compute_count ? "bandwidth" : "compute", "no rows");
 }
 
 /* What the file says it was made for must be what it is looked up by. */
@@ -258,20 +192,13 @@ static prony_status read_machine(prony_machine *m, const char *path, const prn_m
     prn_json_value *root;
     PRN_TRY(prn_json_document_parse(&root, path, (const char *)map->data, map->size, error));
     prn_json_reader reader = {.pool = &m->pool, .file = path, .error = error}, *j = &reader;
-    read_same(j, root, "schema", SCHEMA);
+    read_same(j, root, "schema", PRN_MACHINE_SCHEMA);
     read_same(j, root, "cpu_model", m->info.cpu_model);
     read_same(j, root, "isa", m->info.isa);
     read_same(j, root, "prony_version", m->info.prony_version);
     read_same(j, root, "method", PRN_MACHINE_METHOD);
-    prn_json_get_int(j, root, "cores", true, &m->info.cores);
-    prn_json_get_i64(j, root, "measured_at", true, &m->info.measured_at);
-    prn_json_get_double(j, root, "seconds", true, &m->info.seconds);
-    prn_json_get_double(j, root, "load_avg_1min", false, &m->info.load_avg_1min);
-    read_compute(j, root, m);
-    read_bandwidth(j, root, m);
-    read_work(j, root, m);
-    if (j->status == PRONY_OK && (m->compute_count == 0 || m->bandwidth_count == 0))
-        prn_json_bad(j, m->compute_count ? "bandwidth" : "compute", "no rows");
+    prn_keys_read(j, root, prn_machine_keys, &(prn_at){.row = m});
+    if (j->status == PRONY_OK) check_rows(j, m);
     prn_json_document_release(root);
     return j->status;
 }

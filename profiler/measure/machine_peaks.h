@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/peak.h"
 #include "base/status.h"
+#include "profiler/report/keys.h"
 #include "profiler/report/report.h"
 
 struct prony_machine {
@@ -17,6 +18,10 @@ struct prony_machine {
     prony_work_rate *work;
     size_t work_count; /* 0: kept by a version that did not measure them */
 };
+
+/* Keys of the file, after "schema". */
+#define PRN_MACHINE_SCHEMA "prony.machine/1"
+extern const prn_key prn_machine_keys[];
 
 /* How the figures came about, in words. */
 #define PRN_MACHINE_METHOD                                                                                             \

@@ -22,8 +22,7 @@ static const prn_key totals_keys[] = {
     {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},
     {"conserved", PRN_AT(R, conserved), PRN_ALWAYS,
      "Whether macs, madds, flops, special, int_ops and parameters sum to the same over layers and operators."},
-    {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG,
-     "By the counting preset, summed over the layers; absent: no preset."},
+    {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG, "By the counting preset, summed over the layers; absent: no preset."},
     {0}};
 
 static bool has_phases(const prn_at *at)
@@ -186,15 +185,11 @@ static double flops_rate(const prn_at *at)
 }
 
 static const prn_key throughput_keys[] = {
-    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "batch over the mean latency; null: no batch.",
-     .figure = samples_rate},
-    {"images_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "samples_per_second where the first input is images.",
-     .figure = images_rate},
-    {"tokens_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Where the first input is integers [batch, sequence].",
-     .figure = tokens_rate},
+    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "batch over the mean latency; null: no batch.", .figure = samples_rate},
+    {"images_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "samples_per_second where the first input is images.", .figure = images_rate},
+    {"tokens_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Where the first input is integers [batch, sequence].", .figure = tokens_rate},
     {"requests_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Runs over time.", .figure = requests_rate},
-    {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.",
-     .figure = flops_rate},
+    {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.", .figure = flops_rate},
     {0}};
 
 /* ---- memory ---- */
@@ -262,16 +257,14 @@ static const prn_key memory_keys[] = {
     {"average_live_bytes", PRN_AT(M, average_live_bytes), PRN_ALWAYS, "Bytes, over steps."},
     {"scratch_bytes", PRN_AT(M, scratch_bytes), PRN_ALWAYS, "Bytes."},
     {"internal_fragmentation", PRN_AT(M, internal_fragmentation), PRN_LEAST_0, "1 - asked / given"},
-    {"external_fragmentation", PRN_AT(M, external_fragmentation), PRN_LEAST_0,
-     "1 - largest free block / free bytes, at its worst step"},
+    {"external_fragmentation", PRN_AT(M, external_fragmentation), PRN_LEAST_0, "1 - largest free block / free bytes, at its worst step"},
     {"allocations", PRN_AT(M, allocations), PRN_ALWAYS, "Arena allocations per run."},
     {"releases", PRN_AT(M, releases), PRN_ALWAYS, "Arena releases per run."},
     {"heap_calls_per_run", PRN_WITH(M, heap_calls_per_run, heap_calls_known), PRN_IF_FLAG, "Prony's own."},
     {"library_heap_calls_per_run", PRN_WITH(M, library_heap_calls_per_run, library_heap_calls_known), PRN_IF_FLAG, "Of libraries."},
     {"peak_rss_bytes", PRN_AT(M, peak_rss_bytes), PRN_IF_SET, "Peak resident set of the process."},
     {"held", PRN_IN_WITH(M, held, held_known, held_keys), PRN_IF_FLAG, "What the process holds when its runs are done."},
-    {"bytes_per_sample", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "planned_bytes over batch; null: no batch.",
-     .figure = bytes_per_sample},
+    {"bytes_per_sample", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "planned_bytes over batch; null: no batch.", .figure = bytes_per_sample},
     {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_FLAT_ROWS, "Live bytes over the run.", .when = in_detail},
     {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_FLAT_ROWS, "Arena events of one run.", .when = in_detail},
     {0}};
@@ -302,8 +295,7 @@ static const prn_key cpu_keys[] = {
     {"system_ns", PRN_AT(R, cpu.system_ns), PRN_ALWAYS, "ns"},
     {"voluntary_switches", PRN_AT(R, cpu.voluntary_switches), PRN_ALWAYS, "Context switches."},
     {"involuntary_switches", PRN_AT(R, cpu.involuntary_switches), PRN_ALWAYS, "Context switches."},
-    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS,
-     "Several workers, by number; 0 is the caller."},
+    {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_FLAT_ROWS, "Several workers, by number; 0 is the caller."},
     {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_FLAT | PRN_LEAST_0,
      "Ends of the intervals of use, from the first measured run's start, ns"},
     {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_FLAT_ROWS, "Processors that the runs could use.", .when = has_cores},
@@ -337,13 +329,11 @@ static void write_load_text(prn_json *j, const prn_key *key, const prn_at *at)
 
 #define D prn_disturbance
 static const prn_key disturbance_keys[] = {
-    {"others_share", PRN_AT(D, others), PRN_IF_FROM_0,
-     "Of the time of all usable processors: other processes, and what the hypervisor took."},
+    {"others_share", PRN_AT(D, others), PRN_IF_FROM_0, "Of the time of all usable processors: other processes, and what the hypervisor took."},
     {"steal_share", PRN_AT(D, steal), PRN_IF_FROM_0, "Of the time of all usable processors: what the hypervisor took."},
     {"waited_share", PRN_AT(D, waited), PRN_IF_FROM_0, "Time that threads stood ready and did not run, over the wall time."},
     {"involuntary_switches", PRN_AT(D, involuntary_switches), PRN_ALWAYS, "Context switches."},
-    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy",
-     .word = verdict_name, .read = read_verdict},
+    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy", .word = verdict_name, .read = read_verdict},
     {"text", PRN_MADE(STRING), PRN_IF_SET, "The sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
     {0}};
 #undef D
@@ -477,10 +467,8 @@ const prn_key prn_report_keys[] = {
     {"estimates", PRN_HERE(estimates_keys), PRN_FLAT, "Present where a layer's time is an estimate.", .when = has_estimates},
     {"coverage", PRN_HERE(coverage_keys), PRN_ALWAYS, NULL, .when = is_stamped_or_counted},
     {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},
-    {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).",
-     .when = asked_for_counters},
-    {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT,
-     "Operators that cannot run, as domain::Op-opset (n nodes)."},
+    {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).", .when = asked_for_counters},
+    {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT, "Operators that cannot run, as domain::Op-opset (n nodes)."},
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
     {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "Over the outputs' bytes, in order."},

@@ -94,8 +94,7 @@ static const prn_key config_keys[] = {
     {"count_preset", PRN_AT(C, count_preset), PRN_IF_SET | PRN_OR_NULL, "Counting preset; null: none."},
     {"rewrites", PRN_AT(C, rewrites), PRN_ALWAYS, "Whether nodes were fused."},
     {"reuse", PRN_AT(C, reuse), PRN_OLD | PRN_TRUE, "Whether values shared memory; absent: they did."},
-    {"background_threads", PRN_AT(C, background_threads), PRN_IF_SET,
-     "Busy threads of another process while measuring (--with-load)."},
+    {"background_threads", PRN_AT(C, background_threads), PRN_IF_SET, "Busy threads of another process while measuring (--with-load)."},
     {0}};
 #undef C
 
@@ -189,8 +188,7 @@ static const prn_key system_keys[] = {
     {"physical_cores", PRN_AT(S, machine.physical_cores), PRN_IF_SET, "Distinct cores in the affinity mask."},
     {"quota_cpus", PRN_AT(S, machine.quota_cpus), PRN_IF_SET | PRN_OR_NULL, "cgroup CPU quota in processors; null: none."},
     {"total_memory_bytes", PRN_AT(S, machine.total_memory_bytes), PRN_IF_SET, "Bytes of memory."},
-    {"caches", PRN_MADE_IN(S, machine, cache_keys), PRN_LENIENT, "Caches of the first processor.",
-     .write = write_caches, .read = read_caches},
+    {"caches", PRN_MADE_IN(S, machine, cache_keys), PRN_LENIENT, "Caches of the first processor.", .write = write_caches, .read = read_caches},
     {"governor", PRN_AT(S, machine.governor), PRN_IF_SET, "cpufreq governor."},
     {"load_avg_1min", PRN_AT(S, machine.load_avg_1min), PRN_IF_FROM_0, "Load average of the last minute."},
     {"gpu", PRN_MADE(NULL), PRN_ALWAYS, "null: none is used."},
@@ -231,8 +229,7 @@ static const prn_key work_keys[] = {
 static const prn_key roof_keys[] = {
     {"compute", PRN_ROWS(prn_report_roof, compute, compute_count, compute_keys), PRN_FLAT_ROWS, "Peak arithmetic."},
     {"memory", PRN_ROWS(prn_report_roof, memory, memory_count, bandwidth_keys), PRN_FLAT_ROWS, "Peak bandwidth."},
-    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS,
-     "What each kind of work makes of a second."},
+    {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_FLAT_ROWS, "What each kind of work makes of a second."},
     {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "How they were measured."},
     {0}};
 

@@ -18,8 +18,7 @@ const prn_key prn_count_keys[] = {
     {"macs", PRN_AT(prony_cost, macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
     {"madds", PRN_AT(prony_cost, madds), PRN_ALWAYS, "macs plus scale-and-shift pairs."},
     {"flops", PRN_AT(prony_cost, flops), PRN_ALWAYS, "Arithmetic operations on floating-point data; a MAC is 2."},
-    {"special", PRN_AT(prony_cost, special), PRN_ALWAYS,
-     "Those of flops that are exp, log, tanh, erf, sin, pow, sqrt or division."},
+    {"special", PRN_AT(prony_cost, special), PRN_ALWAYS, "Those of flops that are exp, log, tanh, erf, sin, pow, sqrt or division."},
     {"int_ops", PRN_AT(prony_cost, int_ops), PRN_ALWAYS, "Arithmetic operations on integer data."},
     {"bytes_read", PRN_AT(prony_cost, bytes_read), PRN_ALWAYS, "Bytes of every input and weight, once."},
     {"bytes_written", PRN_AT(prony_cost, bytes_written), PRN_ALWAYS, "Bytes of every output, once."},
@@ -87,15 +86,13 @@ const prn_key prn_layer_keys[] = {
     {"inputs", PRN_LIST(L, inputs, input_count), PRN_FLAT, "In order."},
     {"outputs", PRN_LIST(L, outputs, output_count), PRN_FLAT, "In order."},
     {PRN_MORE(L, cost, traffic_keys)},
-    {"count", PRN_WITH(L, count, counted), PRN_IF_FLAG,
-     "By the counting preset; absent: no preset, or it does not count this operator."},
+    {"count", PRN_WITH(L, count, counted), PRN_IF_FLAG, "By the counting preset; absent: no preset, or it does not count this operator."},
     {"facts", PRN_AS(FACTS, L, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
     {"sources", PRN_LIST(L, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_FLAT,
      "Per input the index of the layer that makes it; null: an input of the model, a weight or omitted."},
     {"time_ns", PRN_IN_WITH(L, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "null: executed by no operator.", .when = layer_timed},
-    {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
-     .when = layer_timed},
+    {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.", .when = layer_timed},
     {"time_attributed", PRN_AT(L, time_attributed), PRN_LENIENT,
      "Time is an estimate: a part of the operator's, by what each kind of work takes.", .if_row = PRN_FLAG(L, measured)},
     {"operator_share", PRN_AT(L, operator_share), PRN_LENIENT | PRN_SHARE,
@@ -186,8 +183,7 @@ static const prn_key parallel_keys[] = {
     {"achieved_cores", PRN_AT(O, parallel.achieved_cores), PRN_LEAST_0, "busy_ns over the operator's mean time."},
     {"efficiency", PRN_AT(O, parallel.efficiency), PRN_LEAST_0, "achieved_cores over threads."},
     {"thread_busy_ns", PRN_LIST(O, thread_busy_ns, thread_busy_count), PRN_FLAT | PRN_LEAST_0, "Of each thread, ns"},
-    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Of each thread: the operator's time less its own at work, ns",
-     .write = write_thread_waits},
+    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Of each thread: the operator's time less its own at work, ns", .write = write_thread_waits},
     {0}};
 
 static const prn_key hardware_keys[] = {
@@ -240,8 +236,7 @@ const prn_key prn_operator_keys[] = {
     {"offset_bytes", PRN_AT(O, offset_bytes), PRN_IF_INDEX | PRN_OR_NULL, "Of output 0 in the arena; null: not in the arena."},
     {"output_bytes", PRN_AT(O, output_bytes), PRN_ALWAYS, "Bytes."},
     {"scratch_bytes", PRN_AT(O, scratch_bytes), PRN_ALWAYS, "Bytes."},
-    {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_FLAT,
-     "Hardware counters, mean per run; with --counters."},
+    {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_FLAT, "Hardware counters, mean per run; with --counters."},
     {"trace", PRN_HERE_WITH(O, traced, trace_keys), PRN_IF_FLAG | PRN_FLAT, "Its place in the last run."},
     {0}};
 
@@ -261,8 +256,7 @@ static double nested_rate(const prn_at *at)
 static const prn_key place_keys[] = {
     {"index", PRN_AT(N, index), PRN_ALWAYS, "Position in this list, in which a row stands behind the one it is inside of."},
     {"owner", PRN_AT(N, owner), PRN_ALWAYS, "Index of the layer, or of the operator, around it all."},
-    {"parent", PRN_AT(N, parent), PRN_IF_INDEX | PRN_OR_NULL,
-     "Index of the row of this list whose subgraph it stands in; null: the owner's."},
+    {"parent", PRN_AT(N, parent), PRN_IF_INDEX | PRN_OR_NULL, "Index of the row of this list whose subgraph it stands in; null: the owner's."},
     {"depth", PRN_AT(N, depth), PRN_LEAST_1, "Subgraphs around it."},
     {"path", PRN_AT(N, path), PRN_ALWAYS, "Nodes and subgraphs around it, parted by ' > '."},
     {"subgraph", PRN_AT(N, subgraph), PRN_ALWAYS, "Attribute that holds it, such as then_branch or body."},
@@ -271,13 +265,11 @@ static const prn_key place_keys[] = {
     {0}};
 
 static const prn_key nested_figure_keys[] = {
-    {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG,
-     "In the last run; absent: nothing ran, and the counts are of one execution."},
+    {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG, "In the last run; absent: nothing ran, and the counts are of one execution."},
     {PRN_MORE(N, cost, traffic_keys)},
     {"time_ns", PRN_IN_WITH(N, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_FLAT,
      "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
-    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
-     .when = nested_timed},
+    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.", .when = nested_timed},
     {"stopped", PRN_AT(N, stopped), PRN_IF_SET, "The run that was called off was in it."},
     {0}};
 
@@ -294,8 +286,7 @@ const prn_key prn_nested_layer_keys[] = {
      "Per input the index in this list of the row that makes it; null: it comes from elsewhere."},
     {"time_attributed", PRN_AT(N, time_attributed), PRN_LENIENT, "Time is a part of the operator's, by analytic cost.",
      .if_row = PRN_FLAG(N, measured)},
-    {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL,
-     "Index in nested_operators of the one that executed it; null: none."},
+    {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL, "Index in nested_operators of the one that executed it; null: none."},
     {0}};
 
 static const prn_key nested_trace_keys[] = {
@@ -376,8 +367,7 @@ const prn_key prn_module_keys[] = {
      "Nodes in subgraphs of these layers; a module that such nodes alone name has 0 layers and their figures. Absent: none."},
     {"time_ns", PRN_AT(prony_module_row, time_ns), PRN_IF_FROM_0, "Mean per run, with all modules below, ns", .when = prn_at_stamped},
     {"share", PRN_AT(prony_module_row, share), PRN_SHARE, "Of the operators' summed mean time.", .when = prn_at_stamped},
-    {"children", PRN_MADE(STRINGS), PRN_ALWAYS, "Paths of the modules directly below.", .write = write_children,
-     .read = read_children},
+    {"children", PRN_MADE(STRINGS), PRN_ALWAYS, "Paths of the modules directly below.", .write = write_children, .read = read_children},
     {0}};
 
 /* ---- weights, composites ---- */
@@ -396,8 +386,7 @@ static const prn_key weight_keys[] = {
 
 static const prn_key composite_keys[] = {
     {"op", PRN_AT(prn_composite_row, op), PRN_ALWAYS, "The operator that the layers together are."},
-    {"layers", PRN_LIST(prn_composite_row, layers, layer_count), PRN_LENIENT | PRN_FLAT,
-     "Their indices; the last carries the composite's count."},
+    {"layers", PRN_LIST(prn_composite_row, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Their indices; the last carries the composite's count."},
     {"macs", PRN_AT(prn_composite_row, cost.macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
     {"facts", PRN_AS(FACTS, prn_composite_row, cost), PRN_LENIENT, "As for layers."},
     {0}};
@@ -410,8 +399,7 @@ const prn_key prn_rows_keys[] = {
      "Nodes in subgraphs, in no sum over layers; absent: there are none."},
     {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, prn_nested_operator_keys), PRN_IF_SET,
      "What ran in subgraphs, in no sum over operators; absent: nothing did."},
-    {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.",
-     .write = write_modules},
+    {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.", .write = write_modules},
     {"weights", PRN_ROWS(R, parameters, parameter_count, weight_keys), PRN_OLD | PRN_FLAT_ROWS, "Weights and buffers."},
     {"composites", PRN_ROWS(R, composites, composite_count, composite_keys), PRN_OLD | PRN_FLAT_ROWS,
      "Operators that the model writes out in primitives, as counting presets see them."},

@@ -330,8 +330,7 @@ static const prn_key quality_keys[] = {
 #define D prn_study_difference
 static const prn_key difference_keys[] = {
     {"configuration", PRN_AT(D, configuration), PRN_ALWAYS, NULL},
-    {"same_within", PRN_AT(D, within), PRN_IF_NUMBER,
-     "The smallest margin of the ratio by which the two are the same; absent: none is known."},
+    {"same_within", PRN_AT(D, within), PRN_IF_NUMBER, "The smallest margin of the ratio by which the two are the same; absent: none is known."},
     {"verdict", PRN_AT(D, verdict), PRN_ALWAYS, NULL, "same|different|cannot tell"},
     {"effect", PRN_AT(D, ratio), PRN_IF_NUMBER | PRN_OR_NULL, "Ratio of the medians, this study over the earlier one."},
     {"interval", PRN_TWO(D, interval), PRN_NULLS, "Of the ratio, 95 %."},
@@ -395,8 +394,7 @@ static void write_statement(prn_json *j, const prn_key *key, const prn_at *at)
 const prn_key prn_study_keys[] = {
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
-    {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.",
-     .read = read_blocks},
+    {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.", .read = read_blocks},
     {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"fits", PRN_HERE(law_keys), PRN_MADE_ANEW, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_MADE_ANEW | PRN_FLAT_ROWS, "By configuration, largest loss first.",

@@ -1,6 +1,7 @@
-/* docs/schemas/report.schema.json and study.schema.json are what the tables of keys say. `test_schemas --write` writes them. */
+/* Schemas in docs/schemas of documents that are written from tables are what those tables say. `test_schemas --write` writes them. */
 #include "tests/support/text_sink.h"
 
+#include "profiler/measure/machine_peaks.h"
 #include "profiler/report/report_keys.h"
 #include "profiler/study/study_keys.h"
 
@@ -200,7 +201,9 @@ static const struct schema {
                 "value here. Keys may be added.",
                 prn_report_keys},
                {"study", PRN_STUDY_SCHEMA, "Prony study",
-                "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.", prn_study_keys}};
+                "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.", prn_study_keys},
+               {"machine", PRN_MACHINE_SCHEMA, "Prony machine",
+                "prony machine --json, and the file it keeps: what this machine reached at its best.", prn_machine_keys}};
 
 static char *schema_text(const struct schema *schema)
 {
