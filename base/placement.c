@@ -1,14 +1,11 @@
-/* Affinity lists, and the pins that runs hold on them. What the kernel allows is found by asking it: a mask that is set and
+/* Affinity lists. What the kernel allows is found by asking it: a mask that is set and
  * read back has lost the processors that do not exist and those that a cpuset keeps away. */
 #include "base/placement.h"
 #include "base/alloc.h"
-#include "base/team.h"
 #include "base/topology.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 static _Thread_local prn_placement *current; /* that the calling thread is pinned by */
 
@@ -102,30 +99,7 @@ prn_placement *prn_placement_current(void)
     return current;
 }
 
-void prn_pin_begin(prn_pin *pin, prn_placement *placement)
+void prn_placement_enter(prn_placement *placement)
 {
-    pin->outer = current;
-    pin->entered = pin->pinned = false; /* the mask is large, and unset: every run comes by here */
-    if (placement && placement->count == 0) placement = NULL;
-    if (current && (placement == current || !placement)) return;
-    if (placement) {
-        prn_cpu_mask mask;
-        prn_placement_mask(placement, 0, &mask);
-        bool known = prn_cpu_mask_get(&pin->former), there = known && memcmp(&mask, &pin->former, sizeof mask) == 0;
-        pin->pinned = known && !there && prn_cpu_mask_set(&mask);
-        if (!there && !pin->pinned)
-            snprintf(placement->failure, sizeof placement->failure, "the system did not pin the calling thread: %s",
-                     strerror(errno));
-        pin->entered = true;
-        current = placement;
-    }
-    prn_team_place(NULL, placement);
-}
-
-void prn_pin_end(const prn_pin *pin)
-{
-    if (!pin->entered) return;
-    current = pin->outer;
-    if (pin->pinned) (void)prn_cpu_mask_set(&pin->former);
-    if (current) prn_team_place(NULL, current);
+    current = placement;
 }

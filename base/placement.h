@@ -37,6 +37,7 @@ void prn_placement_mask(const prn_placement *placement, int index, prn_cpu_mask 
 
 /* What the calling thread is pinned by; NULL: nothing. */
 prn_placement *prn_placement_current(void);
+void prn_placement_enter(prn_placement *placement); /* by prn_pin_begin and prn_pin_end */
 
 typedef struct prn_pin {
     prn_placement *outer;

@@ -29,28 +29,6 @@ bool prn_image_name(const char *path)
     return false;
 }
 
-prony_status prn_image_reserve(prn_image *image, int64_t height, int64_t width, int channels, uint64_t max_pixels,
-                               prony_error *error)
-{
-    uint64_t limit = max_pixels ? max_pixels : PRN_IMAGE_MAX_PIXELS, pixels;
-    if (height <= 0 || width <= 0 || (channels != 1 && channels != 3))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "an image of %lld x %lld pixels and %d channels",
-                        (long long)width, (long long)height, channels);
-    if (!prn_mul_u64(&pixels, (uint64_t)height, (uint64_t)width) || pixels > limit || pixels > PTRDIFF_MAX / 3)
-        return prn_fail(error, PRONY_LIMIT, "an image of %lld x %lld pixels; %llu are the most that is accepted",
-                        (long long)width, (long long)height, (unsigned long long)limit);
-    uint8_t *plane = prn_alloc((size_t)pixels * (size_t)channels);
-    if (!plane) return prn_no_memory(error);
-    *image = (prn_image){plane, height, width, channels};
-    return PRONY_OK;
-}
-
-void prn_image_free(prn_image *image)
-{
-    prn_free(image->pixels);
-    *image = (prn_image){0};
-}
-
 prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
 {
     static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[] = {0xff, 0xd8, 0xff};

@@ -17,4 +17,7 @@ void prn_owned_fill(prony_value *value, const uint8_t *from);
 /* Contents of an .npy file. */
 PRN_MUST_USE prony_status prn_npy_parse(prony_value *out, const uint8_t *data, size_t size, prony_error *error);
 
+/* The tensor `from`, whose data is borrowed, with data of its own. */
+PRN_MUST_USE prony_status prn_owned_copy(const prony_value *from, prony_value *out, prony_error *error);
+
 #endif

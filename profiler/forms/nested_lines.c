@@ -6,21 +6,6 @@
 enum { MOST_INSIDE = 6, DEEPEST = 80 };
 #define LEAST_SHARE 0.01 /* of the whole, to be shown among few */
 
-size_t prn_nested_of(const prony_nested_row *rows, size_t count, uint32_t owner, size_t *first)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (rows[middle].owner < owner)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *first = low;
-    while (high < count && rows[high].owner == owner) high++;
-    return high - low;
-}
-
 /* What places are given by. */
 static double weight(const prn_selection *s, const prony_nested_row *row)
 {

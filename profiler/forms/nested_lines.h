@@ -31,7 +31,5 @@ PRN_MUST_USE prony_status prn_lines_make(prn_lines *lines, const prn_selection *
                                          size_t count, bool few, prony_error *error);
 void prn_lines_free(prn_lines *lines);
 
-/* The nested rows of `owner`: the first, and how many. Rows ascend by owner. */
-size_t prn_nested_of(const prony_nested_row *rows, size_t count, uint32_t owner, size_t *first);
 
 #endif

@@ -113,17 +113,6 @@ static void put_phrase(prn_text *text, const phrase *p)
     if (p->size) prn_text_wrap(text, PRN_STYLE_DIM, 0, p->text);
 }
 
-void prn_text_heading(prn_text *text, const char *title, const char *note)
-{
-    prn_text_line(text);
-    prn_text_put(text, PRN_STYLE_TITLE, title);
-    if (note && *note) {
-        prn_text_put(text, PRN_STYLE_PLAIN, "  ");
-        prn_text_put(text, PRN_STYLE_DIM, note);
-    }
-    prn_text_line(text);
-}
-
 static void describe_model(phrase *p, const prn_report_model *m)
 {
     prn_number_text number;

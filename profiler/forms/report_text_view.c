@@ -70,3 +70,14 @@ bool prn_view_executed(const prn_text_view *v)
     }
     return executed;
 }
+
+void prn_text_heading(prn_text *text, const char *title, const char *note)
+{
+    prn_text_line(text);
+    prn_text_put(text, PRN_STYLE_TITLE, title);
+    if (note && *note) {
+        prn_text_put(text, PRN_STYLE_PLAIN, "  ");
+        prn_text_put(text, PRN_STYLE_DIM, note);
+    }
+    prn_text_line(text);
+}

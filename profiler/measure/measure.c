@@ -24,12 +24,6 @@ enum { FEWEST_WATCHED = 5, MOST_WATCHED = 50 };
 /* Stored samples (latencies and operator times) are bounded; a run count that needs more is refused or stopped at. */
 #define MAX_SAMPLE_BYTES (UINT64_C(512) << 20)
 
-int prn_compare_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool has_phases(const prn_recording *r)
 {
     return r->options->preprocess || r->options->postprocess;
@@ -93,40 +87,6 @@ static prony_status make_room(prn_recording *r, prony_error *error)
     return grow(r, most < 1 || most > FIRST_RUNS ? FIRST_RUNS : most, error);
 }
 
-static prony_status timed_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
-{
-    prony_session *session = r->session;
-    int64_t start = prn_now_ns();
-    prony_status status = prony_session_run(session, error);
-    *latency_ns = prn_now_ns() - start;
-    r->last_run_ns = start;
-    if (status == PRONY_OK && session->current != r->cached)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: preprocessing gave inputs of another shape than before",
-                        session->model->file->name);
-    return status;
-}
-
-/* One of the caller's phases; 0 ns where there is none. */
-static prony_status timed_phase(const prn_recording *r,
-                                prony_status (*phase)(void *user, prony_session *session, prony_error *error),
-                                int64_t *ns, prony_error *error)
-{
-    *ns = 0;
-    if (!phase) return PRONY_OK;
-    int64_t start = prn_now_ns();
-    prony_status status = prn_status_known(phase(r->options->phase_user, r->session, error));
-    *ns = prn_now_ns() - start;
-    return status;
-}
-
-prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error)
-{
-    int64_t phase_ns;
-    PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error));
-    PRN_TRY(timed_run(r, latency_ns, error));
-    return timed_phase(r, r->options->postprocess, &phase_ns, error);
-}
-
 static prony_status warm_up(prn_recording *r, prony_error *error)
 {
     int64_t begin = prn_now_ns(), budget = (int64_t)(r->max_seconds * WARMUP_SHARE * 1e9);
@@ -150,7 +110,7 @@ static double median_error(prn_recording *r)
 {
     int64_t interval[2];
     memcpy(r->sorted_ns, r->latency_ns, r->runs * sizeof *r->sorted_ns);
-    qsort(r->sorted_ns, r->runs, sizeof *r->sorted_ns, prn_compare_ns);
+    qsort(r->sorted_ns, r->runs, sizeof *r->sorted_ns, prn_compare_i64);
     prn_stats_median_interval(r->sorted_ns, r->runs, interval);
     int64_t median = r->sorted_ns[r->runs / 2];
     return median > 0 ? (double)(interval[1] - interval[0]) / 2 / (double)median : 0;
@@ -209,16 +169,16 @@ static void add_usage(prn_usage *sum, const prn_usage *before, const prn_usage *
 static prony_status measure_run(prn_recording *r, prony_error *error)
 {
     int64_t before_ns, after_ns;
-    PRN_TRY(timed_phase(r, r->options->preprocess, &before_ns, error));
+    PRN_TRY(prn_recording_phase(r, r->options->preprocess, &before_ns, error));
     uint64_t own = prn_heap_calls(), all = 0, all_after = 0;
     r->all_heap_known = prn_all_heap_calls(&all);
-    PRN_TRY(timed_run(r, &r->latency_ns[r->runs], error));
+    PRN_TRY(prn_recording_timed(r, &r->latency_ns[r->runs], error));
     (void)prn_all_heap_calls(&all_after);
     r->own_heap_calls += prn_heap_calls() - own;
     r->all_heap_calls += all_after - all;
     prn_nested_read(r->nested);
     if (r->durations_ns) keep_durations(r);
-    PRN_TRY(timed_phase(r, r->options->postprocess, &after_ns, error));
+    PRN_TRY(prn_recording_phase(r, r->options->postprocess, &after_ns, error));
     if (r->before_ns) {
         r->before_ns[r->runs] = before_ns;
         r->after_ns[r->runs] = after_ns;
@@ -392,7 +352,7 @@ static void stop_watching(prn_recording *r)
 static prony_status get_ready(prn_recording *r, size_t count, prony_error *error)
 {
     int64_t phase_ns;
-    PRN_TRY(timed_phase(r, r->options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
+    PRN_TRY(prn_recording_phase(r, r->options->preprocess, &phase_ns, error)); /* inputs may be bound nowhere else */
     PRN_TRY(prony_session_prepare(r->session, error));
     r->cached = r->session->current;
     r->operators = r->session->options.no_profile ? 0 : r->cached->plan->step_count;

@@ -42,8 +42,11 @@ typedef struct prn_recording {
     bool all_heap_known;
 } prn_recording;
 
-/* For qsort of int64_t, ascending. */
-int prn_compare_ns(const void *a, const void *b);
+/* The session's run alone; one of the caller's phases, 0 ns where there is none. */
+prony_status prn_recording_timed(prn_recording *r, int64_t *latency_ns, prony_error *error);
+prony_status prn_recording_phase(const prn_recording *r,
+                                 prony_status (*phase)(void *user, prony_session *session, prony_error *error), int64_t *ns,
+                                 prony_error *error);
 /* A run that is not recorded, with the caller's phases around it. */
 prony_status prn_recording_run(prn_recording *r, int64_t *latency_ns, prony_error *error);
 /* Measures what profiling costs; where a number of runs was asked for, by no more pairs of runs than that. */

@@ -51,7 +51,7 @@ static prony_status run_pairs(prn_recording *r, cost_pairs *pairs, size_t wanted
 
 static int64_t median_of(int64_t *values, size_t count)
 {
-    qsort(values, count, sizeof *values, prn_compare_ns);
+    qsort(values, count, sizeof *values, prn_compare_i64);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

@@ -34,7 +34,7 @@ static double event_cost_ns(void)
         took[r] = prn_now_ns() - begin;
     }
     (void)keep;
-    qsort(took, ROUNDS, sizeof took[0], prn_compare_ns);
+    qsort(took, ROUNDS, sizeof took[0], prn_compare_i64);
     return (double)took[ROUNDS / 2] / EVENTS;
 }
 

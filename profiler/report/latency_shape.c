@@ -19,12 +19,6 @@
 /* Pairs are compared one by one; of more runs than this, medians of equal stretches stand in for them. */
 #define TREND_POINTS 400
 
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static size_t runs_of(const prony_report *r)
 {
     return r->measured && r->samples_ns ? (size_t)r->latency.count : 0;
@@ -36,7 +30,7 @@ static int64_t *sorted_samples(const prony_report *r)
     int64_t *sorted = prn_calloc(runs + 1, sizeof *sorted);
     if (!sorted) return NULL;
     if (runs) memcpy(sorted, r->samples_ns, runs * sizeof *sorted);
-    qsort(sorted, runs, sizeof *sorted, by_value);
+    qsort(sorted, runs, sizeof *sorted, prn_compare_i64);
     return sorted;
 }
 
@@ -130,7 +124,7 @@ prony_status prn_report_latency_bins(prony_histogram_bin **rows, size_t *count, 
 static double median_deviation(const int64_t *samples, int64_t *room, size_t count, int64_t median)
 {
     for (size_t i = 0; i < count; i++) room[i] = samples[i] > median ? samples[i] - median : median - samples[i];
-    qsort(room, count, sizeof *room, by_value);
+    qsort(room, count, sizeof *room, prn_compare_i64);
     return (double)quartile(room, count, 2);
 }
 
@@ -170,7 +164,7 @@ prony_status prony_report_outliers(prony_outlier **rows, size_t *count, const pr
 static int64_t median_of(const int64_t *samples, size_t count, int64_t *room)
 {
     memcpy(room, samples, count * sizeof *room);
-    qsort(room, count, sizeof *room, by_value);
+    qsort(room, count, sizeof *room, prn_compare_i64);
     return room[count / 2];
 }
 

@@ -1,5 +1,5 @@
 /* Sorting and filtering of a report's rows; see the header. Reads the report only. */
-#include "profiler/forms/nested_lines.h"
+#include "profiler/report/report_select.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -249,4 +249,19 @@ prony_status prn_select_operators(const prn_selection *s, uint32_t **rows, size_
     prony_status status = sorted_rows(s, found, *count, rows, error);
     prn_free(found);
     return status;
+}
+
+size_t prn_nested_of(const prony_nested_row *rows, size_t count, uint32_t owner, size_t *first)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows[middle].owner < owner)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *first = low;
+    while (high < count && rows[high].owner == owner) high++;
+    return high - low;
 }

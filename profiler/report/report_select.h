@@ -53,4 +53,7 @@ bool prn_select_sums_up(prn_row_key key);
 /* The sort key's quantity of a layer or operator; 0 where it is not known. */
 double prn_select_value(const prn_selection *selection, bool layer, uint32_t row);
 
+/* The nested rows of `owner`: the first, and how many. Rows ascend by owner. */
+size_t prn_nested_of(const prony_nested_row *rows, size_t count, uint32_t owner, size_t *first);
+
 #endif

@@ -17,6 +17,7 @@
 #define PRN_STUDY_MOST_CONFIGURATIONS 256
 #define PRN_STUDY_MOST_PROCESSES 1000
 #define PRN_STUDY_EQUAL 0.05 /* margin of "same" */
+#define PRN_STUDY_FEWEST_QUIET 3 /* undisturbed processes that results may rest on alone */
 #define PRN_STUDY_REPEATS 4 /* one block in so many may be measured again */
 
 /* What is the same for an operator at every thread count. */
@@ -145,7 +146,7 @@ struct prony_study {
     size_t manifest_difference_count;
 };
 
-/* study_plan.c. `usable` processors; the manifest is taken over. */
+/* study_plan.c and study_blocks.c. `usable` processors; the manifest is taken over. */
 PRN_MUST_USE prony_status prn_study_plan(prony_study **out, prony_report *manifest, const prony_study_options *options,
                                          int usable, prony_error *error);
 PRN_MUST_USE prony_status prn_study_plan_again(prony_study **out, prony_report *manifest, const prony_study *earlier,

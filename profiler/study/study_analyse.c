@@ -5,23 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define FEWEST_QUIET 3 /* undisturbed processes that results may rest on alone */
-
-size_t prn_study_blocks_of(const prony_study *s, size_t configuration, const prn_study_block **out)
-{
-    size_t quiet = 0, count = 0;
-    for (size_t i = 0; i < s->block_count; i++) {
-        const prn_study_block *b = &s->blocks[i];
-        quiet += b->configuration == configuration && !b->failure && !b->disturbed;
-    }
-    for (size_t i = 0; i < s->block_count; i++) {
-        const prn_study_block *b = &s->blocks[i];
-        if (b->configuration != configuration || b->failure || (quiet >= FEWEST_QUIET && b->disturbed)) continue;
-        if (out) out[count] = b;
-        count++;
-    }
-    return count;
-}
 
 /* Medians of a configuration's processes, in the results' pool. */
 static prony_status medians_of(prony_study *s, size_t configuration, prn_processes *out, prony_error *error)
@@ -51,7 +34,7 @@ static prony_status pair_rounds(prony_study *s, size_t base, size_t of, prn_proc
             break;
         }
     *out = (prn_processes){values, pairs};
-    *paired = pairs >= FEWEST_QUIET && pairs * 4 >= (n < m ? n : m) * 3;
+    *paired = pairs >= PRN_STUDY_FEWEST_QUIET && pairs * 4 >= (n < m ? n : m) * 3;
     return PRONY_OK;
 }
 

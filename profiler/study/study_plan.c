@@ -8,34 +8,12 @@
 #include "profiler/study/study.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_PROCESSES 10
 #define DEFAULT_SECONDS 1.0
 #define SHORTEST_SECONDS 0.1
 #define FEWEST_ROUNDS 3 /* that a budget leaves */
-
-int prn_study_threads(const prn_study_configuration *c)
-{
-    return c->intra_op * c->inter_op;
-}
-
-size_t prn_study_groups(const prony_study *s)
-{
-    size_t groups = 0;
-    for (size_t i = 0; i < s->configuration_count; i++)
-        if (s->configurations[i].group >= groups) groups = s->configurations[i].group + 1;
-    return groups;
-}
-
-size_t prn_study_baseline(const prony_study *s, size_t group)
-{
-    for (size_t i = 0; i < s->configuration_count; i++)
-        if (s->configurations[i].group == group && s->configurations[i].baseline && !s->configurations[i].again)
-            return i;
-    return PRONY_NO_INDEX;
-}
 
 /* ---- configurations ---- */
 
@@ -362,25 +340,6 @@ void prony_study_progress_of(const prony_study *s, prony_study_progress *out)
         double half = 1.25 * prn_student_bound(0.05, rounds - 1) * deviation / sqrt(rounds) / mean; /* of a median */
         if (isnan(out->half_width) || half > out->half_width) out->half_width = half;
     }
-}
-
-const char *prn_study_label(const prony_study *s, size_t configuration, char text[PRN_STUDY_LABEL_BYTES])
-{
-    const prn_study_configuration *c = &s->configurations[configuration], *first = &s->configurations[0];
-    bool batches = false, precisions = false;
-    for (size_t i = 0; i < s->configuration_count; i++) {
-        batches = batches || s->configurations[i].batch != first->batch;
-        precisions = precisions || strcmp(s->configurations[i].precision, first->precision) != 0;
-    }
-    int used = c->inter_op > 1 ? snprintf(text, PRN_STUDY_LABEL_BYTES, "%d x %d", c->inter_op, c->intra_op)
-                               : snprintf(text, PRN_STUDY_LABEL_BYTES, "%d", c->intra_op);
-    used +=
-        snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, " thread%s", prn_study_threads(c) == 1 ? "" : "s");
-    if (batches)
-        used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", batch %lld", (long long)c->batch);
-    if (precisions) used += snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", %.16s", c->precision);
-    if (c->again) snprintf(text + used, PRN_STUDY_LABEL_BYTES - (size_t)used, ", again");
-    return text;
 }
 
 const char *const *prony_study_arguments(const prony_study *study, size_t *count)

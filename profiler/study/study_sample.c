@@ -6,8 +6,6 @@
 #include "base/machine_state.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DISTURBED_OTHERS 0.05 /* share of the processors */
@@ -131,24 +129,6 @@ static prony_status read_sample(prony_study *s, prn_study_block *b, const prony_
     return j.status;
 }
 
-static int compare_times(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-double prn_study_block_median(const prn_study_block *b)
-{
-    size_t n = b->sample_count;
-    int64_t *sorted = n ? prn_calloc(n, sizeof *sorted) : NULL;
-    if (!sorted) return n ? (double)b->samples_ns[n / 2] : 0;
-    memcpy(sorted, b->samples_ns, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_times);
-    double median = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
-    prn_free(sorted);
-    return median;
-}
-
 void prn_study_judge_block(prn_study_block *b)
 {
     prn_machine_shares shares = prn_machine_shares_between(&b->before, &b->after, b->cpu_ns);
@@ -197,14 +177,4 @@ prony_status prony_study_add(prony_study *s, const prony_study_task *task, const
     s->block_count++;
     s->analysed = false;
     return PRONY_OK;
-}
-
-void prony_study_release(prony_study *s)
-{
-    if (!s) return;
-    prony_report_release(s->manifest);
-    prn_free(s->blocks);
-    prn_pool_release(&s->results_pool);
-    prn_pool_release(&s->pool);
-    prn_free(s);
 }

@@ -22,19 +22,6 @@
 
 /* ---- intervals ---- */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-double prn_median(double *values, size_t count)
-{
-    if (count == 0) return 0;
-    qsort(values, count, sizeof *values, compare_doubles);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 double prn_interval_tail(double confidence, double pieces)
 {
     if (pieces < 2) return 0;
@@ -47,7 +34,7 @@ void prn_interval_of(double interval[2], double *values, size_t count, double ta
     interval[0] = -INFINITY;
     interval[1] = INFINITY;
     if (count == 0) return;
-    qsort(values, count, sizeof *values, compare_doubles);
+    qsort(values, count, sizeof *values, prn_compare_doubles);
     size_t rank = (size_t)((double)count * tail);
     if (rank >= (count + 1) / 2) rank = (count - 1) / 2;
     interval[0] = values[rank];

@@ -21,6 +21,9 @@ PRN_MUST_USE prony_status prn_stats_compute(prony_time_stats *out, const int64_t
  */
 void prn_stats_median_interval(const int64_t *sorted, size_t count, int64_t interval[2]);
 double prn_median(double *values, size_t count); /* sorts them; 0 of none */
+/* For qsort, ascending. */
+int prn_compare_doubles(const void *left, const void *right);
+int prn_compare_i64(const void *left, const void *right);
 
 /* ---- draws.c ---- */
 
