@@ -107,6 +107,8 @@ bool parse_duration(const char *text, double *seconds);
 /* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
  * after a message. */
 int set_memory_limit(const options *o);
+/* 0, or a message that names `who`: "--memory-limit". */
+int check_memory_limit(const options *o, const char *who, const char *text);
 /* Whether a word behind --threshold is one more of its values. */
 bool is_more_threshold(const char *word);
 

@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,7 +69,7 @@ static bool takes_lists(const options *o)
     return strcmp(o->command, "bench") == 0 || strcmp(o->command, "scale") == 0;
 }
 
-static int parse_thread_list(const options *o, int option, const char *argument, int_list *list, int *single)
+static int take_list(const options *o, int option, const char *argument, int_list *list, int *single)
 {
     if (!int_list_parse(list, argument, 1, 1024, "auto"))
         return usage(o, "-%c '%s': numbers from 1 to 1024 such as 1,2,4-8, or auto", option, argument);
@@ -76,8 +77,15 @@ static int parse_thread_list(const options *o, int option, const char *argument,
     return 0;
 }
 
+static int take_threads(options *o, char *argument)
+{
+    if (takes_lists(o)) return take_list(o, 'x', argument, &o->intra_ops, &o->intra_op);
+    if (parse_threads(argument, &o->intra_op)) return 0;
+    return usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
+}
+
 /* Where nothing is said of workers there is one; auto is something else. */
-static int parse_workers(options *o, const char *argument)
+static int take_workers(options *o, char *argument)
 {
     if (!takes_lists(o)) {
         if (!parse_threads(argument, &o->inter_op))
@@ -85,23 +93,26 @@ static int parse_workers(options *o, const char *argument)
         if (o->inter_op == 0) o->inter_op = PRONY_INTER_OP_AUTO;
         return 0;
     }
-    int code = parse_thread_list(o, 'y', argument, &o->inter_ops, &o->inter_op);
+    int code = take_list(o, 'y', argument, &o->inter_ops, &o->inter_op);
     for (size_t i = 0; i < o->inter_ops.count; i++)
         if (o->inter_ops.values[i] == 0) o->inter_ops.values[i] = PRONY_INTER_OP_AUTO;
     if (o->inter_op == 0) o->inter_op = PRONY_INTER_OP_AUTO;
     return code;
 }
 
-static int parse_batches(options *o, const char *argument)
+static int take_batches(options *o, char *argument)
 {
+    if (!takes_lists(o)) return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
     if (!int_list_parse(&o->batches, argument, 1, INT64_MAX, NULL))
         return usage(o, "-b '%s': numbers from 1 such as 1,4,8", argument);
     o->batch = o->batches.values[0];
     return 0;
 }
 
-static int parse_precisions(options *o, char *argument)
+static int take_precisions(options *o, char *argument)
 {
+    o->precision = argument;
+    if (!takes_lists(o)) return 0;
     o->precision_count = 0;
     for (char *part = argument; part;) {
         char *next = strchr(part, ',');
@@ -114,32 +125,6 @@ static int parse_precisions(options *o, char *argument)
     }
     o->precision = o->precisions[0];
     return 0;
-}
-
-/* "2GiB", "1.5 GB", "4096". */
-static bool parse_bytes(const char *text, uint64_t *out)
-{
-    static const struct {
-        const char *unit;
-        uint64_t bytes;
-    } units[] = {{"", 1},        {"B", 1},         {"kB", 1000},    {"KB", 1000},
-                 {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000}, {"KiB", UINT64_C(1) << 10},
-                 {"MiB", UINT64_C(1) << 20}, {"GiB", UINT64_C(1) << 30}, {"TiB", UINT64_C(1) << 40}};
-    uint64_t whole = 0, part = 0, scale = 1;
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9'; at++)
-        if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
-            return false;
-    if (at == text) return false;
-    if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && scale < 1000000; at++, scale *= 10) part = part * 10 + (uint64_t)(*at - '0');
-    at += *at == ' ';
-    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-        if (strcmp(units[u].unit, at) != 0) continue;
-        return !__builtin_mul_overflow(whole, units[u].bytes, out) &&
-               !__builtin_add_overflow(*out, units[u].bytes / scale * part, out) && *out > 0;
-    }
-    return false;
 }
 
 /* NAME=REST; cuts the argument in place. */
@@ -165,24 +150,25 @@ static bool parse_shape(char *text, prony_shape *out)
     return true;
 }
 
-static bool parse_levels(char *text, unsigned *out)
+static int take_levels(options *o, char *argument)
 {
-    *out = 0;
-    for (char *part = strtok(text, ","); part; part = strtok(NULL, ",")) {
-        if (strcmp(part, "model") == 0)
-            *out |= PRONY_LEVEL_MODEL;
-        else if (strcmp(part, "layer") == 0)
-            *out |= PRONY_LEVEL_LAYER;
-        else if (strcmp(part, "operator") == 0)
-            *out |= PRONY_LEVEL_OPERATOR;
-        else if (strcmp(part, "module") == 0)
-            *out |= PRONY_LEVEL_MODULE;
-        else if (strcmp(part, "nested") == 0)
-            *out |= PRONY_LEVEL_NESTED;
-        else
-            return false;
+    static const struct {
+        const char *name;
+        unsigned level;
+    } levels[] = {{"model", PRONY_LEVEL_MODEL},
+                  {"layer", PRONY_LEVEL_LAYER},
+                  {"operator", PRONY_LEVEL_OPERATOR},
+                  {"module", PRONY_LEVEL_MODULE},
+                  {"nested", PRONY_LEVEL_NESTED}};
+    bool known = *argument;
+    o->levels = 0;
+    for (char *part = strtok(argument, ","); part && known; part = strtok(NULL, ",")) {
+        size_t i = 0;
+        while (i < sizeof levels / sizeof *levels && strcmp(part, levels[i].name) != 0) i++;
+        known = i < sizeof levels / sizeof *levels;
+        if (known) o->levels |= levels[i].level;
     }
-    return *out != 0;
+    return known && o->levels ? 0 : usage(o, "--level: model, module, layer, operator, comma-separated");
 }
 
 /* Tables are written last, so a wrong key has to be found before anything is measured. */
@@ -201,11 +187,25 @@ static bool is_one_of(const char *text, size_t length, const char *const *list)
     return false;
 }
 
-static bool is_preset(const char *name)
+static int take_sort(options *o, char *argument)
 {
+    o->sort = argument;
+    return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);
+}
+
+static int take_filter(options *o, char *argument)
+{
+    o->filter = argument;
+    if (is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')) return 0;
+    return usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
+}
+
+static int take_preset(options *o, char *argument)
+{
+    o->count = argument;
     for (size_t i = 0; i < prony_count_preset_count(); i++)
-        if (strcmp(prony_count_preset_at(i)->name, name) == 0) return true;
-    return false;
+        if (strcmp(prony_count_preset_at(i)->name, argument) == 0) return 0;
+    return usage(o, "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch or deeplite", argument);
 }
 
 static int no_memory(const options *o)
@@ -249,7 +249,7 @@ static int add_form(options *o, prony_format format, const char *chart, const ch
     return 0;
 }
 
-static int add_graph(options *o, const char *file)
+static int add_graph(options *o, char *file)
 {
     size_t length = strlen(file);
     bool svg = length > 4 && strcmp(file + length - 4, ".svg") == 0;
@@ -276,7 +276,28 @@ static int add_tensor(options *o, const char ***list, size_t *count, const char 
     return 0;
 }
 
-static int add_threshold(options *o, const char *argument)
+static int add_from(options *o, char *argument)
+{
+    return add_tensor(o, &o->from, &o->from_count, argument);
+}
+
+static int add_to(options *o, char *argument)
+{
+    return add_tensor(o, &o->to, &o->to_count, argument);
+}
+
+static int add_plot(options *o, char *argument)
+{
+    return add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
+}
+
+static int take_memory_limit(options *o, char *argument)
+{
+    o->memory_limit = argument;
+    return check_memory_limit(o, "--memory-limit", argument);
+}
+
+static int add_threshold(options *o, char *argument)
 {
     prony_error error = {0};
     prony_metrics *metrics = NULL;
@@ -319,7 +340,7 @@ bool is_more_threshold(const char *word)
 }
 
 /* In per cent of the first value. 0 is the default for the library, so nothing at all is the smallest there is. */
-static int parse_noise(options *o, const char *argument)
+static int take_noise(options *o, char *argument)
 {
     char *end;
     double percent = strtod(argument, &end);
@@ -330,12 +351,7 @@ static int parse_noise(options *o, const char *argument)
     return 0;
 }
 
-static int take_duration(const options *o, const char *name, const char *argument, double *out)
-{
-    return parse_duration(argument, out) ? 0 : usage(o, "--%s '%s': a time such as 90s, 10m or 1h", name, argument);
-}
-
-static int parse_preprocess(options *o, const char *argument)
+static int take_preprocess(options *o, char *argument)
 {
     prony_error error = {0};
     o->preprocess = true;
@@ -344,14 +360,14 @@ static int parse_preprocess(options *o, const char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
-static int parse_affinity(options *o, const char *argument)
+static int take_affinity(options *o, char *argument)
 {
     prony_error error = {0};
     o->affinity = argument;
     return prony_affinity_check(argument, &error) == PRONY_OK ? 0 : usage(o, "--%s", error.message);
 }
 
-static int parse_scenario(options *o, const char *argument)
+static int take_scenario(options *o, char *argument)
 {
     o->scenario = argument;
     for (const char *const *name = scenario_names; *name; name++)
@@ -359,29 +375,20 @@ static int parse_scenario(options *o, const char *argument)
     return usage(o, "--scenario '%s': single, multi, server or offline", argument);
 }
 
-static int parse_count(options *o, const char *name, const char *argument, int64_t most, int64_t *out)
-{
-    return parse_int(argument, 1, most, out) ? 0 : usage(o, "--%s '%s': a number from 1 to %lld", name, argument, (long long)most);
-}
-
-/* "20ms"; at most a day. */
-static int parse_time(options *o, const char *name, const char *argument, int64_t least, int64_t *out)
+/* "20ms", as latencies are written. */
+static int parse_time(const options *o, const char *argument, double *ns, bool *known)
 {
     prony_error error = {0};
     prony_metrics *metrics = NULL;
-    double ns = -1;
     prony_status status = prony_metrics_create(&metrics, &error);
     if (status == PRONY_OK)
-        status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, &ns, &error);
+        status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, ns, &error);
     prony_metrics_release(metrics);
-    if (status == PRONY_OUT_OF_MEMORY) return no_memory(o);
-    if (status != PRONY_OK || !(ns >= (double)least && ns <= 86400e9))
-        return usage(o, "--%s '%s': a time %s with its unit, such as 20ms", name, argument, least ? "above 0" : "from 0");
-    *out = (int64_t)ns;
-    return 0;
+    *known = status == PRONY_OK;
+    return status == PRONY_OUT_OF_MEMORY ? no_memory(o) : 0;
 }
 
-static int parse_rate(options *o, const char *argument)
+static int take_rate(options *o, char *argument)
 {
     char *end;
     o->rate = strtod(argument, &end);
@@ -390,7 +397,7 @@ static int parse_rate(options *o, const char *argument)
                : 0;
 }
 
-static int parse_percentile(options *o, const char *argument)
+static int take_percentile(options *o, char *argument)
 {
     char *end;
     double percent = strtod(argument, &end);
@@ -400,246 +407,148 @@ static int parse_percentile(options *o, const char *argument)
     return 0;
 }
 
-static int parse_time_limit(options *o, const char *argument)
+static int take_time_limit(options *o, char *argument)
 {
-    prony_error error = {0};
-    prony_metrics *metrics = NULL;
     double ns = 0;
-    if (prony_metrics_create(&metrics, &error) != PRONY_OK) return no_memory(o);
-    prony_status status = prony_metric_parse(prony_metrics_find(metrics, "latency"), argument, &ns, &error);
-    prony_metrics_release(metrics);
-    if (status != PRONY_OK || !(ns >= 1) || ns > 1e18)
-        return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
+    bool known;
+    int code = parse_time(o, argument, &ns, &known);
+    if (code) return code;
+    if (!known || !(ns >= 1) || ns > 1e18) return usage(o, "--time-limit '%s': a time above 0 such as 60s or 500ms", argument);
     o->time_limit = argument;
     o->time_limit_ns = (int64_t)ns;
     return 0;
 }
 
-static int check_memory_limit(const options *o, const char *who, const char *text)
-{
-    uint64_t bytes;
-    if (strcmp(text, "none") == 0 || parse_bytes(text, &bytes)) return 0;
-    return usage(o, "%s '%s': a size such as 2GiB, or none", who, text);
-}
+/* ---- the rows ---- */
 
-/* What a process of its own may leave to others: libraries, stacks and what the accounting does not see. */
-static uint64_t usual_limit(void)
-{
-    uint64_t available = prony_memory_available(), margin = available / 16;
-    if (margin < UINT64_C(64) << 20) margin = UINT64_C(64) << 20;
-    return available / 2 > margin ? available - margin : available - available / 2;
-}
+typedef enum kind { CALL, FLAG, TEXT, WHOLE, SECONDS, LATENCY, PAIR, FORM } kind;
 
-int set_memory_limit(const options *o)
+/* WHOLE: an integer from `least` to `most`. SECONDS: a double above 0. LATENCY: nanoseconds from `least` to a day. PAIR: NAME=VALUE.
+ * FORM: a file in the format `least`. CALL: what the function makes of it. */
+static const struct row {
+    int option;
+    kind kind;
+    size_t at;
+    int64_t least, most;
+    const char *name, *wanted; /* of the message */
+    int (*call)(options *o, char *argument);
+} rows[] = {
+#define AT(field) offsetof(options, field)
+#define CALLS(f) CALL, 0, 0, 0, NULL, NULL, f
+#define FLAGS(field) FLAG, AT(field), 0, 0, NULL, NULL, NULL
+#define TEXTS(field) TEXT, AT(field), 0, 0, NULL, NULL, NULL
+#define FORMS(format) FORM, 0, format, 0, NULL, NULL, NULL
+#define PAIRS PAIR, 0, 0, 0, NULL, NULL, NULL
+    {'x', CALLS(take_threads)},
+    {'y', CALLS(take_workers)},
+    {'b', CALLS(take_batches)},
+    {'p', CALLS(take_precisions)},
+    {'S', WHOLE, AT(seed), 0, INT64_MAX, "-S", "a number from 0", NULL},
+    {'r', WHOLE, AT(runs), 1, 100000000, "-r", "a number from 1 to 1e8", NULL},
+    {'w', WHOLE, AT(warmup), 0, 100000000, "-w", "a number from 0 to 1e8", NULL},
+    {'t', SECONDS, AT(seconds), 0, 0, "-t", "seconds above 0, or 500ms, 10m", NULL},
+    {'i', PAIRS},
+    {OPT_DIM, PAIRS},
+    {OPT_SHAPE, PAIRS},
+    {'o', TEXTS(output)},
+    {'q', FLAGS(quiet)},
+    {OPT_AFFINITY, CALLS(take_affinity)},
+    {OPT_ALL, FLAGS(all)},
+    {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window", "a time from 0 with its unit, such as 20ms", NULL},
+    {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
+    {OPT_COPY_MODEL, FLAGS(copy_model)},
+    {OPT_COUNT, CALLS(take_preset)},
+    {OPT_COUNTERS, FLAGS(counters)},
+    {OPT_CSV, FORMS(PRONY_FORMAT_CSV)},
+    {OPT_DATA_FOLDER, TEXTS(data_folder)},
+    {OPT_DEPTH, WHOLE, AT(depth), 1, 1000, "--depth", "a number from 1", NULL},
+    {OPT_DETAILED, FLAGS(detailed)},
+    {OPT_DOT, CALLS(add_graph)},
+    {OPT_FILTER, CALLS(take_filter)},
+    {OPT_FOLDED, FORMS(PRONY_FORMAT_FOLDED)},
+    {OPT_FRESH, FLAGS(fresh)},
+    {OPT_FROM, CALLS(add_from)},
+    {OPT_HTML, FORMS(PRONY_FORMAT_HTML)},
+    {OPT_IGNORE_LOAD, FLAGS(ignore_load)},
+    {OPT_JSON, TEXTS(json)},
+    {OPT_LABELS, TEXTS(labels)},
+    {OPT_LATENCY_BOUND, LATENCY, AT(latency_bound_ns), 1, 0, "--latency-bound", "a time above 0 with its unit, such as 20ms", NULL},
+    {OPT_LATEX, FORMS(PRONY_FORMAT_LATEX)},
+    {OPT_LEVEL, CALLS(take_levels)},
+    {OPT_MAX_BATCH, WHOLE, AT(max_batch), 1, 65536, "--max-batch", "a number from 1 to 65536", NULL},
+    {OPT_MAX_LOOP_TRIPS, WHOLE, AT(max_loop_trips), 1, INT64_MAX, "--max-loop-trips", "a number from 1", NULL},
+    {OPT_MEMORY, FLAGS(memory)},
+    {OPT_MEMORY_LIMIT, CALLS(take_memory_limit)},
+    {OPT_METRICS, CALLS(add_metrics)},
+    {OPT_NOISE, CALLS(take_noise)},
+    {OPT_NO_COLOR, FLAGS(no_color)},
+    {OPT_NO_HELP, FLAGS(no_help)},
+    {OPT_NO_PROGRESS, FLAGS(no_progress)},
+    {OPT_NO_REUSE, FLAGS(no_reuse)},
+    {OPT_NO_REWRITES, FLAGS(no_rewrites)},
+    {OPT_ONE_PROCESS, FLAGS(one_process)},
+    {OPT_OUTPUT_DIR, TEXTS(output_dir)},
+    {OPT_PERCENTILE, CALLS(take_percentile)},
+    {OPT_PLOT, CALLS(add_plot)},
+    {OPT_PREPROCESS, CALLS(take_preprocess)},
+    {OPT_PROCESSES, WHOLE, AT(processes), 1, 1000, "--processes", "a number from 1 to 1000", NULL},
+    {OPT_RATE, CALLS(take_rate)},
+    {OPT_REPEAT, TEXTS(repeat)},
+    {OPT_RESUME, FLAGS(resume)},
+    {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536", NULL},
+    {OPT_SCENARIO, CALLS(take_scenario)},
+    {OPT_SORT, CALLS(take_sort)},
+    {OPT_STREAMS, WHOLE, AT(streams), 1, 1024, "--streams", "a number from 1 to 1024", NULL},
+    {OPT_STRICT, FLAGS(strict)},
+    {OPT_SVG, CALLS(add_chart)},
+    {OPT_THRESHOLD, CALLS(add_threshold)},
+    {OPT_TIMEOUT, SECONDS, AT(timeout), 0, 0, "--timeout", "a time such as 90s, 10m or 1h", NULL},
+    {OPT_TIME_LIMIT, CALLS(take_time_limit)},
+    {OPT_TO, CALLS(add_to)},
+    {OPT_TOP, WHOLE, AT(top), 1, INT32_MAX, "--top", "a number from 1", NULL},
+    {OPT_TOPK, WHOLE, AT(topk), 1, 1000, "--topk", "a number from 1 to 1000", NULL},
+    {OPT_TRACE, FORMS(PRONY_FORMAT_TRACE)},
+    {OPT_WEAK, FLAGS(weak)},
+    {OPT_WITH_LOAD, FLAGS(with_load)},
+};
+
+static int take_number(options *o, const struct row *row, const char *argument)
 {
-    const char *text = o->memory_limit;
-    uint64_t bytes = 0;
-    if (!text) {
-        text = getenv("PRONY_MEMORY_LIMIT");
-        if (text && !*text) text = NULL;
-        int status = text ? check_memory_limit(o, "PRONY_MEMORY_LIMIT", text) : 0;
-        if (status) return status;
+    void *field = (char *)o + row->at;
+    double ns = -1;
+    bool known;
+    if (row->kind == WHOLE)
+        known = parse_int(argument, row->least, row->most, field);
+    else if (row->kind == SECONDS)
+        known = parse_duration(argument, field);
+    else {
+        int code = parse_time(o, argument, &ns, &known);
+        if (code) return code;
+        known = known && ns >= (double)row->least && ns <= 86400e9;
+        if (known) *(int64_t *)field = (int64_t)ns;
     }
-    if (!text)
-        bytes = usual_limit();
-    else if (strcmp(text, "none") != 0)
-        (void)parse_bytes(text, &bytes);
-    prony_memory_set_limit(bytes);
-    return 0;
+    return known ? 0 : usage(o, "%s '%s': %s", row->name, argument, row->wanted);
 }
 
 int option_take(options *o, int option, char *argument)
 {
-    int64_t v;
-    switch (option) {
-    case 'x':
-        if (takes_lists(o)) return parse_thread_list(o, option, argument, &o->intra_ops, &o->intra_op);
-        return parse_threads(argument, &o->intra_op)
-                   ? 0
-                   : usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
-    case 'y':
-        return parse_workers(o, argument);
-    case 'b':
-        if (takes_lists(o)) return parse_batches(o, argument);
-        return parse_int(argument, 1, INT64_MAX, &o->batch) ? 0 : usage(o, "-b '%s': a number from 1", argument);
-    case 'S':
-        if (!parse_int(argument, 0, INT64_MAX, &v)) return usage(o, "-S '%s': a number from 0", argument);
-        o->seed = (uint64_t)v;
+    const struct row *row = rows;
+    while (row < rows + sizeof rows / sizeof *rows && row->option != option) row++;
+    if (row == rows + sizeof rows / sizeof *rows) return usage(o, "option %d is not in the table", option);
+    switch (row->kind) {
+    case CALL:
+        return row->call(o, argument);
+    case FLAG:
+        *(bool *)((char *)o + row->at) = true;
         return 0;
-    case 'r':
-        return parse_int(argument, 1, 100000000, &o->runs) ? 0 : usage(o, "-r '%s': a number from 1 to 1e8", argument);
-    case 'w':
-        return parse_int(argument, 0, 100000000, &o->warmup) ? 0
-                                                             : usage(o, "-w '%s': a number from 0 to 1e8", argument);
-    case 't':
-        return parse_duration(argument, &o->seconds) ? 0 : usage(o, "-t '%s': seconds above 0, or 500ms, 10m", argument);
-    case OPT_MEMORY_LIMIT:
-        o->memory_limit = argument;
-        return check_memory_limit(o, "--memory-limit", argument);
-    case OPT_ALL:
-        o->all = true;
+    case TEXT:
+        *(const char **)((char *)o + row->at) = argument;
         return 0;
-    case OPT_TOP:
-        return parse_int(argument, 1, INT32_MAX, &o->top) ? 0 : usage(o, "--top '%s': a number from 1", argument);
-    case OPT_LEVEL:
-        return parse_levels(argument, &o->levels)
-                   ? 0
-                   : usage(o, "--level: model, module, layer, operator, comma-separated");
-    case 'i':
-    case OPT_DIM:
-    case OPT_SHAPE:
+    case PAIR:
         return parse_pair(o, option, argument);
-    case 'p':
-        if (takes_lists(o)) return parse_precisions(o, argument);
-        o->precision = argument;
-        return 0;
-    case OPT_AFFINITY:
-        return parse_affinity(o, argument);
-    case OPT_SORT:
-        o->sort = argument;
-        return is_one_of(argument, strlen(argument), sort_keys) ? 0 : usage(o, "--sort '%s': " SORT_KEYS, argument);
-    case OPT_FILTER:
-        o->filter = argument;
-        return is_one_of(argument, strcspn(argument, "="), filter_keys) && strchr(argument, '=')
-                   ? 0
-                   : usage(o, "--filter '%s': KEY=GLOB with KEY " FILTER_KEYS, argument);
-    case OPT_COUNT:
-        o->count = argument;
-        return is_preset(argument) ? 0
-                                   : usage(o,
-                                           "--count '%s': fvcore, deepspeed, onnx-tool, moduleprofiler, thop, torch "
-                                           "or deeplite",
-                                           argument);
-    case OPT_DEPTH:
-        return parse_int(argument, 1, 1000, &o->depth) ? 0 : usage(o, "--depth '%s': a number from 1", argument);
-    case OPT_THRESHOLD:
-        return add_threshold(o, argument);
-    case OPT_IGNORE_LOAD:
-        o->ignore_load = true;
-        return 0;
-    case OPT_ONE_PROCESS:
-        o->one_process = true;
-        return 0;
-    case OPT_STRICT:
-        o->strict = true;
-        return 0;
-    case OPT_NOISE:
-        return parse_noise(o, argument);
-    case OPT_PREPROCESS:
-        return parse_preprocess(o, argument);
-    case OPT_TOPK:
-        return parse_int(argument, 1, 1000, &o->topk) ? 0 : usage(o, "--topk '%s': a number from 1 to 1000", argument);
-    case OPT_TIME_LIMIT:
-        return parse_time_limit(o, argument);
-    case OPT_MAX_LOOP_TRIPS:
-        return parse_int(argument, 1, INT64_MAX, &o->max_loop_trips)
-                   ? 0
-                   : usage(o, "--max-loop-trips '%s': a number from 1", argument);
-    case OPT_COPY_MODEL:
-        o->copy_model = true;
-        return 0;
-    case OPT_LABELS:
-        o->labels = argument;
-        return 0;
-    case OPT_PROCESSES:
-        return parse_int(argument, 1, 1000, &o->processes)
-                   ? 0
-                   : usage(o, "--processes '%s': a number from 1 to 1000", argument);
-    case OPT_BUDGET:
-        return take_duration(o, "budget", argument, &o->budget);
-    case OPT_TIMEOUT:
-        return take_duration(o, "timeout", argument, &o->timeout);
-    case OPT_REPEAT:
-        o->repeat = argument;
-        return 0;
-    case OPT_RESUME:
-        o->resume = true;
-        return 0;
-    case OPT_WEAK:
-        o->weak = true;
-        return 0;
-    case OPT_PLOT:
-        return add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
-    case OPT_METRICS:
-        return add_metrics(o, argument);
-    case OPT_JSON:
-        o->json = argument;
-        return 0;
-    case OPT_CSV:
-        return add_form(o, PRONY_FORMAT_CSV, NULL, argument);
-    case OPT_HTML:
-        return add_form(o, PRONY_FORMAT_HTML, NULL, argument);
-    case OPT_LATEX:
-        return add_form(o, PRONY_FORMAT_LATEX, NULL, argument);
-    case OPT_TRACE:
-        return add_form(o, PRONY_FORMAT_TRACE, NULL, argument);
-    case OPT_FOLDED:
-        return add_form(o, PRONY_FORMAT_FOLDED, NULL, argument);
-    case OPT_DOT:
-        return add_graph(o, argument);
-    case OPT_SVG:
-        return add_chart(o, argument);
-    case OPT_OUTPUT_DIR:
-        o->output_dir = argument;
-        return 0;
-    case OPT_MEMORY:
-        o->memory = true;
-        return 0;
-    case OPT_NO_HELP:
-        o->no_help = true;
-        return 0;
-    case OPT_NO_REWRITES:
-        o->no_rewrites = true;
-        return 0;
-    case OPT_SCENARIO:
-        return parse_scenario(o, argument);
-    case OPT_STREAMS:
-        return parse_count(o, "streams", argument, 1024, &o->streams);
-    case OPT_MAX_BATCH:
-        return parse_count(o, "max-batch", argument, 65536, &o->max_batch);
-    case OPT_SAMPLES_PER_QUERY:
-        return parse_count(o, "samples-per-query", argument, 65536, &o->samples_per_query);
-    case OPT_BATCH_WINDOW:
-        return parse_time(o, "batch-window", argument, 0, &o->batch_window_ns);
-    case OPT_LATENCY_BOUND:
-        return parse_time(o, "latency-bound", argument, 1, &o->latency_bound_ns);
-    case OPT_RATE:
-        return parse_rate(o, argument);
-    case OPT_PERCENTILE:
-        return parse_percentile(o, argument);
-    case OPT_WITH_LOAD:
-        o->with_load = true;
-        return 0;
-    case OPT_FROM:
-        return add_tensor(o, &o->from, &o->from_count, argument);
-    case OPT_TO:
-        return add_tensor(o, &o->to, &o->to_count, argument);
-    case 'o':
-        o->output = argument;
-        return 0;
-    case OPT_COUNTERS:
-        o->counters = true;
-        return 0;
-    case OPT_DATA_FOLDER:
-        o->data_folder = argument;
-        return 0;
-    case OPT_NO_REUSE:
-        o->no_reuse = true;
-        return 0;
-    case OPT_FRESH:
-        o->fresh = true;
-        return 0;
-    case OPT_DETAILED:
-        o->detailed = true;
-        return 0;
-    case OPT_NO_COLOR:
-        o->no_color = true;
-        return 0;
-    case OPT_NO_PROGRESS:
-        o->no_progress = true;
-        return 0;
+    case FORM:
+        return add_form(o, (prony_format)row->least, NULL, argument);
     default:
-        o->quiet = true;
-        return 0;
+        return take_number(o, row, argument);
     }
 }
