@@ -147,9 +147,9 @@ const prony_metric *prony_metrics_find(const prony_metrics *metrics, const char 
     return entry ? &entry->metric : NULL;
 }
 
-bool prn_metrics_is_builtin(const prony_metrics *metrics, size_t index)
+const prn_metric_builtin *prn_metrics_builtin(const prony_metrics *metrics, size_t index)
 {
-    return index < metrics->count && metrics->entries[index]->builtin;
+    return index < metrics->count ? metrics->entries[index]->builtin : NULL;
 }
 
 bool prn_metrics_named(const char *keys, const char *key)

@@ -73,21 +73,15 @@ static void put_json(prn_json *json, const prony_metric_value *v)
 static prony_status write_json(const prony_metric_value *values, size_t count, const char *keys,
                                const prony_report *report, prony_write_fn write, void *user, prony_error *error)
 {
-    prn_json *json = prn_alloc(sizeof *json);
-    if (!json) return prn_no_memory(error);
-    prn_json_begin(json, write, user, error);
-    prn_json_open(json, NULL, '{', false);
-    prn_json_string(json, "schema", "prony.metrics/1");
+    prn_json *json = prn_json_document("prony.metrics/1", write, user, error);
+    if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "model", prn_report_title(report));
     prn_json_bool(json, "measured", report->measured);
     prn_json_open(json, "metrics", '[', false);
     for (size_t i = 0; i < count; i++)
         if (prn_metrics_named(keys, values[i].metric->key)) put_json(json, &values[i]);
     prn_json_close(json, ']');
-    prn_json_close(json, '}');
-    prony_status status = prn_json_end(json);
-    prn_free(json);
-    return status;
+    return prn_json_finish(json);
 }
 
 prony_status prony_metrics_write(const prony_metrics *metrics, const prony_report *report, const char *keys,

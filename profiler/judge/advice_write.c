@@ -45,11 +45,8 @@ static prony_status write_text(const prony_advice *rows, size_t count, const cha
 static prony_status write_json(const prony_advice *rows, size_t count, const char *target, prony_write_fn write,
                                void *user, prony_error *error)
 {
-    prn_json *json = prn_alloc(sizeof *json);
-    if (!json) return prn_no_memory(error);
-    prn_json_begin(json, write, user, error);
-    prn_json_open(json, NULL, '{', false);
-    prn_json_string(json, "schema", "prony.recommendation/1");
+    prn_json *json = prn_json_document("prony.recommendation/1", write, user, error);
+    if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "target", target);
     prn_json_open(json, "recommendations", '[', false);
     for (size_t i = 0; i < count; i++) {
@@ -74,10 +71,7 @@ static prony_status write_json(const prony_advice *rows, size_t count, const cha
         prn_json_close(json, '}');
     }
     prn_json_close(json, ']');
-    prn_json_close(json, '}');
-    prony_status status = prn_json_end(json);
-    prn_free(json);
-    return status;
+    return prn_json_finish(json);
 }
 
 prony_status prony_advice_write(const prony_advice *rows, size_t count, const char *target, prony_format format,

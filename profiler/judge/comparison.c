@@ -40,79 +40,6 @@ const char *prony_evidence_name(prony_evidence evidence)
 
 /* ---- metrics ---- */
 
-/* Built-in metrics that can be judged; what is not here was measured once. */
-static const struct judged {
-    const char *key;
-    prony_evidence evidence;
-    prn_statistic statistic;
-    bool rate; /* goes with 1 / statistic */
-} judged[] = {
-    {"latency", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEDIAN, false},
-    {"latency_mean", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, false},
-    {"latency_p90", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P90, false},
-    {"latency_p95", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P95, false},
-    {"latency_p99", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P99, false},
-    {"latency_p999", PRONY_EVIDENCE_INTERVAL, PRN_STATISTIC_P999, false},
-    {"throughput", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-    {"images_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-    {"tokens_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-    {"requests_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-    {"flops_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-    {"bytes_per_second", PRONY_EVIDENCE_RUNS, PRN_STATISTIC_MEAN, true},
-#define EXACT(key)                                                                                                     \
-    {                                                                                                                  \
-        key, PRONY_EVIDENCE_EXACT, PRN_STATISTIC_MEAN, false                                                           \
-    }
-    EXACT("evaluation"),
-    EXACT("top1_accuracy"),
-    EXACT("top5_accuracy"),
-    EXACT("model_size"),
-    EXACT("file_size"),
-    EXACT("macs"),
-    EXACT("madds"),
-    EXACT("flops"),
-    EXACT("special"),
-    EXACT("int_ops"),
-    EXACT("count"),
-    EXACT("parameters"),
-    EXACT("buffers"),
-    EXACT("traffic"),
-    EXACT("intensity"),
-    EXACT("layers"),
-    EXACT("operators"),
-    EXACT("memory_footprint"),
-    EXACT("activation_memory"),
-    EXACT("memory"),
-    EXACT("peak_memory"),
-    EXACT("average_memory"),
-    EXACT("memory_per_sample"),
-    EXACT("planned_memory"),
-    EXACT("packed_weights"),
-    EXACT("scratch_memory"),
-    EXACT("plan_gap"),
-    EXACT("internal_fragmentation"),
-    EXACT("external_fragmentation"),
-    EXACT("allocations"),
-    EXACT("heap_calls"),
-#undef EXACT
-};
-
-static const struct judged *find_judged(const char *key)
-{
-    for (size_t i = 0; i < sizeof judged / sizeof judged[0]; i++)
-        if (strcmp(judged[i].key, key) == 0) return &judged[i];
-    return NULL;
-}
-
-bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate)
-{
-    const struct judged *by = find_judged(key);
-    if (!by || by->evidence == PRONY_EVIDENCE_EXACT) return false;
-    *statistic = by->statistic;
-    *rate = by->rate;
-    return true;
-}
-
 /* Fractions by their difference: twice next to nothing is nothing. */
 static double exact_change(const prony_compare_metric *row)
 {
@@ -164,7 +91,7 @@ static prony_status rank_test(const prn_comparing *c, const prony_compare_metric
     return status;
 }
 
-static prony_status judge_samples(prn_comparing *c, const struct judged *by, prony_compare_metric *row)
+static prony_status judge_samples(prn_comparing *c, const prn_metric_builtin *by, prony_compare_metric *row)
 {
     const double *interval = c->intervals[by->statistic];
     row->ratio_ci95[0] = interval[0];
@@ -200,14 +127,13 @@ static bool comparable(const prn_comparing *c, const char *key)
 static prony_status compare_metric(prn_comparing *c, size_t index, prony_compare_metric *row)
 {
     const prony_metric *metric = row->first.metric;
-    bool builtin = prn_metrics_is_builtin(c->metrics, index);
-    const struct judged *by = builtin ? find_judged(metric->key) : NULL;
+    const prn_metric_builtin *by = prn_metrics_builtin(c->metrics, index);
     row->difference = row->second.value - row->first.value;
     row->ratio = row->first.value > 0 || row->first.value < 0 ? row->second.value / row->first.value : NAN;
     row->ratio_ci95[0] = row->ratio_ci95[1] = row->p = NAN;
-    if (by && by->evidence != PRONY_EVIDENCE_EXACT)
+    if (prn_metric_samples(by))
         return c->sampled && row->first.value > 0 && row->second.value > 0 ? judge_samples(c, by, row) : PRONY_OK;
-    if ((builtin && !by) || !comparable(c, metric->key)) return PRONY_OK;
+    if ((by && by->evidence == PRONY_EVIDENCE_NONE) || !comparable(c, metric->key)) return PRONY_OK;
     double change = exact_change(row);
     row->evidence = PRONY_EVIDENCE_EXACT;
     row->verdict = prn_verdict_of(metric->direction, change, change, c->noise);

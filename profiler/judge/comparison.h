@@ -60,8 +60,6 @@ prony_verdict prn_verdict_on_times(prn_comparing *c, prony_direction direction, 
 
 /* `low` and `high` are the ends of what the ratio may be. */
 prony_verdict prn_verdict_of(prony_direction direction, double low, double high, double noise);
-/* The statistic of the latencies that a built-in metric is, or (*rate) goes with the inverse of; false: it is none. */
-bool prn_metric_statistic(const char *key, prn_statistic *statistic, bool *rate);
 typedef enum prn_compare_by { PRN_BY_LAYER, PRN_BY_TYPE, PRN_BY_NESTED } prn_compare_by;
 prony_status prn_compare_parts(prn_comparing *c, prn_compare_by by);
 prony_status prn_compare_notes(prn_comparing *c);

@@ -361,11 +361,8 @@ static void json_parts(prn_json *json, const char *key, const prony_compare_part
 
 static prony_status write_json(const prony_comparison *c, prony_write_fn write, void *user, prony_error *error)
 {
-    prn_json *json = prn_alloc(sizeof *json);
-    if (!json) return prn_no_memory(error);
-    prn_json_begin(json, write, user, error);
-    prn_json_open(json, NULL, '{', false);
-    prn_json_string(json, "schema", "prony.comparison/1");
+    prn_json *json = prn_json_document("prony.comparison/1", write, user, error);
+    if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_double(json, "noise", c->noise);
     json_side(json, "a", &c->side[0]);
     json_side(json, "b", &c->side[1]);
@@ -382,10 +379,7 @@ static prony_status write_json(const prony_comparison *c, prony_write_fn write, 
     for (size_t i = 0; i < c->metric_count; i++)
         if (c->metrics[i].verdict == PRONY_VERDICT_WORSE) prn_json_string(json, NULL, c->metrics[i].first.metric->key);
     prn_json_close(json, ']');
-    prn_json_close(json, '}');
-    prony_status status = prn_json_end(json);
-    prn_free(json);
-    return status;
+    return prn_json_finish(json);
 }
 
 prony_status prony_comparison_write(const prony_comparison *comparison, prony_format format,

@@ -62,28 +62,26 @@ typedef struct scatter {
     double intervals[PRN_STATISTIC_COUNT][2];
 } scatter;
 
-static bool is_builtin(const prony_metrics *metrics, const prony_metric *metric)
+static const prn_metric_builtin *find_builtin(const prony_metrics *metrics, const prony_metric *metric)
 {
     for (size_t i = 0; i < prony_metrics_count(metrics); i++)
-        if (prony_metrics_at(metrics, i) == metric) return prn_metrics_is_builtin(metrics, i);
-    return false;
+        if (prony_metrics_at(metrics, i) == metric) return prn_metrics_builtin(metrics, i);
+    return NULL;
 }
 
-static prony_status find_interval(scatter *of, prony_check_row *row, bool builtin, prony_error *error)
+static prony_status find_interval(scatter *of, prony_check_row *row, const prn_metric_builtin *by, prony_error *error)
 {
     const prony_report *r = of->report;
-    prn_statistic statistic;
-    bool rate;
-    if (!builtin || !prn_metric_statistic(row->value.metric->key, &statistic, &rate)) return PRONY_OK;
+    if (!prn_metric_samples(by)) return PRONY_OK;
     if (!r->measured || !r->samples_ns || r->latency.count == 0) return PRONY_OK;
     if (!of->made)
         PRN_TRY(prn_times_intervals(of->intervals, PRN_CHECK_CONFIDENCE, prn_report_times(r), NULL, error));
     of->made = true;
-    const double *interval = of->intervals[statistic];
+    const double *interval = of->intervals[by->statistic];
     double work = row->value.value * (double)r->latency.mean_ns;
-    if (rate && !(interval[0] > 0)) return PRONY_OK;
-    row->interval[0] = rate ? work / interval[1] : interval[0];
-    row->interval[1] = rate ? work / interval[0] : interval[1];
+    if (by->rate && !(interval[0] > 0)) return PRONY_OK;
+    row->interval[0] = by->rate ? work / interval[1] : interval[0];
+    row->interval[1] = by->rate ? work / interval[0] : interval[1];
     prn_interval_widen(row->interval, row->value.value, PRN_CHECK_CONFIDENCE, prn_process_deviation(prn_report_times(r), NULL));
     return PRONY_OK;
 }
@@ -135,7 +133,7 @@ prony_status prony_check(prony_check_row *rows, const prony_report *report, cons
         row->outcome = left >= 0 ? PRONY_OUTCOME_MET : PRONY_OUTCOME_MISSED;
         if (fabs(thresholds[i].limit) > 0) row->margin = left / fabs(thresholds[i].limit);
         if (left >= 0) continue;
-        PRN_TRY(find_interval(&of, row, is_builtin(metrics, row->value.metric), error));
+        PRN_TRY(find_interval(&of, row, find_builtin(metrics, row->value.metric), error));
         row->outcome = beyond_limit(report, row);
     }
     return PRONY_OK;
@@ -217,17 +215,14 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
                                void *user, prony_error *error)
 {
     static const char *const outcomes[] = {"met", "missed", "unknown", "withheld", "open"};
-    prn_json *json = prn_alloc(sizeof *json);
+    prn_json *json = prn_json_document("prony.check/1", write, user, error);
     bool passed = true;
     uint64_t undecided = 0;
-    if (!json) return prn_no_memory(error);
+    if (!json) return PRONY_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) {
         passed = passed && (rows[i].outcome == PRONY_OUTCOME_MET || rows[i].outcome == PRONY_OUTCOME_OPEN);
         undecided += rows[i].outcome == PRONY_OUTCOME_OPEN || rows[i].outcome == PRONY_OUTCOME_WITHHELD;
     }
-    prn_json_begin(json, write, user, error);
-    prn_json_open(json, NULL, '{', false);
-    prn_json_string(json, "schema", "prony.check/1");
     prn_json_string(json, "target", target);
     prn_json_bool(json, "passed", passed);
     prn_json_uint(json, "undecided", undecided);
@@ -252,10 +247,7 @@ static prony_status write_json(const prony_check_row *rows, size_t count, const 
         prn_json_close(json, '}');
     }
     prn_json_close(json, ']');
-    prn_json_close(json, '}');
-    prony_status status = prn_json_end(json);
-    prn_free(json);
-    return status;
+    return prn_json_finish(json);
 }
 
 prony_status prony_check_write(const prony_check_row *rows, size_t count, const char *target, prony_format format,

@@ -2,6 +2,7 @@
  * document, as long as keys and brackets are used as the header says. */
 #include "profiler/report/json_write.h"
 
+#include "base/alloc.h"
 #include "profiler/forms/number_text.h"
 #include "profiler/forms/utf8.h"
 
@@ -180,4 +181,25 @@ void prn_json_bool(prn_json *json, const char *key, bool value)
 void prn_json_null(prn_json *json, const char *key)
 {
     prn_json_string(json, key, NULL);
+}
+
+prn_json *prn_json_document(const char *schema, prony_write_fn write, void *user, prony_error *error)
+{
+    prn_json *json = prn_alloc(sizeof *json);
+    if (!json) {
+        (void)!prn_no_memory(error);
+        return NULL;
+    }
+    prn_json_begin(json, write, user, error);
+    prn_json_open(json, NULL, '{', false);
+    prn_json_string(json, "schema", schema);
+    return json;
+}
+
+prony_status prn_json_finish(prn_json *json)
+{
+    prn_json_close(json, '}');
+    prony_status status = prn_json_end(json);
+    prn_free(json);
+    return status;
 }

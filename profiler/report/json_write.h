@@ -26,6 +26,10 @@ void prn_json_begin(prn_json *json, prony_write_fn write, void *user, prony_erro
 /* Writes what is buffered and a final newline. */
 PRN_MUST_USE prony_status prn_json_end(prn_json *json);
 
+/* A document on the heap, {"schema": schema, and its end, which releases it; NULL: no memory, as error says. */
+prn_json *prn_json_document(const char *schema, prony_write_fn write, void *user, prony_error *error);
+PRN_MUST_USE prony_status prn_json_finish(prn_json *json);
+
 void prn_json_open(prn_json *json, const char *key, char bracket, bool flat); /* '{' or '[' */
 void prn_json_close(prn_json *json, char bracket);                            /* '}' or ']' */
 

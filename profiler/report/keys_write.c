@@ -275,14 +275,8 @@ void prn_keys_write(prn_json *j, const prn_key *keys, const prn_at *at)
 prony_status prn_keys_write_document(const char *schema, const prn_key *keys, const prn_at *at, prony_write_fn write,
                                      void *user, prony_error *error)
 {
-    prn_json *j = prn_alloc(sizeof *j);
-    if (!j) return prn_no_memory(error);
-    prn_json_begin(j, write, user, error);
-    prn_json_open(j, NULL, '{', false);
-    prn_json_string(j, "schema", schema);
+    prn_json *j = prn_json_document(schema, write, user, error);
+    if (!j) return PRONY_OUT_OF_MEMORY;
     prn_keys_write(j, keys, at);
-    prn_json_close(j, '}');
-    prony_status status = prn_json_end(j);
-    prn_free(j);
-    return status;
+    return prn_json_finish(j);
 }

@@ -265,23 +265,9 @@ size_t prn_report_layer_samples(const prony_report *report, size_t layer, int64_
 prn_report_rates prn_report_rates_of(const prony_report *report);
 
 /* The writers behind prony_report_write. */
-PRN_MUST_USE prony_status prn_report_write_text(const prony_report *report, const prony_write_options *options,
-                                                prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options,
-                                                prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_csv(const prony_report *report, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_latex(const prony_report *report, const prony_write_options *options,
-                                                 prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_trace(const prony_report *report, const prony_write_options *options,
-                                                 prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_folded(const prony_report *report, const prony_write_options *options,
-                                                  prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_dot(const prony_report *report, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_svg(const prony_report *report, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_report_write_html(const prony_report *report, const prony_write_options *options,
-                                                prony_write_fn write, void *user, prony_error *error);
+typedef prony_status prn_report_writer(const prony_report *report, const prony_write_options *options, prony_write_fn write,
+                                       void *user, prony_error *error);
+PRN_MUST_USE prn_report_writer prn_report_write_text, prn_report_write_json, prn_report_write_csv, prn_report_write_latex,
+    prn_report_write_trace, prn_report_write_folded, prn_report_write_dot, prn_report_write_svg, prn_report_write_html;
 
 #endif

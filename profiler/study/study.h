@@ -176,16 +176,10 @@ PRN_MUST_USE prony_status prn_study_read(prony_study **out, const char *file, co
                                          prony_error *error);
 
 /* Writers behind prony_study_write. */
-PRN_MUST_USE prony_status prn_study_write_json(const prony_study *study, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_study_write_csv(const prony_study *study, const prony_write_options *options,
-                                              prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_study_write_text(const prony_study *study, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_study_write_svg(const prony_study *study, const prony_write_options *options,
-                                              prony_write_fn write, void *user, prony_error *error);
-PRN_MUST_USE prony_status prn_study_write_html(const prony_study *study, const prony_write_options *options,
-                                               prony_write_fn write, void *user, prony_error *error);
+typedef prony_status prn_study_writer(const prony_study *study, const prony_write_options *options, prony_write_fn write,
+                                      void *user, prony_error *error);
+PRN_MUST_USE prn_study_writer prn_study_write_json, prn_study_write_csv, prn_study_write_text, prn_study_write_svg,
+    prn_study_write_html;
 /* How the study was made, in sentences for a paper. */
 const char *prn_study_statement(const prony_study *study, prn_pool *pool);
 
