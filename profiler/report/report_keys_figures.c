@@ -153,29 +153,12 @@ static const prn_key latency_keys[] = {
 
 /* ---- rates ---- */
 
-static double rate_of(double rate)
+static void write_throughput(prn_json *j, const prn_key *key, const prn_at *at)
 {
-    return rate >= 0 ? rate : NAN;
-}
-
-static double samples_rate(const prn_at *at)
-{
-    return rate_of(prn_report_rates_of(at->root).samples);
-}
-
-static double images_rate(const prn_at *at)
-{
-    return rate_of(prn_report_rates_of(at->root).images);
-}
-
-static double tokens_rate(const prn_at *at)
-{
-    return rate_of(prn_report_rates_of(at->root).tokens);
-}
-
-static double requests_rate(const prn_at *at)
-{
-    return rate_of(prn_report_rates_of(at->root).requests);
+    prn_report_rates rates = prn_report_rates_of(at->root);
+    prn_json_open(j, key->name, '{', false);
+    prn_keys_write(j, key->keys, &(prn_at){.root = at->root, .row = &rates});
+    prn_json_close(j, '}');
 }
 
 static double flops_rate(const prn_at *at)
@@ -184,13 +167,15 @@ static double flops_rate(const prn_at *at)
     return r->latency.mean_ns > 0 ? (double)r->totals.cost.flops / ((double)r->latency.mean_ns / 1e9) : NAN;
 }
 
+#define T prn_report_rates
 static const prn_key throughput_keys[] = {
-    {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "batch over the mean latency; null: no batch.", .figure = samples_rate},
-    {"images_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "samples_per_second where the first input is images.", .figure = images_rate},
-    {"tokens_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Where the first input is integers [batch, sequence].", .figure = tokens_rate},
-    {"requests_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER, "Runs over time.", .figure = requests_rate},
+    {"samples_per_second", PRN_AT(T, samples), PRN_IF_FROM_0 | PRN_OR_NULL, "batch over the mean latency; null: no batch."},
+    {"images_per_second", PRN_AT(T, images), PRN_IF_FROM_0, "samples_per_second where the first input is images."},
+    {"tokens_per_second", PRN_AT(T, tokens), PRN_IF_FROM_0, "Where the first input is integers [batch, sequence]."},
+    {"requests_per_second", PRN_AT(T, requests), PRN_IF_FROM_0, "Runs over time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.", .figure = flops_rate},
     {0}};
+#undef T
 
 /* ---- memory ---- */
 
@@ -457,7 +442,8 @@ const prn_key prn_report_keys[] = {
     {"phases_ns", PRN_HERE(phases_keys), PRN_ALWAYS, NULL, .when = has_phases},
     {"latency_ns", PRN_HERE_WITH(R, measured, latency_keys), PRN_IF_FLAG, NULL},
     {"end_to_end_ns", PRN_IN_WITH(R, around.end_to_end, has_around, statistics_keys), PRN_IF_FLAG, NULL, .if_root = PRN_FLAG(R, measured)},
-    {"throughput", PRN_HERE(throughput_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
+    {"throughput", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, throughput_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured),
+     .write = write_throughput},
     {"memory", PRN_IN_WITH(R, memory, has_memory, memory_keys), PRN_IF_FLAG, NULL},
     {PRN_MORE_HERE(prn_roof_keys)},
     {"cpu", PRN_HERE(cpu_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
