@@ -512,6 +512,9 @@ static const struct row {
     {OPT_WITH_LOAD, FLAGS(with_load)},
 };
 
+/* Each long option but --version has a row, and eleven have a letter alone. */
+_Static_assert(sizeof rows / sizeof *rows == OPT_UNBUILT - OPT_AFFINITY - 1 + 11, "an option is read by no row, or by two");
+
 static int take_number(options *o, const struct row *row, const char *argument)
 {
     void *field = (char *)o + row->at;

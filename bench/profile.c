@@ -31,13 +31,9 @@ static int measure(const options *o, const prony_model *model, prony_session *se
     return code;
 }
 
-static int profile_model(const options *o)
+/* What a profile ends with, whatever came of it. */
+static int write_and_release(const options *o, int code, prony_model *model, prony_session *session, prony_report *report)
 {
-    prony_model *model = NULL;
-    prony_session *session = NULL;
-    prony_report *report = NULL;
-    int code = open_session(o, &model, &session, true);
-    if (code == EXIT_DONE) code = measure(o, model, session, &report);
     if (code == EXIT_DONE) code = write_report(o, report);
     if (code == EXIT_DONE) code = write_all_forms(o, report);
     if (code == EXIT_DONE) code = save_outputs(o, model, session);
@@ -46,6 +42,16 @@ static int profile_model(const options *o)
     session_release(session);
     prony_model_release(model);
     return code;
+}
+
+static int profile_model(const options *o)
+{
+    prony_model *model = NULL;
+    prony_session *session = NULL;
+    prony_report *report = NULL;
+    int code = open_session(o, &model, &session, true);
+    if (code == EXIT_DONE) code = measure(o, model, session, &report);
+    return write_and_release(o, code, model, session, report);
 }
 
 /* ---- the embedded default ---- */
@@ -113,14 +119,7 @@ static int profile_digits(const options *o)
         printf("handwritten digits, %zu held-back test images: %zu right, accuracy %.2f %%\n\n", images, right,
                100 * accuracy);
     }
-    if (code == EXIT_DONE) code = write_report(o, report);
-    if (code == EXIT_DONE) code = write_all_forms(o, report);
-    if (code == EXIT_DONE) code = save_outputs(o, model, session);
-    code = check_after_report(o, report, code);
-    prony_report_release(report);
-    session_release(session);
-    prony_model_release(model);
-    return code;
+    return write_and_release(o, code, model, session, report);
 }
 
 static int profile_processes(const options *o)

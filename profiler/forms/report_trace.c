@@ -31,6 +31,16 @@ static void put_us(prn_json *j, const char *key, int64_t ns)
     prn_json_double(j, key, (double)ns / 1e3);
 }
 
+/* A slice, with its arguments open. */
+static void open_span(prn_json *j, const char *name, int track, const char *category, int64_t start_ns, int64_t took_ns)
+{
+    open_event(j, "X", name, track);
+    prn_json_string(j, "cat", category);
+    put_us(j, "ts", start_ns);
+    put_us(j, "dur", took_ns);
+    prn_json_open(j, "args", '{', true);
+}
+
 static void name_track(prn_json *j, const char *what, const char *name, int track, int order)
 {
     open_event(j, "M", what, track);
@@ -106,11 +116,7 @@ static void put_cost(prn_json *j, const prony_cost *c)
 static void put_operator(prn_json *j, const prony_operator_row *o)
 {
     int64_t took = o->trace_end_ns - o->trace_start_ns;
-    open_event(j, "X", o->name, WORKER_TRACK + o->worker);
-    prn_json_string(j, "cat", "operator");
-    put_us(j, "ts", o->trace_start_ns);
-    put_us(j, "dur", took);
-    prn_json_open(j, "args", '{', true);
+    open_span(j, o->name, WORKER_TRACK + o->worker, "operator", o->trace_start_ns, took);
     prn_json_uint(j, "operator", o->index);
     prn_json_string(j, "op", o->op);
     prn_json_string(j, "kernel", o->kernel);
@@ -128,11 +134,7 @@ static void put_operator(prn_json *j, const prony_operator_row *o)
 
 static void put_nested_event(prn_json *j, const prony_nested_row *n, int worker, int64_t start, int64_t took)
 {
-    open_event(j, "X", n->name, WORKER_TRACK + worker);
-    prn_json_string(j, "cat", "nested");
-    put_us(j, "ts", start);
-    put_us(j, "dur", took);
-    prn_json_open(j, "args", '{', true);
+    open_span(j, n->name, WORKER_TRACK + worker, "nested", start, took);
     prn_json_uint(j, "nested_operator", n->index);
     prn_json_string(j, "path", n->path);
     prn_json_string(j, "op", n->op);
@@ -186,11 +188,7 @@ static void put_team(prn_json *j, const prony_operator_row *o)
     const prony_thread_share *team = o->team_count ? o->team : &alone;
     double took = (double)(o->trace_end_ns - o->trace_start_ns);
     for (size_t t = 0; t < (o->team_count ? o->team_count : 1); t++) {
-        open_event(j, "X", o->name, team_track(o->worker, team[t].thread));
-        prn_json_string(j, "cat", "thread");
-        put_us(j, "ts", team[t].start_ns);
-        put_us(j, "dur", team[t].end_ns - team[t].start_ns);
-        prn_json_open(j, "args", '{', true);
+        open_span(j, o->name, team_track(o->worker, team[t].thread), "thread", team[t].start_ns, team[t].end_ns - team[t].start_ns);
         prn_json_uint(j, "operator", o->index);
         prn_json_string(j, "op", o->op);
         prn_json_int(j, "busy_ns", team[t].busy_ns);
@@ -227,11 +225,7 @@ static void put_layers(prn_json *j, const prony_report *r, const prony_operator_
         int64_t start = o->trace_start_ns + (int64_t)(took * from), end = o->trace_start_ns + (int64_t)(took * to);
         if (end > o->trace_end_ns) end = o->trace_end_ns;
         before = after;
-        open_event(j, "X", l->name, LAYER_TRACK + o->worker);
-        prn_json_string(j, "cat", "layer");
-        put_us(j, "ts", start);
-        put_us(j, "dur", end - start);
-        prn_json_open(j, "args", '{', true);
+        open_span(j, l->name, LAYER_TRACK + o->worker, "layer", start, end - start);
         prn_json_uint(j, "layer", l->index);
         prn_json_string(j, "op", l->op);
         prn_json_string(j, "module", l->module);
