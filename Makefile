@@ -4,7 +4,10 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD ?= build
 
-.PHONY: demo build check check-unit check-asan check-tsan check-plain check-bare check-models install clean
+PYTHON ?= /usr/bin/python3
+VENV ?= $(BUILD)/venv
+
+.PHONY: demo build python check check-unit check-asan check-tsan check-plain check-bare check-models install clean
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
@@ -16,12 +19,21 @@ build:
 	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF
 	cmake --build $(BUILD) -j $(JOBS)
 
+# The Python package, in a virtual environment that sees the system's packages; nothing is fetched. The CMake folder is used again.
+python:
+	@scripts/install_packages.sh build python
+	cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DPRONY_PYTHON=ON -DPRONY_PYTHON_EXECUTABLE=$(PYTHON)
+	$(PYTHON) -m venv --system-site-packages $(VENV)
+	PRONY_BUILD_DIR=$(abspath $(BUILD)) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/python -m pip install -q --no-build-isolation --no-index \
+	    --force-reinstall --no-deps ./python
+	$(VENV)/bin/python -c "import prony; print('prony', prony.__version__, 'for', '$(VENV)/bin/python')"
+
 check: check-unit check-plain check-asan check-tsan
 	@echo "All checks passed."
 
 # Everything, as it is shipped.
 check-unit:
-	@scripts/install_packages.sh build test
+	@scripts/install_packages.sh build test python
 	cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON
 	cmake --build build-check -j $(JOBS)
 	ctest --test-dir build-check --output-on-failure

@@ -14,7 +14,7 @@ file(GLOB prn_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_
 install(FILES ${prn_pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 file(GLOB prn_pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/images/*)
 install(FILES ${prn_pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR}/images)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages and completion scripts, which the command writes from its own tables. What it is built for may not run here.
 if(TARGET prony_command AND NOT CMAKE_CROSSCOMPILING)

@@ -447,6 +447,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *sess
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
 
+/* What output `index` will be by the plan at hand (prony_session_prepare, or a run), for the inputs as they were bound then: type and
+ * shape without data. rank -1: only a run tells. So bytes for prony_session_bind_output can be made beforehand. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_planned_output(const prony_session *session, size_t index,
+                                                                   prony_value *out, prony_error *error);
+
 /* Where the elements of an output that was drawn at random lie; infinite where nothing bounds them. */
 typedef struct prony_random_range {
     double low, high;

@@ -1,12 +1,15 @@
 #!/bin/bash
 # Installs the Debian packages of the named groups that are missing: install_packages.sh GROUP...
-# Groups: build, test, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
+# Groups: build, test, python, models, bare. Says what it installs; does nothing when all are there. Without root or sudo it prints
 # the line to run and fails.
 set -euo pipefail
 
 build=(gcc libc6-dev cmake pkg-config libdnnl-dev libopenblas-openmp-dev libcjson-dev libjs-chart.js libpng-dev libjpeg-dev
     zlib1g-dev)
 test=(libcmocka-dev chromium python3-pandas libonnx-testdata python3 g++ binutils clang llvm libomp-dev libclang-rt-14-dev)
+# Its build, and what of it is optional: frames, plots, ONNX's backend suite, the walkthroughs.
+python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy python3-pandas python3-matplotlib
+    python3-onnx python3-pytest mypy)
 bare=(debootstrap)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
@@ -15,10 +18,11 @@ for group in "$@"; do
     case $group in
     build) packages+=("${build[@]}") ;;
     test) packages+=("${test[@]}") ;;
+    python) packages+=("${python[@]}") ;;
     models) packages+=("${models[@]}") ;;
     bare) packages+=("${bare[@]}") ;;
     *)
-        echo "install_packages.sh: no group '$group'; there are build, test, models and bare" >&2
+        echo "install_packages.sh: no group '$group'; there are build, test, python, models and bare" >&2
         exit 2
         ;;
     esac

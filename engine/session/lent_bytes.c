@@ -66,6 +66,22 @@ prony_status prony_session_bind_output(prony_session *session, size_t index, voi
     return prn_session_unlock(session, bind_output(session, index, data, bytes, error));
 }
 
+prony_status prony_session_planned_output(const prony_session *session, size_t index, prony_value *out, prony_error *error)
+{
+    if (!session || !out)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_planned_output: an argument is NULL");
+    const prn_cached_plan *current = session->current;
+    const char *file = session->model->file->name;
+    if (!current) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: nothing is planned yet", file);
+    if (index >= current->program->output_count)
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu", file, index,
+                        current->program->output_count);
+    const prn_plan_value *planned = current->plan->values[current->plan->outputs[index]];
+    *out = (prony_value){.kind = planned->value.kind, .dtype = planned->value.dtype, .shape = planned->value.shape};
+    if (planned->dynamic) out->shape = (prony_shape){.rank = -1};
+    return PRONY_OK;
+}
+
 /* The root that output k is all of, alone; PRN_NO_VALUE: there is none. */
 static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
 {

@@ -53,6 +53,7 @@ static void null_is_refused(void **state)
         REFUSED(prony_session_uncancel(NULL, &e)),
         REFUSED(prony_session_output(NULL, 0, NULL, &e)),
         REFUSED(prony_session_output_random(NULL, 0, NULL, NULL, &e)),
+        REFUSED(prony_session_planned_output(NULL, 0, NULL, &e)),
         REFUSED(prony_inspect(NULL, NULL, NULL, &e)),
         REFUSED(prony_session_profile(NULL, NULL, NULL, &e)),
         REFUSED(prony_session_profile(&report, NULL, NULL, &e)),

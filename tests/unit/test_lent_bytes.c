@@ -132,9 +132,34 @@ static void bindings_change(void **state)
     mr_close(&r);
 }
 
+/* What an output will be is known before the run, unless the run alone tells. */
+static void planned_outputs(void **state)
+{
+    (void)state;
+    float x[N] = {1, 0, 3};
+    prony_value planned;
+    model_run r = {0};
+    mr_open(&r, three_outputs());
+    assert_int_equal(prony_session_planned_output(r.session, 0, &planned, &r.error), PRONY_INVALID_ARGUMENT);
+    assert_non_null(strstr(r.error.message, "nothing is planned yet"));
+    bind(&r, x);
+    for (int run = 0; run < 2; run++) {
+        assert_int_equal(run ? prony_session_run(r.session, &r.error) : prony_session_prepare(r.session, &r.error), PRONY_OK);
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(prony_session_planned_output(r.session, k, &planned, &r.error), PRONY_OK);
+            assert_true(planned.dtype == PRONY_FLOAT32 && planned.shape.rank == 2 && !planned.data);
+            assert_true(planned.shape.dim[0] == 3 && planned.shape.dim[1] == 4);
+        }
+        assert_int_equal(prony_session_planned_output(r.session, 2, &planned, &r.error), PRONY_OK);
+        assert_true(planned.dtype == PRONY_INT64 && planned.shape.rank == -1);
+    }
+    assert_int_equal(prony_session_planned_output(r.session, 3, &planned, &r.error), PRONY_OUT_OF_RANGE);
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_are_used_in_place), cmocka_unit_test(odd_addresses_are_copied),
-                                       cmocka_unit_test(bindings_change)};
+                                       cmocka_unit_test(bindings_change), cmocka_unit_test(planned_outputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,27 @@
+# Whether the Python package is built: python/ with the interpreter that PRONY_PYTHON_EXECUTABLE names. Debian's own comes first, whose
+# packages (numpy, pandas, onnx) are no other's.
+
+# A sanitizer has to be there before the interpreter is, so such builds have none unless they are told to.
+if(NOT PRONY_PYTHON OR (PRONY_SANITIZE AND PRONY_PYTHON STREQUAL "AUTO"))
+  return()
+endif()
+find_program(PRONY_PYTHON_EXECUTABLE NAMES python3 HINTS /usr/bin)
+mark_as_advanced(PRONY_PYTHON_EXECUTABLE)
+set(prn_python_missing "")
+if(NOT PRONY_PYTHON_EXECUTABLE)
+  set(prn_python_missing "Python 3 is missing (Debian: python3)")
+else()
+  set(Python3_EXECUTABLE ${PRONY_PYTHON_EXECUTABLE})
+  find_package(Python3 3.10 COMPONENTS Interpreter Development.Module QUIET)
+  if(NOT Python3_Development.Module_FOUND)
+    set(prn_python_missing "headers of ${PRONY_PYTHON_EXECUTABLE} are missing, or it is older than 3.10 (Debian: python3-dev)")
+  endif()
+endif()
+if(prn_python_missing AND PRONY_PYTHON STREQUAL "AUTO")
+  message(STATUS "No Python package: ${prn_python_missing}")
+elseif(prn_python_missing)
+  message(FATAL_ERROR "The Python package cannot be built: ${prn_python_missing}. -DPRONY_PYTHON=OFF builds without it.")
+else()
+  message(STATUS "Python package: ${PRONY_PYTHON_EXECUTABLE} ${Python3_VERSION}")
+  add_subdirectory(${PROJECT_SOURCE_DIR}/python)
+endif()

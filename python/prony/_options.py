@@ -1,0 +1,53 @@
+"""The options of sessions, which every function that makes one takes under the same names."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from typing import TypedDict
+
+PathLike = Union[str, "os.PathLike[str]"]
+Threads = Union[int, str, None]
+
+
+class SessionOptions(TypedDict, total=False):
+    """threads: inside of an operator, or "auto" (the cores there are); inter_op: workers that run operators side by side, or "auto";
+    precision: "fp32"; dims: {symbol: extent} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
+    rewrites, reuse: False runs the model's own nodes unfused, every buffer its own; affinity: core list such as "0-3,8";
+    memory_limit: bytes; max_loop_trips: of a Loop."""
+
+    threads: Threads
+    inter_op: Threads
+    precision: str
+    dims: Optional[Mapping[str, int]]
+    shapes: Optional[Mapping[str, Sequence[int]]]
+    batch: Optional[int]
+    rewrites: bool
+    reuse: bool
+    affinity: Optional[str]
+    memory_limit: int
+    max_loop_trips: int
+
+
+def threads_number(value: Threads, automatic: int) -> int:
+    if value is None or value == "auto":
+        return automatic
+    if isinstance(value, str):
+        raise ValueError(f"threads: a number or 'auto', not {value!r}")
+    return value
+
+
+def session_dict(options: Mapping[str, Any]) -> dict[str, Any]:
+    """As the extension takes them."""
+    known = set(SessionOptions.__annotations__) | {"profiled", "memory", "helped", "ask"}
+    unknown = set(options) - known
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    made = dict(options)
+    made["threads"] = threads_number(options.get("threads"), 0)
+    made["inter_op"] = threads_number(options.get("inter_op", 1), -1)
+    for key in ("dims", "shapes"):
+        if made.get(key) is not None:
+            made[key] = dict(made[key])
+    return made

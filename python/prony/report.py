@@ -1,0 +1,285 @@
+"""Reports: what a model costs and what it took."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _prony
+from ._frames import Row, Rows, frame
+from ._options import PathLike
+from .errors import InvalidArgument
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+    from .judge import Check
+
+__all__ = ["Report", "load_report"]
+
+_COUNTS = ("macs", "madds", "flops", "special", "int_ops", "parameters", "count")
+_FORMS = {".json": "json", ".html": "html", ".htm": "html", ".csv": "csv", ".tex": "latex", ".txt": "text", ".svg": "svg", ".dot": "dot",
+          ".folded": "folded"}
+_LEVELS = {"layers": 2, "operators": 4, "modules": 8, "nested": 16}
+
+
+def _flat(row: Row, renamed: dict[str, str], dropped: frozenset[str]) -> Row:
+    """One level: time_ns {mean, …} becomes time_mean_ns, …"""
+    made: Row = {}
+    for key, value in row.items():
+        if key in dropped:
+            continue
+        if key == "time_ns" and value is None:
+            continue
+        if key == "time_ns" and isinstance(value, dict):
+            made.update({f"time_{part}_ns": number for part, number in value.items()})
+        else:
+            made[renamed.get(key, key)] = value
+    return made
+
+
+def _shapes(ports: Optional[list[Optional[Row]]]) -> list[Optional[str]]:
+    return [None if port is None else f"{port.get('type', '?')}{port.get('shape')}" for port in ports or []]
+
+
+_LAYER_NAMES = {"bytes": "traffic_bytes", "share": "time_share", "bytes_read": "read_bytes", "bytes_written": "written_bytes",
+                "memory_bytes": "output_bytes"}
+_OPERATOR_NAMES = {**_LAYER_NAMES, "arithmetic_intensity": "arithmetic_intensity_flop_per_byte"}
+_MODULE_NAMES = {"share": "time_share", "time_ns": "time_mean_ns"}
+_TYPE_NAMES = {"time_ns": "time_mean_ns"}
+
+
+class Report(_prony.Report):
+    """A report: the model as a whole, its layers as they were written, the operators as they were executed.
+
+    `report["latency_ns"]` and `data` are the document prony.report/1 (docs/report.md) as dicts and lists, without pandas. `layers`,
+    `operators`, `modules`, `types`, `memory_timeline` are pandas frames with the units in the names of the columns; `rows(level)`
+    has the same as lists of dicts. `plot(kind)` draws with matplotlib, `save(path)` writes JSON, HTML, CSV, … by the suffix.
+    Times are nanoseconds, sizes bytes, shares parts of 1.
+    """
+
+    _data: Optional[dict[str, Any]] = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The document prony.report/1."""
+        if self._data is None:
+            self._data = json.loads(self._write("json", {"memory": True}))
+        assert self._data is not None
+        return self._data
+
+    def __getitem__(self, key: str) -> Any:
+        return self.data[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.data
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A part of the document, or the default where the report has none."""
+        return self.data.get(key, default)
+
+    # ---- figures
+
+    @property
+    def name(self) -> str:
+        """The model's name, without folders."""
+        return os.path.basename(str(self.data["model"].get("name", "")))
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything ran."""
+        return "latency_ns" in self.data
+
+    @property
+    def latency_ns(self) -> dict[str, Any]:
+        """Statistics of the latency, ns: mean, median, min, max, std, p50 … p999, median_ci95, samples."""
+        if not self.measured:
+            raise InvalidArgument("nothing was measured: this is a static report")
+        return dict(self.data["latency_ns"])
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Sums over the layers: macs, flops, parameters, bytes_read, …"""
+        return dict(self.data["totals"])
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Bytes that plan, weights and process take."""
+        return dict(self.data.get("memory", {}))
+
+    @property
+    def metrics(self) -> dict[str, Optional[float]]:
+        """{key: value} of every metric; None: the report has not what it needs."""
+        return {row["key"]: row.get("value") for row in json.loads(self._metrics())["metrics"]}
+
+    @property
+    def critical_path(self) -> tuple[list[int], int]:
+        """(operators that wait for one another, their time in ns)"""
+        return self._critical_path()
+
+    def layer_samples(self, layer: int) -> list[int]:
+        """A layer's time in each run, ns, if the profile was made with keep_samples."""
+        return self._samples(layer)
+
+    def set_count(self, preset: Optional[str]) -> "Report":
+        """Adds what another counting tool would say (prony.count_presets()); None takes it away. The report itself is returned."""
+        self._set_count(preset)
+        self._data = None
+        return self
+
+    # ---- rows and frames
+
+    def rows(self, level: str) -> Rows:
+        """"layers", "operators", "modules", "types", "memory_timeline", "memory_events", "weights", "nested" (what runs in
+        subgraphs), "cores": rows as dicts, with units in the names."""
+        makers = {"layers": self._layer_rows, "operators": self._operator_rows, "modules": self._module_rows, "types": self._type_rows,
+                  "memory_timeline": self._timeline_rows, "memory_events": self._event_rows, "weights": self._weight_rows,
+                  "nested": self._nested_rows}
+        if level not in makers:
+            raise InvalidArgument(f"there are no rows of {level!r}; there are {', '.join(makers)}")
+        return makers[level]()
+
+    def _layer_rows(self) -> Rows:
+        dropped = frozenset({"facts", "sources", "inputs", "outputs"})
+        rows = []
+        for row in self.data.get("layers", []):
+            made = _flat(row, _LAYER_NAMES, dropped)
+            made["inputs"], made["outputs"] = _shapes(row.get("inputs")), _shapes(row.get("outputs"))
+            rows.append(made)
+        return Rows(rows, title="layers")
+
+    def _operator_rows(self) -> Rows:
+        dropped = frozenset({"parallel", "trace", "kernel_facts", "kernel_best", "reasons", "counters"})
+        rows = []
+        for row in self.data.get("operators", []):
+            made = _flat(row, _OPERATOR_NAMES, dropped)
+            made["reason"] = next((r["text"] for r in row.get("reasons", [])), None)
+            rows.append(made)
+        return Rows(rows, title="operators")
+
+    def _module_rows(self) -> Rows:
+        return Rows([_flat(row, _MODULE_NAMES, frozenset()) for row in self.data.get("modules", [])], title="modules")
+
+    def _type_rows(self) -> Rows:
+        share = "time_share" if self.measured else "flops_share"
+        return Rows([_flat(row, {**_TYPE_NAMES, "share": share, "cumulative": "cumulative_" + share}, frozenset()) for row in self._types()],
+                    title="operator types")
+
+    def _timeline_rows(self) -> Rows:
+        names = {row["index"]: row["name"] for row in self.data.get("operators", [])}
+        points = self.data.get("memory", {}).get("timeline", [])
+        return Rows([{"step": p["step"], "operator": names.get(p["step"]), "live_bytes": p["live_bytes"]} for p in points],
+                    ["step", "operator", "live_bytes"], "memory timeline")
+
+    def _event_rows(self) -> Rows:
+        return Rows(self.data.get("memory", {}).get("events", []), title="memory events")
+
+    def _weight_rows(self) -> Rows:
+        return Rows(self.data.get("weights", []), title="weights")
+
+    def _nested_rows(self) -> Rows:
+        return Rows([_flat(row, _LAYER_NAMES, frozenset({"sources", "facts"})) for row in self.data.get("nested_layers", [])],
+                    title="layers in subgraphs")
+
+    def _frame(self, level: str) -> "pandas.DataFrame":
+        return self.rows(level).frame
+
+    @property
+    def layers(self) -> "pandas.DataFrame":
+        """A row a node of the model: counts (macs, flops, …), traffic_bytes, time_mean_ns, time_share (0 to 1), output_bytes, …"""
+        return self._frame("layers")
+
+    @property
+    def operators(self) -> "pandas.DataFrame":
+        """A row an executed kernel: time_mean_ns, flops_per_second, arithmetic_intensity_flop_per_byte, percent_of_roof, bound, reason, …"""
+        return self._frame("operators")
+
+    @property
+    def modules(self) -> "pandas.DataFrame":
+        """A row a module, parents before children, with what lies below: path, macs, parameters, time_mean_ns, time_share, …"""
+        return self._frame("modules")
+
+    @property
+    def types(self) -> "pandas.DataFrame":
+        """A row an operator type, those that take longest first."""
+        return self._frame("types")
+
+    @property
+    def memory_timeline(self) -> "pandas.DataFrame":
+        """live_bytes of the arena at each step."""
+        return self._frame("memory_timeline")
+
+    @property
+    def memory_events(self) -> "pandas.DataFrame":
+        """A row an allocation or release of the arena."""
+        return self._frame("memory_events")
+
+    @property
+    def weights(self) -> "pandas.DataFrame":
+        """A row a weight tensor: elements, bytes, layer, trainable."""
+        return self._frame("weights")
+
+    # ---- forms
+
+    def write(self, form: str = "text", **options: Any) -> str:
+        """The report as text, json, csv, latex, trace (Chrome trace events), folded (flame graphs), dot, svg (chart=…) or html.
+        Options: width, top, sort, filter ("name=*conv*"), levels (of "layers", "operators", "modules", "nested"), all, color, chart."""
+        levels = options.pop("levels", ())
+        bits = 0
+        for level in [levels] if isinstance(levels, str) else levels:
+            if level != "model" and level not in _LEVELS:
+                raise InvalidArgument(f"there is no level {level!r}; there are model, {', '.join(_LEVELS)}")
+            bits |= _LEVELS.get(level, 1)
+        if bits:
+            options["levels"] = bits
+        return self._write(form, options)
+
+    def save(self, path: PathLike, form: Optional[str] = None, **options: Any) -> None:
+        """Writes a file, to a temporary name first; the form follows from the suffix (.json .html .csv .tex .txt .svg .dot .folded)."""
+        form = form or _FORMS.get(Path(path).suffix.lower())
+        if form is None:
+            raise InvalidArgument(f"{path}: the suffix tells no form; give form=, one of {', '.join(sorted(set(_FORMS.values())))}, trace")
+        if form == "json":
+            options.setdefault("memory", True)
+        self._save(os.fspath(path), form, options)
+
+    def check(self, *thresholds: str) -> "Check":
+        """Holds the report against limits such as "latency:20ms" or "memory:200MiB"."""
+        from .judge import check
+
+        return check(self, *thresholds)
+
+    def plot(self, kind: str = "layers", ax: Optional["Axes"] = None, **options: Any) -> "Axes":
+        """Draws "roofline", "latency", "memory", "layers" or "types" with matplotlib and gives the axes. `top`: bars of "layers"."""
+        from .plots import plot_report
+
+        return plot_report(self, kind, ax, **options)
+
+    def __str__(self) -> str:
+        return self.write("text", width=110)
+
+    def __repr__(self) -> str:
+        from ._text import amount, duration
+
+        what = f"median {duration(self.latency_ns['median'])}" if self.measured else "static"
+        return f"<prony.Report of {self.name}: {what}, {amount(self.totals['macs'], 'MACs')}, {amount(self.totals['parameters'])} parameters>"
+
+    def _repr_html_(self) -> str:
+        from ._card import report_card
+
+        return report_card(self)
+
+    def __reduce__(self) -> Any:
+        return (_restore, (self.name or "report", self._write("json", {"memory": True})))
+
+
+def _restore(name: str, text: str) -> Report:
+    return _prony.load_report(name, text.encode())
+
+
+def load_report(path: PathLike) -> Report:
+    """Reads a report that was saved as JSON, by this package or the command."""
+    return _prony.load_report(os.fspath(path), Path(path).read_bytes())

@@ -1,0 +1,143 @@
+"""Models and sessions."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Sequence, Union
+
+from . import _prony
+from ._options import PathLike, Threads, session_dict
+
+if TYPE_CHECKING:
+    from .operators import Registry
+    from .report import Report
+
+__all__ = ["Model", "Session", "Port", "FreeDim"]
+
+
+class Port(NamedTuple):
+    """An input or output as the model declares it."""
+
+    name: str
+    kind: str  #: "tensor", "sequence" or "optional"
+    dtype: str  #: element type as numpy spells it; "bfloat16", "int4" and the like come as integers of their width
+    shape: Optional[tuple[Optional[int], ...]]  #: None: a dimension that is free; no tuple: not even the rank is declared
+    dim_names: tuple[Optional[str], ...]  #: symbols of free dimensions
+
+
+class FreeDim(NamedTuple):
+    """A free dimension of the inputs and what it becomes."""
+
+    name: str  #: as `dims` takes it
+    input: str
+    axis: int
+    value: Optional[int]  #: None: nothing tells, and a session that needs it asks
+    reason: str
+    example: Optional[int]  #: where nothing tells, a value for which the shapes fit
+
+
+class Model(_prony.Model):
+    """A loaded model: immutable, shared by sessions and threads.
+
+    source: path of an ONNX file, or its bytes (external data is then refused).
+    operators: a prony.Registry of operators written in Python.
+    copy: read the file instead of mapping it; a mapped file must not be written to, replace it by renaming.
+    memory_limit: heap of the model and all its sessions, bytes; 0: no bound.
+    data_folder: where external data lies; None: beside the model.
+    name: for messages about a model from bytes.
+    """
+
+    def __new__(cls, source: Union[PathLike, bytes], *, operators: Optional["Registry"] = None, copy: bool = False, memory_limit: int = 0,
+                data_folder: Optional[str] = None, name: str = "model") -> "Model":
+        return super().__new__(cls, source, name=name, operators=operators, copy=copy, memory_limit=memory_limit, data_folder=data_folder)
+
+    @property
+    def inputs(self) -> list[Port]:
+        """The inputs, in the model's order."""
+        return [Port(*row) for row in self._inputs]
+
+    @property
+    def outputs(self) -> list[Port]:
+        """The outputs, in the model's order."""
+        return [Port(*row) for row in self._outputs]
+
+    def free_dims(self, **options: Any) -> list[FreeDim]:
+        """The free dimensions of the inputs, and what a session with these options makes of them."""
+        rows = self._free_dims(session_dict({**options, "ask": True}))
+        return [FreeDim(r["name"], r["input"], r["axis"], r["value"] if r["value"] >= 0 else None, r["reason"],
+                        r["example"] if r["example"] >= 0 else None) for r in rows]
+
+    def extract(self, path: PathLike, *, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **options: Any) -> None:
+        """Saves the part between tensors as a model of its own: from `inputs` (none: the model's) to `outputs` (likewise)."""
+        self._extract(list(inputs), list(outputs), os.fspath(path), session_dict(options))
+
+
+ModelSource = Union[PathLike, bytes, _prony.Model]
+
+
+def open_model(source: ModelSource, operators: Optional["Registry"] = None) -> _prony.Model:
+    """The model itself, or a loaded one."""
+    if isinstance(source, _prony.Model):
+        if operators is not None:
+            raise ValueError("operators belong to a model: give them to prony.Model")
+        return source
+    return Model(source, operators=operators)
+
+
+class Session(_prony.Session):
+    """Runs a model.
+
+        session = prony.Session("model.onnx", threads=2)
+        outputs = session.run({"x": x})
+
+    model: path, bytes of an ONNX file, or a prony.Model, which several sessions may share.
+    threads: inside of an operator; "auto": the cores there are. inter_op: workers that run operators side by side, or "auto".
+    precision: "fp32". dims: extents of free dimensions by their symbol. shapes: whole input shapes by name. batch: first dimension of
+    every input. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no bound. operators: a prony.Registry.
+
+    Contiguous numpy arrays (and whatever else has the buffer protocol, or DLPack) are read where they lie, and outputs are made in
+    new arrays without a copy. A session may be called from several threads, which take turns; runs release the GIL. What a session
+    runs does not depend on the number of threads, to the last bit.
+    """
+
+    def __new__(cls, model: ModelSource, *, threads: Threads = "auto", inter_op: Threads = 1, precision: str = "fp32",
+                dims: Optional[Mapping[str, int]] = None, shapes: Optional[Mapping[str, Sequence[int]]] = None,
+                batch: Optional[int] = None, rewrites: bool = True, reuse: bool = True, profiled: bool = True,
+                affinity: Optional[str] = None, memory_limit: int = 0, max_loop_trips: int = 0,
+                operators: Optional["Registry"] = None) -> "Session":
+        options = dict(threads=threads, inter_op=inter_op, precision=precision, dims=dims, shapes=shapes, batch=batch, rewrites=rewrites,
+                       reuse=reuse, profiled=profiled, affinity=affinity, memory_limit=memory_limit, max_loop_trips=max_loop_trips,
+                       memory=profiled, ask=True)
+        return super().__new__(cls, open_model(model, operators), session_dict(options))
+
+    @property
+    def inputs(self) -> list[Port]:
+        """The model's inputs."""
+        return [Port(*row) for row in self.model._inputs]
+
+    @property
+    def outputs(self) -> list[Port]:
+        """The model's outputs."""
+        return [Port(*row) for row in self.model._outputs]
+
+    def prepare(self, inputs: Optional[Mapping[str, Any]] = None) -> None:
+        """Plans for the shapes of `inputs` (None: generated ones), so that the first run need not."""
+        self._prepare(None if inputs is None else dict(inputs))
+
+    def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> "Report":
+        """Runs repeatedly and reports; options are those of prony.profile that do not make the session."""
+        from .profiling import profile_sessions
+
+        return profile_sessions([self], None if inputs is None else [dict(inputs)], **options)[0]
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<prony.Session, closed>"
+        return f"<prony.Session: {', '.join(self.input_names)} -> {', '.join(self.output_names)}, {self.threads} threads>"

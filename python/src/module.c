@@ -1,0 +1,44 @@
+/* The module prony._prony. */
+#include "extension.h"
+
+static PyObject *memory(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(prony_memory_in_use());
+}
+
+static PyObject *set_memory_limit(PyObject *module, PyObject *args)
+{
+    unsigned long long bytes;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &bytes)) return NULL;
+    prony_memory_set_limit(bytes);
+    Py_RETURN_NONE;
+}
+
+static PyObject *build(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    const prony_build *b = prony_build_info();
+    return Py_BuildValue("{ss ss ss ss ss ss}", "version", b->version, "git_commit", b->git_commit, "compiler", b->compiler,
+                         "compiler_flags", b->compiler_flags, "isa", b->isa, "libraries", b->libraries);
+}
+
+static PyMethodDef functions[] = {
+    {"memory_in_use", memory, METH_NOARGS, "memory_in_use()\n--\n\nBytes of the heap that the library holds."},
+    {"set_memory_limit", set_memory_limit, METH_VARARGS, "set_memory_limit(bytes)\n--\n\nBounds them; 0: no bound."},
+    {"build", build, METH_NOARGS, "build()\n--\n\nVersion, compiler and libraries of what is running."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_prony", "The C library of Prony.", -1, functions, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__prony(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (!module || pyp_errors_setup() != 0 || pyp_add_operators(module) != 0 || pyp_add_model(module) != 0 ||
+        pyp_add_session(module) != 0 || pyp_add_report(module) != 0 || pyp_add_study(module) != 0 ||
+        PyModule_AddFunctions(module, pyp_judge_functions) != 0 || PyModule_AddFunctions(module, pyp_data_functions) != 0 ||
+        PyModule_AddStringConstant(module, "version", prony_version()) != 0)
+        Py_CLEAR(module);
+    return module;
+}

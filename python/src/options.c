@@ -1,0 +1,149 @@
+/* Options of sessions, from a dict that the Python side has checked for names. */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Borrowed; NULL where the key is missing or None. */
+static PyObject *entry(PyObject *dict, const char *key)
+{
+    PyObject *found = dict && dict != Py_None ? PyDict_GetItemString(dict, key) : NULL;
+    return found == Py_None ? NULL : found;
+}
+
+int pyp_get_int(PyObject *dict, const char *key, int64_t *out)
+{
+    PyObject *found = entry(dict, key);
+    PyObject *number = found ? PyNumber_Index(found) : NULL;
+    if (number) *out = PyLong_AsLongLong(number);
+    Py_XDECREF(number);
+    if (!PyErr_Occurred()) return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s: a whole number of 64 bits is expected, not %R", key, found);
+    return -1;
+}
+
+int pyp_get_double(PyObject *dict, const char *key, double *out)
+{
+    PyObject *found = entry(dict, key);
+    if (!found) return 0;
+    *out = PyFloat_AsDouble(found);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int pyp_get_bool(PyObject *dict, const char *key, bool *out)
+{
+    PyObject *found = entry(dict, key);
+    int truth = found ? PyObject_IsTrue(found) : *out;
+    *out = truth > 0;
+    return truth < 0 ? -1 : 0;
+}
+
+int pyp_get_text(PyObject *dict, const char *key, const char **out)
+{
+    PyObject *found = entry(dict, key);
+    if (!found) return 0;
+    *out = PyUnicode_AsUTF8AndSize(found, NULL);
+    return *out ? 0 : -1;
+}
+
+PyObject *pyp_path(PyObject *object)
+{
+    PyObject *bytes = NULL;
+    return PyUnicode_FSConverter(object, &bytes) ? bytes : NULL;
+}
+
+static int get_threads(PyObject *dict, const char *key, int *out)
+{
+    int64_t number = *out;
+    if (pyp_get_int(dict, key, &number) != 0) return -1;
+    if (number > INT32_MAX || number < INT32_MIN) number = INT32_MAX;
+    *out = (int)number;
+    return 0;
+}
+
+static const char *name_of(pyp_options *out, PyObject *key)
+{
+    if (!PyUnicode_Check(key)) {
+        PyErr_Format(PyExc_TypeError, "dims and shapes: a name is expected, not %R", key);
+        return NULL;
+    }
+    return PyList_Append(out->held, key) == 0 ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+}
+
+static int get_dims(pyp_options *out, PyObject *dims)
+{
+    Py_ssize_t place = 0, n = 0;
+    PyObject *key, *value;
+    if (!PyDict_Check(dims)) return PyErr_Format(PyExc_TypeError, "dims: a dict is expected, not %R", dims), -1;
+    out->dims = calloc((size_t)PyDict_Size(dims) + 1, sizeof *out->dims);
+    if (!out->dims) return PyErr_NoMemory(), -1;
+    for (; PyDict_Next(dims, &place, &key, &value); n++) {
+        out->dims[n].name = name_of(out, key);
+        PyObject *number = out->dims[n].name ? PyNumber_Index(value) : NULL;
+        out->dims[n].value = number ? PyLong_AsLongLong(number) : -1;
+        Py_XDECREF(number);
+        if (PyErr_Occurred()) return -1;
+    }
+    out->session.dims = out->dims;
+    out->session.dim_count = (size_t)n;
+    return 0;
+}
+
+static int get_shapes(pyp_options *out, PyObject *shapes)
+{
+    Py_ssize_t place = 0, n = 0;
+    PyObject *key, *value;
+    if (!PyDict_Check(shapes)) return PyErr_Format(PyExc_TypeError, "shapes: a dict is expected, not %R", shapes), -1;
+    out->shapes = calloc((size_t)PyDict_Size(shapes) + 1, sizeof *out->shapes);
+    if (!out->shapes) return PyErr_NoMemory(), -1;
+    for (; PyDict_Next(shapes, &place, &key, &value); n++) {
+        out->shapes[n].name = name_of(out, key);
+        if (!out->shapes[n].name || pyp_shape_from(&out->shapes[n].shape, value) != 0) return -1;
+    }
+    out->session.shapes = out->shapes;
+    out->session.shape_count = (size_t)n;
+    return 0;
+}
+
+static int get_flags(prony_session_options *s, PyObject *dict)
+{
+    bool rewrites = true, reuse = true, profiled = true, helped = true, ask = false;
+    if (pyp_get_bool(dict, "rewrites", &rewrites) != 0 || pyp_get_bool(dict, "reuse", &reuse) != 0 ||
+        pyp_get_bool(dict, "profiled", &profiled) != 0 || pyp_get_bool(dict, "helped", &helped) != 0 ||
+        pyp_get_bool(dict, "ask", &ask) != 0 || pyp_get_bool(dict, "memory", &s->record_memory) != 0)
+        return -1;
+    s->no_rewrites = !rewrites;
+    s->no_reuse = !reuse;
+    s->no_profile = !profiled;
+    s->no_help = !helped;
+    s->free_dims = ask ? PRONY_FREE_ASK : PRONY_FREE_ONE;
+    return 0;
+}
+
+int pyp_options_from(pyp_options *out, PyObject *dict)
+{
+    *out = (pyp_options){.session = PRONY_SESSION_OPTIONS_INIT};
+    prony_session_options *s = &out->session;
+    int64_t limit = 0;
+    if (dict != Py_None && !PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "options: a dict is expected, not %R", dict), -1;
+    if (!(out->held = PyList_New(0))) return -1;
+    if (get_threads(dict, "threads", &s->intra_op_threads) != 0 || get_threads(dict, "inter_op", &s->inter_op_threads) != 0 ||
+        pyp_get_text(dict, "precision", &s->precision) != 0 || pyp_get_text(dict, "affinity", &s->affinity) != 0 ||
+        pyp_get_int(dict, "batch", &s->batch) != 0 || pyp_get_int(dict, "max_loop_trips", &s->max_loop_trips) != 0 ||
+        pyp_get_int(dict, "memory_limit", &limit) != 0 || get_flags(s, dict) != 0)
+        return -1;
+    if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", (long long)limit), -1;
+    s->memory_limit_bytes = (uint64_t)limit;
+    PyObject *dims = entry(dict, "dims"), *shapes = entry(dict, "shapes");
+    if (dims && get_dims(out, dims) != 0) return -1;
+    if (shapes && get_shapes(out, shapes) != 0) return -1;
+    return 0;
+}
+
+void pyp_options_release(pyp_options *options)
+{
+    free(options->dims);
+    free(options->shapes);
+    Py_XDECREF(options->held);
+}

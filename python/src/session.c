@@ -1,0 +1,629 @@
+/* prony._prony.Session: runs on the bytes of arrays.
+ *
+ * Inputs are bound where they lie and their buffers held until others are bound. Outputs whose type and shape the plan knows are
+ * made in new arrays, which the session forgets when the run is over. A thread takes the session's lock before anything else,
+ * so that several may call one session: they take turns. */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A run that took longer the last time is one that somebody may want to stop. */
+#define GUARDED_NS 1000000
+/* Outputs that a run has room for on the stack. */
+enum { FEW_OUTPUTS = 16 };
+
+PyTypeObject *pyp_session_type;
+
+/* ---- one thread at a time ---- */
+
+static int closed(const pyp_session *self)
+{
+    if (self->session) return 0;
+    PyObject *type = pyp_helper("errors", "ClosedError");
+    if (type) PyErr_SetString(type, "the session is closed");
+    Py_XDECREF(type);
+    return -1;
+}
+
+static int wait_for_lock(pyp_session *self)
+{
+    PyLockStatus status;
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        status = PyThread_acquire_lock_timed(self->lock, -1, 1);
+        Py_END_ALLOW_THREADS
+        if (status == PY_LOCK_INTR && PyErr_CheckSignals() != 0) return -1;
+    } while (status != PY_LOCK_ACQUIRED);
+    return 0;
+}
+
+int pyp_session_enter(pyp_session *self)
+{
+    unsigned long here = PyThread_get_thread_ident();
+    if (pyp_check_process() != 0 || closed(self) != 0) return -1;
+    if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
+        if (self->owner == here)
+            return pyp_raise(PRONY_BUSY, "the session is running already, and an operator or callback of this run calls it again"), -1;
+        if (wait_for_lock(self) != 0) return -1;
+    }
+    self->owner = here;
+    if (closed(self) == 0) return 0;
+    pyp_session_leave(self);
+    return -1;
+}
+
+void pyp_session_leave(pyp_session *self)
+{
+    self->owner = 0;
+    PyThread_release_lock(self->lock);
+}
+
+/* ---- life ---- */
+
+static bool name_ports(pyp_session *self)
+{
+    const prony_model *model = self->model->model;
+    self->input_count = prony_model_input_count(model);
+    self->output_count = prony_model_output_count(model);
+    self->inputs = calloc(self->input_count + 1, sizeof *self->inputs);
+    self->outputs = calloc(self->output_count + 1, sizeof *self->outputs);
+    if (!self->inputs || !self->outputs) return PyErr_NoMemory(), false;
+    for (size_t i = 0; i < self->input_count; i++) {
+        self->inputs[i].port = prony_model_input(model, i);
+        self->inputs[i].name = PyUnicode_InternFromString(self->inputs[i].port->name);
+        if (!self->inputs[i].name) return false;
+    }
+    for (size_t k = 0; k < self->output_count; k++)
+        if (!(self->outputs[k].name = PyUnicode_InternFromString(prony_model_output(model, k)->name))) return false;
+    return true;
+}
+
+static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *model, *options;
+    prony_error error = PYP_ERROR_INIT;
+    (void)keywords;
+    if (!PyArg_ParseTuple(args, "O!O", pyp_model_type, &model, &options) || pyp_check_process() != 0) return NULL;
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    pyp_session *self = (pyp_session *)make(type, 0);
+    if (!self) return NULL;
+    Py_INCREF(model);
+    self->model = (pyp_model *)model;
+    self->mark = pyp_process_mark();
+    self->lock = PyThread_allocate_lock();
+    if (!self->lock) PyErr_NoMemory();
+    if (!self->lock || !name_ports(self)) return Py_DECREF(self), NULL;
+    pyp_options o;
+    prony_status status = PRONY_INTERNAL;
+    if (pyp_options_from(&o, options) == 0) {
+        pyp_process_used();
+        Py_BEGIN_ALLOW_THREADS
+        status = prony_session_create(&self->session, self->model->model, &o.session, &error);
+        Py_END_ALLOW_THREADS
+        if (status != PRONY_OK) pyp_fail(&error, self->model->registry);
+    }
+    pyp_options_release(&o);
+    if (status != PRONY_OK) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static void let_go(pyp_session *self)
+{
+    prony_session *session = self->session;
+    bool ours = self->mark == pyp_process_mark();
+    self->session = NULL;
+    if (session && ours) {
+        Py_BEGIN_ALLOW_THREADS
+        prony_session_release(session);
+        Py_END_ALLOW_THREADS
+    }
+    for (size_t i = 0; self->inputs && i < self->input_count; i++)
+        if (self->inputs[i].view.obj) PyBuffer_Release(&self->inputs[i].view);
+}
+
+static PyObject *session_close(pyp_session *self, PyObject *unused)
+{
+    (void)unused;
+    if (!self->session) Py_RETURN_NONE;
+    if (pyp_session_enter(self) != 0) return NULL;
+    let_go(self);
+    pyp_session_leave(self);
+    Py_RETURN_NONE;
+}
+
+static int session_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT((PyObject *)((pyp_session *)object)->model);
+    return 0;
+}
+
+static void session_dealloc(PyObject *object)
+{
+    pyp_session *self = (pyp_session *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    let_go(self);
+    for (size_t i = 0; self->inputs && i < self->input_count; i++) Py_XDECREF(self->inputs[i].name);
+    for (size_t k = 0; self->outputs && k < self->output_count; k++) Py_XDECREF(self->outputs[k].name);
+    free(self->inputs);
+    free(self->outputs);
+    if (self->lock) PyThread_free_lock(self->lock);
+    Py_XDECREF((PyObject *)self->model);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* ---- inputs ---- */
+
+static bool same_shape(const prony_shape *a, const prony_shape *b)
+{
+    return a->rank == b->rank && (a->rank <= 0 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0);
+}
+
+/* Text, lists, None: the library keeps a copy of its own. */
+static int set_input(pyp_session *self, pyp_input *input, PyObject *object)
+{
+    prony_error error = PYP_ERROR_INIT;
+    pyp_value given;
+    int result = pyp_value_from(&given, object, input->port);
+    if (result == 0) {
+        bool numbers = given.value.kind == PRONY_TENSOR && given.value.dtype != PRONY_STRING && given.view_count == 1;
+        prony_status status = numbers ? prony_session_bind_input(self->session, input->port->name, &given.value, &error)
+                                      : prony_session_set_input(self->session, input->port->name, &given.value, &error);
+        if (status != PRONY_OK) {
+            pyp_fail(&error, self->model->registry);
+            result = -1;
+        } else {
+            if (input->view.obj) PyBuffer_Release(&input->view);
+            if (numbers) {
+                input->view = given.views[0];
+                given.view_count = 0;
+            }
+        }
+    }
+    pyp_value_release(&given);
+    self->planned = input->bound = false;
+    return result;
+}
+
+static int bind_input(pyp_session *self, pyp_input *input, PyObject *object)
+{
+    prony_error error = PYP_ERROR_INIT;
+    Py_buffer view;
+    prony_value value;
+    int form = input->port->kind == PRONY_TENSOR && input->port->dtype != PRONY_STRING
+                   ? pyp_tensor_view(object, &view, &value, input->port)
+                   : 1;
+    if (form != 0) return form < 0 ? -1 : set_input(self, input, object);
+    if (prony_session_bind_input(self->session, input->port->name, &value, &error) != PRONY_OK) {
+        PyBuffer_Release(&view);
+        pyp_fail(&error, NULL);
+        return -1;
+    }
+    if (input->view.obj) PyBuffer_Release(&input->view);
+    input->view = view;
+    if (!input->bound || input->dtype != value.dtype || !same_shape(&input->shape, &value.shape)) {
+        input->bound = true;
+        input->dtype = value.dtype;
+        input->shape = value.shape;
+        self->planned = false;
+    }
+    return 0;
+}
+
+/* What is wrong with the names: one that is missing or one that there is not. */
+static int wrong_names(pyp_session *self, PyObject *given)
+{
+    PyObject *list = PyList_New(0), *key, *value;
+    Py_ssize_t place = 0;
+    for (size_t i = 0; list && i < self->input_count; i++)
+        if (PyList_Append(list, self->inputs[i].name) != 0) Py_CLEAR(list);
+    PyObject *text = list ? PyObject_Repr(list) : NULL;
+    const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    for (size_t i = 0; names && i < self->input_count; i++)
+        if (!PyDict_GetItemWithError(given, self->inputs[i].name) && !PyErr_Occurred()) {
+            pyp_raise(PRONY_INVALID_ARGUMENT, "input '%s' is missing; the model's inputs are %s", self->inputs[i].port->name, names);
+            names = NULL;
+        }
+    while (names && PyDict_Next(given, &place, &key, &value)) {
+        int known = PySequence_Contains(list, key);
+        PyObject *shown = known == 0 ? PyObject_Repr(key) : NULL;
+        const char *words = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
+        if (words) pyp_raise(PRONY_INVALID_ARGUMENT, "there is no input %s; the model's inputs are %s", words, names);
+        Py_XDECREF(shown);
+        if (known != 1) break;
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(list);
+    return -1;
+}
+
+static int generate(pyp_session *self, uint64_t seed)
+{
+    prony_error error = PYP_ERROR_INIT;
+    prony_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = prony_session_generate_inputs(self->session, seed, &error);
+    Py_END_ALLOW_THREADS
+    self->planned = false;
+    if (status != PRONY_OK) pyp_fail(&error, self->model->registry);
+    return status == PRONY_OK ? 0 : -1;
+}
+
+int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
+{
+    if (inputs == Py_None) return generate(self, seed);
+    if (!PyDict_Check(inputs)) return PyErr_Format(PyExc_TypeError, "inputs: a dict {name: array} is expected, not %R", inputs), -1;
+    if (PyDict_Size(inputs) != (Py_ssize_t)self->input_count) return wrong_names(self, inputs);
+    for (size_t i = 0; i < self->input_count; i++) {
+        PyObject *object = PyDict_GetItemWithError(inputs, self->inputs[i].name);
+        if (!object) return PyErr_Occurred() ? -1 : wrong_names(self, inputs);
+        if (bind_input(self, &self->inputs[i], object) != 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- plans and runs ---- */
+
+/* prepare or run, without the GIL, and with Ctrl-C where it may last. */
+static int call_session(pyp_session *self, prony_status (*call)(prony_session *, prony_error *), bool guarded)
+{
+    prony_error error = PYP_ERROR_INIT;
+    prony_status status;
+    prony_session *session = self->session;
+    pyp_guard guard = {0};
+    if (guarded) pyp_guard_begin(&guard, &session, 1);
+    Py_BEGIN_ALLOW_THREADS
+    status = call(session, &error);
+    Py_END_ALLOW_THREADS
+    if (guarded && pyp_guard_end(&guard) && PyErr_CheckSignals() != 0) status = PRONY_CANCELLED;
+    if (status == PRONY_OK) return 0;
+    self->planned = false;
+    if (!PyErr_Occurred()) pyp_fail(&error, self->model->registry);
+    return -1;
+}
+
+/* Elements that an array holds as the engine does. */
+static bool plain(const prony_value *value)
+{
+    return value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING && prony_dtype_bytes(value->dtype, 2) > 1;
+}
+
+static int plan(pyp_session *self)
+{
+    prony_error error = PYP_ERROR_INIT;
+    if (self->planned) return 0;
+    if (call_session(self, prony_session_prepare, true) != 0) return -1;
+    for (size_t k = 0; k < self->output_count; k++) {
+        pyp_output *output = &self->outputs[k];
+        if (prony_session_planned_output(self->session, k, &output->value, &error) != PRONY_OK) return pyp_fail(&error, NULL), -1;
+        output->planned = plain(&output->value) && prony_shape_numel(&output->value.shape) >= 0;
+    }
+    self->planned = true;
+    self->last_ns = INT64_MAX;
+    return 0;
+}
+
+/* What becomes of one output of a run. */
+typedef struct result {
+    bool wanted;
+    PyObject *array; /* that it is made in; NULL: it is copied behind the run */
+    Py_buffer view;  /* of the array, while bytes are bound; obj NULL: none */
+} result;
+
+/* An array of the caller's, in which an output shall be. */
+static int take_given(const pyp_session *self, size_t k, result *r, PyObject *array)
+{
+    const pyp_output *output = &self->outputs[k];
+    const char *name = prony_model_output(self->model->model, k)->name;
+    prony_value value;
+    prony_port port = {.name = name, .dtype = output->value.dtype};
+    int form = pyp_tensor_view(array, &r->view, &value, &port);
+    if (form == 0 && r->view.readonly) {
+        PyBuffer_Release(&r->view);
+        form = 1;
+    }
+    if (form > 0) pyp_raise(PRONY_INVALID_ARGUMENT, "output '%s': a writable, contiguous array of %s is expected", name,
+                            prony_dtype_name(output->value.dtype));
+    if (form != 0) return r->view.obj = NULL, -1;
+    if (value.dtype != output->value.dtype || (output->planned && !same_shape(&value.shape, &output->value.shape))) {
+        PyObject *wanted = pyp_shape_to(&output->value.shape), *got = wanted ? pyp_shape_to(&value.shape) : NULL;
+        PyObject *text = got ? PyUnicode_FromFormat("%s%R; expected %s%R", prony_dtype_name(value.dtype), got,
+                                                    prony_dtype_name(output->value.dtype), wanted)
+                             : NULL;
+        if (text) pyp_raise(PRONY_SHAPE_MISMATCH, "output '%s': %s", name, PyUnicode_AsUTF8AndSize(text, NULL));
+        Py_XDECREF(text);
+        Py_XDECREF(got);
+        Py_XDECREF(wanted);
+        PyBuffer_Release(&r->view);
+        return -1;
+    }
+    Py_INCREF(r->array = array);
+    return 0;
+}
+
+static int lend_output(pyp_session *self, size_t k, result *r, PyObject *into)
+{
+    prony_error error = PYP_ERROR_INIT;
+    pyp_output *output = &self->outputs[k];
+    PyObject *given = into ? PyDict_GetItemWithError(into, output->name) : NULL;
+    r->wanted = true;
+    if (given) {
+        if (take_given(self, k, r, given) != 0) return -1;
+    } else if (output->planned) {
+        if (!(r->array = pyp_array_new(output->value.dtype, &output->value.shape))) return -1;
+        if (PyObject_GetBuffer(r->array, &r->view, PyBUF_WRITABLE) != 0) return -1;
+    }
+    if (!r->view.obj || r->view.len == 0) return 0;
+    if (prony_session_bind_output(self->session, k, r->view.buf, (size_t)r->view.len, &error) == PRONY_OK) return 0;
+    pyp_fail(&error, NULL);
+    return -1;
+}
+
+static int choose(const pyp_session *self, result *results, PyObject *names)
+{
+    Py_ssize_t count = names == Py_None ? 0 : PySequence_Size(names);
+    if (count < 0) return -1;
+    for (size_t k = 0; k < self->output_count; k++) results[k].wanted = names == Py_None;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = PySequence_GetItem(names, i);
+        size_t k = 0;
+        while (name && k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, name, Py_EQ) != 1) k++;
+        PyObject *shown = name && k == self->output_count ? PyObject_Repr(name) : NULL;
+        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
+        Py_XDECREF(shown);
+        Py_XDECREF(name);
+        if (!name || k == self->output_count) return -1;
+        results[k].wanted = true;
+    }
+    return 0;
+}
+
+static int known_outputs(const pyp_session *self, PyObject *into)
+{
+    Py_ssize_t place = 0;
+    PyObject *key, *value;
+    if (!PyDict_Check(into)) return PyErr_Format(PyExc_TypeError, "into: a dict {name: array} is expected, not %R", into), -1;
+    while (PyDict_Next(into, &place, &key, &value)) {
+        size_t k = 0;
+        while (k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, key, Py_EQ) != 1) k++;
+        if (k < self->output_count) continue;
+        PyObject *shown = PyObject_Repr(key);
+        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "into: there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
+        Py_XDECREF(shown);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *collect(pyp_session *self, result *results)
+{
+    prony_error error = PYP_ERROR_INIT;
+    PyObject *dict = PyDict_New();
+    for (size_t k = 0; dict && k < self->output_count; k++) {
+        const prony_value *value;
+        if (prony_session_output(self->session, k, &value, &error) != PRONY_OK) {
+            pyp_fail(&error, NULL);
+            Py_CLEAR(dict);
+            break;
+        }
+        self->outputs[k].address = value->kind == PRONY_TENSOR ? value->data : NULL;
+        if (!results[k].wanted) continue;
+        if (results[k].array && !self->outputs[k].planned && prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape)) !=
+                                                                 (size_t)results[k].view.len) {
+            pyp_raise(PRONY_SHAPE_MISMATCH, "output '%s': the run gave another shape than the array's",
+                      prony_model_output(self->model->model, k)->name);
+            Py_CLEAR(dict);
+            break;
+        }
+        PyObject *array = results[k].array;
+        if (array)
+            Py_INCREF(array);
+        else
+            array = pyp_value_to(value);
+        if (!array || PyDict_SetItem(dict, self->outputs[k].name, array) != 0) Py_CLEAR(dict);
+        Py_XDECREF(array);
+    }
+    return dict;
+}
+
+static PyObject *run_bound(pyp_session *self, result *results, PyObject *names, PyObject *into)
+{
+    if (plan(self) != 0 || choose(self, results, names) != 0) return NULL;
+    if (into && known_outputs(self, into) != 0) return NULL;
+    for (size_t k = 0; k < self->output_count; k++)
+        if (results[k].wanted && lend_output(self, k, &results[k], into) != 0) return NULL;
+    int64_t start = prony_now_ns();
+    if (call_session(self, prony_session_run, self->last_ns > GUARDED_NS) != 0) return NULL;
+    self->last_ns = prony_now_ns() - start;
+    return collect(self, results);
+}
+
+/* The session forgets the arrays before anybody else has them. */
+static void give_up(pyp_session *self, result *results)
+{
+    for (size_t k = 0; k < self->output_count; k++) {
+        if (results[k].view.obj) {
+            if (results[k].view.len) (void)!prony_session_bind_output(self->session, k, NULL, 0, NULL);
+            PyBuffer_Release(&results[k].view);
+        }
+        Py_XDECREF(results[k].array);
+    }
+}
+
+static PyObject *run_entered(pyp_session *self, PyObject *inputs, PyObject *names, PyObject *into)
+{
+    result few[FEW_OUTPUTS], *results = few;
+    if (pyp_session_bind(self, inputs, 0) != 0) return NULL;
+    if (self->output_count > FEW_OUTPUTS && !(results = malloc(self->output_count * sizeof *results))) return PyErr_NoMemory();
+    for (size_t k = 0; k < self->output_count; k++) {
+        results[k].wanted = false;
+        results[k].array = results[k].view.obj = NULL;
+    }
+    PyObject *made = run_bound(self, results, names, into);
+    give_up(self, results);
+    if (results != few) free(results);
+    return made;
+}
+
+static PyObject *session_run(pyp_session *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const names[] = {"inputs", "outputs", "into"};
+    PyObject *given[3] = {NULL, Py_None, Py_None};
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (count > 3) return PyErr_Format(PyExc_TypeError, "run() takes inputs, outputs and into, not %zd arguments", count);
+    for (Py_ssize_t i = 0; i < count; i++) given[i] = args[i];
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *key = PyTuple_GetItem(keywords, i);
+        int which = 0;
+        while (which < 3 && PyUnicode_CompareWithASCIIString(key, names[which]) != 0) which++;
+        if (which == 3) return PyErr_Format(PyExc_TypeError, "run() has no argument %R; it takes inputs, outputs and into", key);
+        if (which < count) return PyErr_Format(PyExc_TypeError, "run() is given %R twice", key);
+        given[which] = args[count + i];
+    }
+    if (!given[0]) return PyErr_SetString(PyExc_TypeError, "run() needs inputs: a dict {name: array}"), NULL;
+    if (given[0] == Py_None) return PyErr_SetString(PyExc_TypeError, "inputs: a dict {name: array} is expected, not None"), NULL;
+    if (pyp_session_enter(self) != 0) return NULL;
+    PyObject *made = run_entered(self, given[0], given[1], given[2] == Py_None ? NULL : given[2]);
+    pyp_session_leave(self);
+    return made;
+}
+
+static PyObject *session_prepare(pyp_session *self, PyObject *args)
+{
+    PyObject *inputs = Py_None;
+    unsigned long long seed = 0;
+    if (!PyArg_ParseTuple(args, "|OK", &inputs, &seed) || pyp_session_enter(self) != 0) return NULL;
+    int done = pyp_session_bind(self, inputs, seed) == 0 ? plan(self) : -1;
+    pyp_session_leave(self);
+    if (done != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* What the model's run depends on nothing of: callable while another thread runs the session. */
+static PyObject *session_cancel(pyp_session *self, PyObject *unused)
+{
+    (void)unused;
+    if (pyp_check_process() != 0 || closed(self) != 0) return NULL;
+    prony_session_cancel(self->session);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_addresses(pyp_session *self, PyObject *unused)
+{
+    (void)unused;
+    if (pyp_session_enter(self) != 0) return NULL;
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < self->input_count + self->output_count; i++) {
+        bool in = i < self->input_count;
+        const prony_value *value = in ? prony_session_input_value(self->session, i) : NULL;
+        const void *address = in ? (value ? value->data : NULL) : self->outputs[i - self->input_count].address;
+        PyObject *number = PyLong_FromVoidPtr((void *)(uintptr_t)address);
+        PyObject *name = in ? self->inputs[i].name : self->outputs[i - self->input_count].name;
+        if (!number || PyDict_SetItem(dict, name, number) != 0) Py_CLEAR(dict);
+        Py_XDECREF(number);
+    }
+    pyp_session_leave(self);
+    return dict;
+}
+
+static PyObject *session_random(pyp_session *self, PyObject *unused)
+{
+    (void)unused;
+    prony_error error = PYP_ERROR_INIT;
+    if (pyp_session_enter(self) != 0) return NULL;
+    PyObject *dict = PyDict_New();
+    for (size_t k = 0; dict && k < self->output_count; k++) {
+        bool random;
+        prony_random_range range = {0};
+        if (prony_session_output_random(self->session, k, &random, &range, &error) != PRONY_OK) {
+            pyp_fail(&error, NULL);
+            Py_CLEAR(dict);
+            break;
+        }
+        PyObject *row = random ? Py_BuildValue("(ddN)", range.low, range.high, PyBool_FromLong(range.whole)) : NULL;
+        if (random && (!row || PyDict_SetItem(dict, self->outputs[k].name, row) != 0)) Py_CLEAR(dict);
+        Py_XDECREF(row);
+    }
+    pyp_session_leave(self);
+    return dict;
+}
+
+static PyObject *session_closed(pyp_session *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(self->session == NULL);
+}
+
+static PyObject *session_count(pyp_session *self, void *which)
+{
+    if (closed(self) != 0) return NULL;
+    return PyLong_FromLong(*(const char *)which == 't' ? prony_session_threads(self->session) : prony_session_workers(self->session));
+}
+
+static PyObject *session_names(pyp_session *self, void *which)
+{
+    bool in = *(const char *)which == 'i';
+    size_t count = in ? self->input_count : self->output_count;
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *name = in ? self->inputs[i].name : self->outputs[i].name;
+        Py_INCREF(name);
+        if (PyList_SetItem(list, (Py_ssize_t)i, name) != 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *session_model(pyp_session *self, void *unused)
+{
+    (void)unused;
+    Py_INCREF((PyObject *)self->model);
+    return (PyObject *)self->model;
+}
+
+#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
+static PyMethodDef session_methods[] = {
+    METHOD("run", session_run, METH_FASTCALL | METH_KEYWORDS,
+           "run(inputs, outputs=None, into=None)\n--\n\n"
+           "Runs the model once: {name: array} in, {name: array} out.\n\n"
+           "inputs: every input by its name, of the model's element type (no conversion) and native byte order. Contiguous arrays\n"
+           "    are read where they lie, and held until the next call; others are copied. Whatever has the buffer protocol or\n"
+           "    DLPack is an array; text is an array of str or bytes, a sequence a list, an empty optional None.\n"
+           "outputs: names of the outputs to give; None: all.\n"
+           "into: {name: array}, contiguous and writable, in which outputs shall be made; the others get arrays of their own.\n\n"
+           "The GIL is released meanwhile; threads that call one session take turns. Raises prony.Error and its classes."),
+    METHOD("_prepare", session_prepare, METH_VARARGS, "_prepare(inputs=None, seed=0)\n--\n\nBinds (None: generates) inputs and plans."),
+    METHOD("cancel", session_cancel, METH_NOARGS,
+           "cancel()\n--\n\nCalls off what another thread does with the session; that call raises prony.Cancelled."),
+    METHOD("close", session_close, METH_NOARGS, "close()\n--\n\nGives threads, memory and held arrays back. A closed session refuses everything."),
+    METHOD("_addresses", session_addresses, METH_NOARGS,
+           "_addresses()\n--\n\n{name: address} of the bytes that the last run read its inputs from and left its outputs in."),
+    METHOD("_random", session_random, METH_NOARGS,
+           "_random()\n--\n\n{output: (low, high, whole)} of the outputs that the last run drew at random."),
+    {NULL, NULL, 0, NULL}};
+static PyGetSetDef session_attributes[] = {
+    {"closed", (getter)(void (*)(void))session_closed, NULL, "whether close() was called", NULL},
+    {"model", (getter)(void (*)(void))session_model, NULL, "the model that it runs", NULL},
+    {"threads", (getter)(void (*)(void))session_count, NULL, "threads that an operator may use", (void *)(uintptr_t)"t"},
+    {"workers", (getter)(void (*)(void))session_count, NULL, "workers that run operators side by side; 1 before the first run", (void *)(uintptr_t)"w"},
+    {"input_names", (getter)(void (*)(void))session_names, NULL, "names of the inputs, in the model's order", (void *)(uintptr_t)"i"},
+    {"output_names", (getter)(void (*)(void))session_names, NULL, "names of the outputs, in the model's order", (void *)(uintptr_t)"o"},
+    {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot session_slots[] = {{Py_tp_new, (void *)(uintptr_t)session_new},
+                                      {Py_tp_methods, session_methods},
+                                      {Py_tp_getset, session_attributes},
+                                      {Py_tp_traverse, (void *)(uintptr_t)session_traverse},
+                                      {Py_tp_dealloc, (void *)(uintptr_t)session_dealloc},
+                                      {Py_tp_doc, (void *)(uintptr_t)"A session of a model."},
+                                      {0, NULL}};
+static PyType_Spec session_spec = {"prony._prony.Session", sizeof(pyp_session), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, session_slots};
+
+int pyp_add_session(PyObject *module)
+{
+    pyp_session_type = pyp_add_type(module, &session_spec, "Session");
+    return pyp_session_type ? 0 : -1;
+}
