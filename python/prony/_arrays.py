@@ -89,3 +89,12 @@ def text_array(texts: Sequence[str], shape: tuple[int, ...]) -> Any:
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array.reshape(shape)
+
+
+def bfloat16_bits(array: Any) -> Any:
+    """float32 -> bfloat16 in an array of uint16, rounded to the nearest, ties to even."""
+    import numpy as np
+
+    bits = np.ascontiguousarray(array, dtype=np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(array), 0x7FC0, rounded).astype(np.uint16).reshape(np.shape(array))

@@ -239,13 +239,15 @@ static int fill_items(pyp_value *out, prony_value *value, PyObject *list, prony_
     prony_port inner = port ? *port : (prony_port){.name = "value"};
     Py_ssize_t count = PyList_Size(list);
     if (count < 0 || !(value->items = block(out, (size_t)count, sizeof *value->items))) return -1;
-    inner.kind = PRONY_TENSOR;
     value->kind = kind;
     value->dtype = inner.dtype;
     value->shape = (prony_shape){.rank = -1};
     value->count = (size_t)count;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (fill(out, &value->items[i], PyList_GetItem(list, i), &inner) != 0) return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyList_GetItem(list, i);
+        inner.kind = kind == PRONY_OPTIONAL && PyList_Check(item) ? PRONY_SEQUENCE : PRONY_TENSOR;
+        if (fill(out, &value->items[i], item, &inner) != 0) return -1;
+    }
     return 0;
 }
 
