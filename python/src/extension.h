@@ -55,8 +55,9 @@ PyObject *pyp_value_to(const prony_value *value);
 PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape);
 /* The name under which numpy gets elements of the type: "float32", "uint16" for bfloat16, "object" for text. */
 const char *pyp_array_type(prony_dtype dtype);
-/* An array over bytes of somebody else's, and the memoryview that it stands on; after memoryview.release() nothing may use it. */
-PyObject *pyp_array_over(const prony_value *value, PyObject **memory);
+/* An array over bytes of somebody else's. *owner (a new reference; NULL: there are no bytes) is the array that it and every view of it
+ * stand on: while the caller alone refers to that, nobody sees the bytes. */
+PyObject *pyp_array_over(const prony_value *value, PyObject **owner);
 PyObject *pyp_shape_to(const prony_shape *shape);
 int pyp_shape_from(prony_shape *out, PyObject *object);
 prony_dtype pyp_dtype_named(const char *name);
@@ -150,7 +151,6 @@ typedef struct pyp_session {
     pyp_output *outputs;
     size_t input_count, output_count;
     bool planned; /* outputs' types and shapes are those of the inputs as they are bound */
-    int64_t last_ns;
     uint32_t mark;
 } pyp_session;
 

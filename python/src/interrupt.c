@@ -24,32 +24,44 @@ static void on_interrupt(int number, siginfo_t *info, void *context)
         before.sa_handler(number);
 }
 
+/* Where Python runs its handlers. */
 static bool on_main_thread(void)
 {
-    return syscall(SYS_gettid) == getpid();
+    static _Thread_local int known; /* 0: not asked yet */
+    if (known == 0) known = syscall(SYS_gettid) == getpid() ? 1 : -1;
+    return known == 1;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_interrupt;
 }
 
 void pyp_guard_begin(pyp_guard *guard, prony_session *const *list, size_t count)
 {
+    static struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction former;
     *guard = (pyp_guard){false, list, count};
-    struct sigaction action;
-    if (!on_main_thread() || sigaction(SIGINT, NULL, &action) != 0) return;
-    if (!(action.sa_flags & SA_SIGINFO) && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) return;
-    if ((action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_interrupt) return; /* a run inside of an operator */
-    before = action;
-    action.sa_flags |= SA_SIGINFO;
-    action.sa_sigaction = on_interrupt;
+    if (!on_main_thread() || atomic_load(&sessions)) return; /* the second: a run inside of an operator of another */
+    ours.sa_sigaction = on_interrupt;
     atomic_store(&pressed, false);
+    if (sigaction(SIGINT, &ours, &former) != 0) return;
+    if (is_ours(&former)) return;
+    before = former;
+    if (!(former.sa_flags & SA_SIGINFO) && (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN)) {
+        sigaction(SIGINT, &former, NULL); /* nobody listens */
+        return;
+    }
     atomic_store(&session_count, count);
     atomic_store(&sessions, list);
-    guard->set = sigaction(SIGINT, &action, NULL) == 0;
+    guard->set = true;
 }
 
 bool pyp_guard_end(pyp_guard *guard)
 {
     if (!guard->set) return false;
-    sigaction(SIGINT, &before, NULL);
     atomic_store(&sessions, NULL);
+    sigaction(SIGINT, &before, NULL);
     bool was = atomic_load(&pressed);
     for (size_t i = 0; was && i < guard->count; i++) (void)!prony_session_uncancel(guard->sessions[i], NULL);
     guard->set = false;

@@ -125,7 +125,7 @@ typedef struct call {
     const prony_context *context;
     definition *definition;
     node_view *node;
-    PyObject *memory; /* list of memoryviews */
+    PyObject *memory; /* list of the arrays that own views of the engine's bytes */
 } call;
 
 static PyObject *describe(call *c, const prony_value *value, bool with_data)
@@ -170,19 +170,12 @@ static int call_begin(call *c, const prony_context *context)
 /* Bytes are the engine's again: an array that somebody keeps would be left in the air. */
 static int call_release(call *c)
 {
-    int result = 0;
     for (Py_ssize_t i = 0; c->memory && i < PyList_Size(c->memory); i++) {
-        PyObject *done = PyObject_CallMethod(PyList_GetItem(c->memory, i), "release", NULL);
-        if (!done && !PyErr_ExceptionMatches(PyExc_BufferError)) result = -1;
-        if (!done && result == 0) {
-            PyErr_Clear();
-            PyErr_SetString(PyExc_RuntimeError, "an input's array is kept beyond the call that it was given to; keep a copy");
-            result = -1;
-        }
-        Py_XDECREF(done);
-        if (result != 0) break;
+        if (Py_REFCNT(PyList_GetItem(c->memory, i)) == 1) continue;
+        PyErr_SetString(PyExc_RuntimeError, "an input's array is kept beyond the call that it was given to; keep a copy");
+        return -1;
     }
-    return result;
+    return 0;
 }
 
 /* The exception becomes the message of the failure, and is kept for pyp_registry_take. */

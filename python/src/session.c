@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run that took longer the last time is one that somebody may want to stop. */
-#define GUARDED_NS 1000000
 /* Outputs that a run has room for on the stack. */
 enum { FEW_OUTPUTS = 16 };
 
@@ -268,18 +266,18 @@ int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
 
 /* ---- plans and runs ---- */
 
-/* prepare or run, without the GIL, and with Ctrl-C where it may last. */
-static int call_session(pyp_session *self, prony_status (*call)(prony_session *, prony_error *), bool guarded)
+/* prepare or run, without the GIL. */
+static int call_session(pyp_session *self, prony_status (*call)(prony_session *, prony_error *))
 {
     prony_error error = PYP_ERROR_INIT;
     prony_status status;
     prony_session *session = self->session;
-    pyp_guard guard = {0};
-    if (guarded) pyp_guard_begin(&guard, &session, 1);
+    pyp_guard guard;
+    pyp_guard_begin(&guard, &session, 1);
     Py_BEGIN_ALLOW_THREADS
     status = call(session, &error);
     Py_END_ALLOW_THREADS
-    if (guarded && pyp_guard_end(&guard) && PyErr_CheckSignals() != 0) status = PRONY_CANCELLED;
+    if (pyp_guard_end(&guard) && PyErr_CheckSignals() != 0) status = PRONY_CANCELLED;
     if (status == PRONY_OK) return 0;
     self->planned = false;
     if (!PyErr_Occurred()) pyp_fail(&error, self->model->registry);
@@ -296,14 +294,13 @@ static int plan(pyp_session *self)
 {
     prony_error error = PYP_ERROR_INIT;
     if (self->planned) return 0;
-    if (call_session(self, prony_session_prepare, true) != 0) return -1;
+    if (call_session(self, prony_session_prepare) != 0) return -1;
     for (size_t k = 0; k < self->output_count; k++) {
         pyp_output *output = &self->outputs[k];
         if (prony_session_planned_output(self->session, k, &output->value, &error) != PRONY_OK) return pyp_fail(&error, NULL), -1;
         output->planned = plain(&output->value) && prony_shape_numel(&output->value.shape) >= 0;
     }
     self->planned = true;
-    self->last_ns = INT64_MAX;
     return 0;
 }
 
@@ -436,9 +433,7 @@ static PyObject *run_bound(pyp_session *self, result *results, PyObject *names, 
     if (into && known_outputs(self, into) != 0) return NULL;
     for (size_t k = 0; k < self->output_count; k++)
         if (results[k].wanted && lend_output(self, k, &results[k], into) != 0) return NULL;
-    int64_t start = prony_now_ns();
-    if (call_session(self, prony_session_run, self->last_ns > GUARDED_NS) != 0) return NULL;
-    self->last_ns = prony_now_ns() - start;
+    if (call_session(self, prony_session_run) != 0) return NULL;
     return collect(self, results);
 }
 

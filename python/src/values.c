@@ -105,18 +105,22 @@ PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape)
     return array;
 }
 
-PyObject *pyp_array_over(const prony_value *value, PyObject **memory)
+PyObject *pyp_array_over(const prony_value *value, PyObject **owner)
 {
     size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
-    *memory = NULL;
+    *owner = NULL;
     if (numpy_setup() != 0) return NULL;
     if (bytes == 0) return pyp_array_new(value->dtype, &value->shape);
-    *memory = PyMemoryView_FromMemory(value->data, (Py_ssize_t)bytes, PyBUF_READ);
-    PyObject *flat = *memory ? PyObject_CallFunctionObjArgs(np_frombuffer, *memory, np_dtypes[value->dtype], NULL) : NULL;
+    PyObject *memory = PyMemoryView_FromMemory(value->data, (Py_ssize_t)bytes, PyBUF_READ);
+    PyObject *flat = memory ? PyObject_CallFunctionObjArgs(np_frombuffer, memory, np_dtypes[value->dtype], NULL) : NULL;
     PyObject *extents = flat ? pyp_shape_to(&value->shape) : NULL;
     PyObject *array = extents ? PyObject_CallMethod(flat, "reshape", "O", extents) : NULL;
     Py_XDECREF(extents);
-    Py_XDECREF(flat);
+    Py_XDECREF(memory);
+    if (array)
+        *owner = flat;
+    else
+        Py_XDECREF(flat);
     return array;
 }
 

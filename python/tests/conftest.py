@@ -27,9 +27,9 @@ def mlp_bytes(rows="N", dtype=ob.FLOAT):
     """y = Relu(x w + b), x [N, 8], y [N, 32]"""
     random = np.random.default_rng(1)
     w, b = random.standard_normal((8, 32)), random.standard_normal(32)
-    return ob.model([ob.node("Gemm", ["x", "w", "b"], ["h"], name="gemm"), ob.node("Relu", ["h"], ["y"], name="relu")],
-                    [ob.value("x", dtype, [rows, 8])], [ob.value("y", dtype, [rows, 32])],
-                    [ob.floats("w", [8, 32], w.ravel().tolist()), ob.floats("b", [32], b.tolist())])
+    return ob.model(ob.graph([ob.node("Gemm", ["x", "w", "b"], ["h"], name="/fc/Gemm"), ob.node("Relu", ["h"], ["y"], name="/act/Relu")],
+                             [ob.value("x", dtype, [rows, 8])], [ob.value("y", dtype, [rows, 32])],
+                             [ob.floats("w", [8, 32], w.ravel().tolist()), ob.floats("b", [32], b.tolist())]))
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +50,9 @@ def x():
 
 def one_node(op, inputs, outputs, opset=13, domain="", **attributes):
     """A model of one node; inputs and outputs: (name, type, dims)"""
-    return ob.model([ob.node(op, [i[0] for i in inputs], [o[0] for o in outputs], name="node", domain=domain, **attributes)],
-                    [ob.value(*i) for i in inputs], [ob.value(*o) for o in outputs], opset=opset)
+    node = ob.node(op, [i[0] for i in inputs], [o[0] for o in outputs], name="node", domain=domain, **attributes)
+    return ob.model(ob.graph([node], [ob.value(*i) for i in inputs], [ob.value(*o) for o in outputs]), opset,
+                    [(domain, 1)] if domain else [])
 
 
 def resident_bytes():

@@ -1,0 +1,152 @@
+"""Operators written in Python."""
+
+import gc
+
+import numpy as np
+import onnx_bytes as ob
+import prony
+import pytest
+from conftest import one_node
+
+
+def same(node, x):
+    return x.dtype, x.shape
+
+
+def size(node, x):
+    return x.size
+
+
+def model(**attributes):
+    return one_node("Twice", [("x", ob.FLOAT, ["N"])], [("y", ob.FLOAT, ["N"])], domain="mine", **attributes)
+
+
+def test_runs_and_counts():
+    registry = prony.Registry()
+    seen = {}
+
+    @registry.operator("Twice", domain="mine", infer=same, cost=lambda node, x: {"flops": 3 * x.size, "special": 1})
+    def twice(node, x):
+        seen.update(name=node.name, op=node.op_type, domain=node.domain, opset=node.opset, factor=node.get("factor"), other=node.get("no", 7),
+                    axes=node.get("axes"), text=node.get("text"), writeable=x.flags.writeable, node=node)
+        return x * np.float32(node.get("factor"))
+
+    session = prony.Session(model(factor=2.5, axes=[1, 2], text="hello"), operators=registry)
+    x = np.float32([1, 2, 3])
+    np.testing.assert_array_equal(session.run({"x": x})["y"], x * 2.5)
+    node = seen.pop("node")
+    assert seen == dict(name="node", op="Twice", domain="mine", opset=1, factor=2.5, other=7, axes=[1, 2], text="hello", writeable=False)
+    with pytest.raises(RuntimeError, match="over"):
+        node.name
+    report = session.profile({"x": x}, runs=2)
+    assert report.totals["flops"] == 9 and report.totals["special"] == 1
+    assert prony.inspect(model(factor=2.5), operators=registry, dims={"N": 4}).totals["flops"] == 12
+
+
+def test_goes_before_the_built_in_one():
+    registry = prony.Registry()
+    registry.add("Relu", lambda node, x: x + 100, infer=same, cost=size, since=13)
+    session = prony.Session(one_node("Relu", [("x", ob.FLOAT, [2])], [("y", ob.FLOAT, [2])]), operators=registry)
+    assert session.run({"x": np.float32([1, 2])})["y"].tolist() == [101, 102]
+
+
+def test_several_outputs_and_optional_inputs():
+    registry = prony.Registry()
+    registry.add("Both", lambda node, a, b: (a + 1, a.astype(np.int64)), domain="mine", cost=lambda node, a, b: 0,
+                 infer=lambda node, a, b: [prony.TensorInfo("float32", a.shape), (np.int64, a.shape)])
+    graph = ob.graph([ob.node("Both", ["x", ""], ["y", "z"], domain="mine")], [ob.value("x", ob.FLOAT, [2])],
+                     [ob.value("y", ob.FLOAT, [2]), ob.value("z", ob.INT64, [2])])
+    registry2 = prony.Registry()
+    registry2.add("Both", lambda node, a, b=None: [a + 1, a.astype(np.int64)], domain="mine", cost=lambda node, a, b=None: 0,
+                  infer=lambda node, a, b=None: [(a.dtype, a.shape), ("int64", a.shape)])
+    made = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry2).run({"x": np.float32([1, 2])})
+    assert made["y"].tolist() == [2, 3] and made["z"].tolist() == [1, 2]
+
+
+def test_shape_that_depends_on_data():
+    registry = prony.Registry()
+    registry.add("Positive", lambda node, x: x[x > 0], domain="mine", cost=size,
+                 infer=lambda node, x: ("float32", None if x.value is None else (int((x.value > 0).sum()),)))
+    session = prony.Session(one_node("Positive", [("x", ob.FLOAT, [4])], [("y", ob.FLOAT, ["M"])], domain="mine"), operators=registry)
+    for values in ([1, -1, 2, -2], [-1, -1, -1, -1], [1, 2, 3, 4]):
+        assert session.run({"x": np.float32(values)})["y"].tolist() == [v for v in values if v > 0]
+
+
+@pytest.mark.parametrize("where", ["infer", "cost", "run"])
+def test_exceptions(where):
+    def fail(node, x):
+        raise LookupError(f"no {where} today")
+
+    functions = {"infer": same, "cost": size, "run": lambda node, x: x, where: fail}
+    registry = prony.Registry()
+    registry.add("Twice", functions["run"], infer=functions["infer"], cost=functions["cost"], domain="mine")
+    session = prony.Session(model(), operators=registry)
+    for _ in range(2):
+        with pytest.raises(prony.InternalError, match=rf"node 'node' .*LookupError: .*no {where} today") as caught:
+            session.run({"x": np.float32([1, 2])})
+        assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("made,message", [
+    (lambda x: x[:1], r"run gives output 0 as float32\(1,\), infer said float32\(2,\)"), (lambda x: x.astype(np.float64), "float64"),
+    (lambda x: None, "None"), (lambda x: [x, x], "run gives 2 outputs, the node has 1"), (lambda x: "text", "an array of objects; expected float32")])
+def test_wrong_results(made, message):
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: made(x), infer=same, cost=size, domain="mine")
+    with pytest.raises(prony.InternalError, match=message):
+        prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})
+
+
+@pytest.mark.parametrize("inferred", [("nothing", (2,)), ("float32",), 5, ("float32", (-1, "a"))])
+def test_wrong_inference(inferred):
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x, infer=lambda node, x: inferred, cost=size, domain="mine")
+    with pytest.raises(prony.Error):
+        prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})
+
+
+def test_an_array_that_is_kept():
+    kept = []
+    for keep in (lambda x: x, lambda x: x[1:], lambda x: x.reshape(-1)[::2]):
+        registry = prony.Registry()
+        registry.add("Twice", lambda node, x: (kept.append(keep(x)), x * 2)[1], infer=same, cost=size, domain="mine")
+        session = prony.Session(model(), operators=registry)
+        with pytest.raises(prony.InternalError, match="kept beyond the call"):
+            session.run({"x": np.float32([1, 2])})
+        kept.clear()
+
+
+def test_an_input_as_the_result():
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x, infer=same, cost=size, domain="mine")
+    assert prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})["y"].tolist() == [1, 2]
+
+
+def test_definitions_that_are_wrong():
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x, infer=same, cost=size, domain="mine")
+    with pytest.raises(prony.InvalidArgument, match="Twice"):
+        registry.add("Twice", lambda node, x: x, infer=same, cost=size, domain="mine")
+    with pytest.raises(TypeError, match="prony.Registry"):
+        prony.Model(model(), operators={})
+    with pytest.raises(ValueError, match="belong to a model"):
+        prony.Session(prony.Model(model(), operators=registry), operators=registry)
+
+
+def test_lives_as_long_as_its_model():
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x * 2, infer=same, cost=size, domain="mine")
+    session = prony.Session(model(), operators=registry)
+    del registry
+    gc.collect()
+    assert session.run({"x": np.float32([1])})["y"].tolist() == [2]
+
+
+def test_with_threads_and_workers():
+    registry = prony.Registry()
+    registry.add("Twice", lambda node, x: x * 2, infer=same, cost=size, domain="mine")
+    nodes = [ob.node("Twice", ["x"], [f"a{i}"], domain="mine", name=f"n{i}") for i in range(6)] + [ob.node("Sum", [f"a{i}" for i in range(6)], ["y"])]
+    graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, ["N"])], [ob.value("y", ob.FLOAT, ["N"])])
+    session = prony.Session(ob.model(graph, domains=[("mine", 1)]), operators=registry, inter_op=2, threads=1)
+    for _ in range(50):
+        assert session.run({"x": np.float32([1, 2])})["y"].tolist() == [12, 24]
