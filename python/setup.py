@@ -28,17 +28,31 @@ def version():
     return re.search(r'^#define PRONY_VERSION "([^"]+)"', header.read_text(encoding="utf-8"), re.M).group(1)
 
 
+def cached(folder, name):
+    """A variable of a CMake folder; None: it has none."""
+    cache = folder / "CMakeCache.txt"
+    found = re.search(f"^{name}:[A-Z]*=(.*)$", cache.read_text(encoding="utf-8"), re.M) if cache.is_file() else None
+    return found and found.group(1)
+
+
 class BuildExtension(build_ext):
+    def configure(self, folder):
+        python = os.path.realpath(sys.executable)  # a virtual environment goes, the interpreter behind it stays
+        arguments = shlex.split(os.environ.get("PRONY_CMAKE_ARGS", ""))
+        known = cached(folder, "PRONY_PYTHON_EXECUTABLE")
+        if not arguments and known and os.path.realpath(known) == python and cached(folder, "PRONY_PYTHON") != "OFF":
+            return
+        command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DPRONY_PYTHON=ON", f"-DPRONY_PYTHON_EXECUTABLE={python}"]
+        if not (folder / "CMakeCache.txt").is_file():
+            command += ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DPRONY_COMMAND=OFF", "-DBUILD_SHARED_LIBS=OFF"]
+        subprocess.run(command + arguments, check=True)
+
     def build_extension(self, extension):
         given = os.environ.get("PRONY_BUILD_DIR")
         folder = pathlib.Path(given).resolve() if given else pathlib.Path(self.build_temp).resolve() / "cmake"
-        configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DPRONY_PYTHON=ON", f"-DPRONY_PYTHON_EXECUTABLE={sys.executable}"]
-        if not (folder / "CMakeCache.txt").is_file():
-            configure += ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DPRONY_COMMAND=OFF", "-DBUILD_SHARED_LIBS=OFF"]
-        configure += shlex.split(os.environ.get("PRONY_CMAKE_ARGS", ""))
+        self.configure(folder)
         jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(self.parallel or len(os.sched_getaffinity(0)))
-        for command in (configure, ["cmake", "--build", str(folder), "--target", "prony_python", "-j", jobs]):
-            subprocess.run(command, check=True)
+        subprocess.run(["cmake", "--build", str(folder), "--target", "prony_python", "-j", jobs], check=True)
         [made] = (folder / "python" / "prony").glob("_prony*.so")
         target = pathlib.Path(self.get_ext_fullpath(extension.name)).resolve()
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,7 @@ class Rows(Sequence[Row]):
 
     @property
     def frame(self) -> "pandas.DataFrame":
+        """The rows as a pandas.DataFrame."""
         return frame(self._rows, self._columns)
 
     def __repr__(self) -> str:

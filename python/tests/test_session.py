@@ -252,7 +252,8 @@ def test_another_version(tmp_path):
     source = os.path.dirname(prony.__file__)
     shutil.copytree(source, tmp_path / "prony", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "prony" / "_version.py").write_text('VERSION = "9.9.9"\n')
-    ran = subprocess.run([sys.executable, "-c", "import prony"], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", "import prony"], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+                         cwd=tmp_path)
     assert ran.returncode == 1
     assert "VersionError: the package is version 9.9.9, the library in" in ran.stderr
 
