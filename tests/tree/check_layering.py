@@ -1,6 +1,6 @@
 """Checks the include rules of the tree: check_layering.py ROOT
 
-prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, tests}. Within ops/, families never include one
+prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
 another, only the contract (ops/ itself) and what they share (ops/loops/); loops know no family and the contract neither;
 vendor libraries are called from ops/vendor/ alone. Besides: each outside library has its one user, the heap is reached
 through base/alloc.c alone, the library neither prints nor ends the process, and source files have names of their own."""
@@ -17,6 +17,7 @@ ALLOWED = {
     "profiler": {"base", "loaders", "ops", "engine", "profiler", "generated"},
     "api": {"base", "loaders", "ops", "engine", "profiler", "api", "generated"},
     "bench": {"bench"},
+    "python": {"python"},
 }
 # Rooms of ops/ that a room may include besides itself; a family is any other room.
 ROOMS = {"": set(), "loops": {""}, "vendor": {"", "loops"}}
@@ -85,7 +86,7 @@ def check_file(path, root, problems):
             layer = layer_of(quoted, path, root)
             if layer and layer not in ALLOWED[folder] and not any(quoted.startswith(p) for p in OWNERS):
                 problems.append(f"{name}: {folder}/ may not include {quoted} ({layer})")
-    if folder in ("include", "bench"):
+    if folder in ("include", "bench", "python"):
         return
     code = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     for number, line in enumerate(code.splitlines(), 1):

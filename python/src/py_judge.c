@@ -1,5 +1,5 @@
 /* Comparison, thresholds, advice, this machine: each as the JSON that the library writes, and as its text. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 

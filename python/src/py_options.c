@@ -1,5 +1,5 @@
 /* Options of sessions, from a dict that the Python side has checked for names. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  *   infer(node, inputs, outputs) -> [(type, shape or None)]      inputs: (type, shape, array or None), None where omitted
  *   cost(node, inputs, outputs) -> {count: number}               outputs: (type, shape)
  *   run(node, arrays, outputs) -> [array]                        arrays stand on the engine's bytes, for the call alone */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* prony._prony.Report: a report of the library; and profiles, which make them. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>

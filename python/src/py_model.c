@@ -1,5 +1,5 @@
 /* prony._prony.Model: a loaded file, and questions to it that run nothing. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "prony_data.h"
 #include "prony_operator.h"
 
-/* ---- errors.c ---- */
+/* ---- py_errors.c ---- */
 
 #define PYP_ERROR_INIT {PRONY_OK, {0}}
 
@@ -31,7 +31,7 @@ uint32_t pyp_process_mark(void);
 void pyp_process_used(void);
 int pyp_errors_setup(void);
 
-/* ---- values.c ---- */
+/* ---- py_values.c ---- */
 
 /* What a tensor, sequence or optional is made of while the C library reads it. */
 typedef struct pyp_value {
@@ -64,7 +64,7 @@ prony_dtype pyp_dtype_named(const char *name);
 /* An attribute of the module prony.`module`. */
 PyObject *pyp_helper(const char *module, const char *name);
 
-/* ---- options.c ---- */
+/* ---- py_options.c ---- */
 
 typedef struct pyp_options {
     prony_session_options session;
@@ -84,7 +84,7 @@ int pyp_get_text(PyObject *dict, const char *key, const char **out);
 /* The bytes of a path (str, bytes or os.PathLike) as a bytes object. */
 PyObject *pyp_path(PyObject *object);
 
-/* ---- interrupt.c ---- */
+/* ---- py_interrupt.c ---- */
 
 /* While Ctrl-C calls sessions off. On the main thread only; elsewhere it does nothing. */
 typedef struct pyp_guard {
@@ -96,7 +96,7 @@ void pyp_guard_begin(pyp_guard *guard, prony_session *const *sessions, size_t co
 /* Whether Ctrl-C was pressed. */
 bool pyp_guard_end(pyp_guard *guard);
 
-/* ---- text.c ---- */
+/* ---- py_text.c ---- */
 
 /* Bytes that the library writes piece by piece. */
 typedef struct pyp_text {

@@ -1,5 +1,5 @@
 /* Evaluation on labelled data: files, or arrays in memory; and a metric of the user's. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* From a status to an exception of prony.errors, and what a fork leaves behind. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <pthread.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Text that the library writes piece by piece, as a Python string. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>

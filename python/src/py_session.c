@@ -3,7 +3,7 @@
  * Inputs are bound where they lie and their buffers held until others are bound. Outputs whose type and shape the plan knows are
  * made in new arrays, which the session forgets when the run is over. A thread takes the session's lock before anything else,
  * so that several may call one session: they take turns. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>

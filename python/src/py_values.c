@@ -1,5 +1,5 @@
 /* Python objects as values of the C library, and back. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdio.h>
 #include <stdlib.h>

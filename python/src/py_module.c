@@ -1,5 +1,5 @@
 /* The module prony._prony. */
-#include "extension.h"
+#include "py_prony.h"
 
 static PyObject *memory(PyObject *module, PyObject *unused)
 {

@@ -1,5 +1,5 @@
 /* prony._prony.Study: a thread-scaling study that is planned, measured in processes that the Python side starts, and read. */
-#include "extension.h"
+#include "py_prony.h"
 
 #include <stdlib.h>
 #include <string.h>
