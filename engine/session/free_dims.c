@@ -131,7 +131,7 @@ static size_t count_open(prn_input_shapes *s, const prony_model *model)
 {
     size_t open = 0;
     for (size_t i = 0; i < model->file->graph.input_count; i++)
-        for (int d = 0; d < s->shapes[i].rank; d++)
+        for (int d = 0; model->file->graph.inputs[i].kind == PRONY_TENSOR && d < s->shapes[i].rank; d++)
             if (s->shapes[i].dim[d] < 0 && !settle_by_symbol(s, &model->file->graph.inputs[i], i, d)) open++;
     return open;
 }

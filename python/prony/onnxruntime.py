@@ -9,7 +9,6 @@ prefix, logging, provider options) are kept and read back, and do nothing; docs/
 
 from __future__ import annotations
 
-import enum
 import os
 import time
 import warnings
@@ -19,293 +18,17 @@ import numpy as np
 
 from . import _prony, errors
 from ._options import PathLike
+from ._ort import (ExecutionMode, ExecutionOrder, Fail, GraphOptimizationLevel, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelMetadata,
+                   NodeArg, NoSuchFile, NotImplemented, OrtDevice, OrtValue, RunOptions, RuntimeException, SessionOptions, on_cpu, translated)
 from .session import Model, Port, Session
 
-__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg", "OrtDevice",
-           "OrtValue", "RunOptions", "SessionIOBinding", "SessionOptions", "__version__", "get_all_providers", "get_available_providers",
+__all__ = ["ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InvalidArgument", "InvalidGraph",
+           "InvalidProtobuf", "ModelMetadata", "NoSuchFile", "NodeArg", "NotImplemented", "OrtDevice", "OrtValue", "RunOptions", "RuntimeException",
+           "SessionIOBinding", "SessionOptions", "__version__", "get_all_providers", "get_available_providers",
            "get_build_info", "get_device", "get_version_string", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed"]
 
 __version__ = "1.17.0"  #: of ONNX Runtime, whose interface this is
 _PROVIDER = "CPUExecutionProvider"
-
-# ---- errors: ONNX Runtime's classes, each also the prony.Error that it comes of
-
-
-class Fail(errors.Error, RuntimeError):
-    """ONNX Runtime's Fail."""
-
-
-class InvalidArgument(Fail):
-    """ONNX Runtime's InvalidArgument."""
-
-
-class NoSuchFile(Fail):
-    """ONNX Runtime's NoSuchFile."""
-
-
-class InvalidProtobuf(Fail):
-    """ONNX Runtime's InvalidProtobuf."""
-
-
-class InvalidGraph(Fail):
-    """ONNX Runtime's InvalidGraph."""
-
-
-class NotImplemented(Fail):  # noqa: A001
-    """ONNX Runtime's NotImplemented."""
-
-
-class RuntimeException(Fail):
-    """ONNX Runtime's RuntimeException."""
-
-
-def _translated(error: errors.Error, loading: bool = False) -> Exception:
-    """What ONNX Runtime would raise."""
-    kinds: list[tuple[type[errors.Error], type[Fail]]] = [
-        (errors.FileError, NoSuchFile), (errors.InvalidModel, InvalidProtobuf if loading else InvalidGraph), (errors.Unsupported, NotImplemented),
-        (errors.InvalidArgument, InvalidArgument), (errors.ShapeMismatch, InvalidArgument), (errors.NeedsDimension, InvalidArgument),
-        (errors.OutOfRange, RuntimeException)]
-    kind = next((made for given, made in kinds if isinstance(error, given)), Fail)
-    return kind(f"[ONNXRuntimeError] : {kind.__name__} : {error}")
-
-
-# ---- options
-
-
-class GraphOptimizationLevel(enum.IntEnum):
-    """ORT_DISABLE_ALL runs the model's own nodes unfused; the others are all the same here."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(enum.IntEnum):
-    """ORT_PARALLEL runs operators side by side, on inter_op_num_threads workers."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
-
-class ExecutionOrder(enum.IntEnum):
-    """Read back only."""
-
-    DEFAULT = 0
-    PRIORITY_BASED = 1
-
-
-class SessionOptions:
-    """Options of a session. intra_op_num_threads, inter_op_num_threads (with ORT_PARALLEL), graph_optimization_level (ORT_DISABLE_ALL),
-    add_free_dimension_override_by_name and enable_mem_reuse count; the others are kept."""
-
-    def __init__(self) -> None:
-        self.intra_op_num_threads = 0
-        self.inter_op_num_threads = 0
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.execution_order = ExecutionOrder.DEFAULT
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.enable_cpu_mem_arena = True
-        self.enable_mem_pattern = True
-        self.enable_mem_reuse = True
-        self.enable_profiling = False
-        self.profile_file_prefix = "onnxruntime_profile_"
-        self.optimized_model_filepath = ""
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.use_deterministic_compute = False
-        self._entries: dict[str, str] = {}
-        self._dims: dict[str, int] = {}
-        self._registry: Optional[_prony.Registry] = None
-
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry."""
-        self._entries[key] = value
-
-    def get_session_config_entry(self, key: str) -> str:
-        """The entry, or a Fail as of ONNX Runtime."""
-        if key not in self._entries:
-            raise RuntimeException(f"SessionOptions does not have configuration with key: {key}")
-        return self._entries[key]
-
-    def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
-        """Fixes a free dimension by its symbol."""
-        self._dims[name] = int(value)
-
-    def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
-        """Denotations are not read: refused rather than ignored."""
-        raise NotImplemented("free dimensions are overridden by name here")
-
-    def register_custom_ops(self, registry: _prony.Registry) -> None:
-        """Operators in Python (prony.Registry), in place of a library."""
-        self._registry = registry
-
-    def register_custom_ops_library(self, path: str) -> None:
-        """ONNX Runtime's libraries of operators cannot be loaded."""
-        raise NotImplemented(f"{path}: operator libraries of ONNX Runtime cannot be loaded; give a prony.Registry to register_custom_ops")
-
-    def _session(self) -> dict[str, Any]:
-        parallel = self.execution_mode == ExecutionMode.ORT_PARALLEL
-        return dict(threads=self.intra_op_num_threads or "auto",
-                    inter_op=(self.inter_op_num_threads or "auto") if parallel else 1, dims=self._dims or None,
-                    rewrites=self.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL, reuse=self.enable_mem_reuse)
-
-
-class RunOptions:
-    """Options of a run: `terminate` ends it with an error; the others are kept."""
-
-    def __init__(self) -> None:
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.only_execute_path_to_fetches = False
-        self.training_mode = False
-        self._entries: dict[str, str] = {}
-        self._terminate = False
-        self._running: list[Session] = []
-
-    @property
-    def terminate(self) -> bool:
-        """True calls off runs with these options, also those under way in other threads."""
-        return self._terminate
-
-    @terminate.setter
-    def terminate(self, value: bool) -> None:
-        self._terminate = bool(value)
-        for session in list(self._running) if value else []:
-            session.cancel()
-
-    def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry."""
-        self._entries[key] = value
-
-    def get_run_config_entry(self, key: str) -> str:
-        """The entry."""
-        if key not in self._entries:
-            raise RuntimeException(f"RunOptions does not have configuration with key: {key}")
-        return self._entries[key]
-
-
-# ---- what is known of a model
-
-_ELEMENTS = {"float32": "float", "float64": "double", "bfloat16": "bfloat16", "string": "string"}
-_NUMPY = {"float": "float32", "double": "float64", "string": "object", "bfloat16": "uint16"}
-
-
-class NodeArg:
-    """An input or output: name, type ("tensor(float)"), shape (numbers, symbols, None)."""
-
-    def __init__(self, port: Port) -> None:
-        self.name = port.name
-        self.shape: list[Union[int, str, None]] = []
-        if port.shape is not None:
-            self.shape = [extent if extent is not None else symbol for extent, symbol in zip(port.shape, port.dim_names)]
-        inner = f"tensor({_ELEMENTS.get(port.dtype, port.dtype)})"
-        self.type = {"tensor": inner, "sequence": f"seq({inner})", "optional": f"optional({inner})"}[port.kind]
-
-    def __repr__(self) -> str:
-        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
-
-
-class ModelMetadata:
-    """What the file says of itself."""
-
-    def __init__(self, model: Mapping[str, Any]) -> None:
-        self.producer_name = str(model.get("producer") or "")
-        self.graph_name = str(model.get("graph_name") or "")
-        self.domain = str(model.get("domain") or "")
-        self.description = str(model.get("description") or "")
-        self.graph_description = ""
-        self.version = int(model.get("model_version") or 0)
-        self.custom_metadata_map: dict[str, str] = dict(model.get("metadata") or {})
-
-
-class OrtDevice:
-    """Where memory lies: the processor's."""
-
-    def __init__(self, kind: str = "cpu", index: int = 0) -> None:
-        _on_cpu(kind)
-        self._kind, self._index = kind, index
-
-    @staticmethod
-    def make(kind: str, index: int = 0) -> "OrtDevice":
-        return OrtDevice(kind, index)
-
-    def device_type(self) -> str:
-        return self._kind
-
-    def device_id(self) -> int:
-        return self._index
-
-    @staticmethod
-    def cpu() -> int:
-        return 0
-
-
-def _on_cpu(device: str) -> None:
-    if str(device).lower() not in ("cpu", "cuda_pinned"):
-        raise RuntimeException(f"there is no device '{device}'; Prony runs on the processor: use 'cpu'")
-
-
-class OrtValue:
-    """A tensor, sequence or optional that is handed from run to run."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    @staticmethod
-    def ortvalue_from_numpy(array: Any, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """On the array's own memory."""
-        _on_cpu(device_type)
-        return OrtValue(np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array))
-
-    @staticmethod
-    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """Memory that a run may write to."""
-        _on_cpu(device_type)
-        return OrtValue(np.empty(tuple(shape), element_type))
-
-    def numpy(self) -> Any:
-        """The array itself."""
-        return self._value
-
-    def shape(self) -> list[int]:
-        return list(np.shape(self._value))
-
-    def data_type(self) -> str:
-        if isinstance(self._value, list):
-            return "seq(tensor)"
-        name = np.asarray(self._value).dtype.name
-        return f"tensor({'string' if name == 'object' else _ELEMENTS.get(name, name)})"
-
-    def element_type(self) -> int:
-        """The number of ONNX's TensorProto.DataType."""
-        numbers = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8, "bool": 9, "float16": 10,
-                   "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15}
-        return numbers[np.asarray(self._value).dtype.name]
-
-    def device_name(self) -> str:
-        return "cpu"
-
-    def data_ptr(self) -> int:
-        return int(self._value.ctypes.data)
-
-    def has_value(self) -> bool:
-        return self._value is not None
-
-    def is_tensor(self) -> bool:
-        return isinstance(self._value, np.ndarray)
-
-    def is_tensor_sequence(self) -> bool:
-        return isinstance(self._value, list)
-
-    def update_inplace(self, array: Any) -> None:
-        """Copies an array's elements to this memory."""
-        if np.shape(array) != np.shape(self._value) or np.asarray(array).dtype != self._value.dtype:
-            raise InvalidArgument("update_inplace takes an array of the same shape and type")
-        np.copyto(self._value, array)
-
 
 class IOBinding:
     """Inputs and outputs that stay bound from run to run."""
@@ -324,7 +47,7 @@ class IOBinding:
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
         """Binds memory by its address, which has to stay valid."""
-        _on_cpu(device_type)
+        on_cpu(device_type)
         self._session._input(name)
         self._inputs[name] = _memory(element_type, shape, buffer_ptr)
 
@@ -340,7 +63,7 @@ class IOBinding:
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None, shape: Optional[Sequence[int]] = None,
                     buffer_ptr: Optional[int] = None) -> None:
         """Asks for an output; with an address, it is made there."""
-        _on_cpu(device_type)
+        on_cpu(device_type)
         self._want(name)
         self._given.pop(name, None)
         if buffer_ptr is not None:
@@ -418,11 +141,11 @@ class InferenceSession:
         try:
             model = Model(path_or_bytes, operators=self._options._registry)  # type: ignore[arg-type]
         except errors.Error as error:
-            raise _translated(error, loading=True) from error
+            raise translated(error, loading=True) from error
         try:
             self.session = Session(model, profiled=self._options.enable_profiling, **self._options._session())
         except errors.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         self._ports = self.session.inputs, self.session.outputs
         self._inputs = {port.name: port for port in self._ports[0]}
         self._outputs = self.session.output_names
@@ -507,7 +230,7 @@ class InferenceSession:
         except errors.Cancelled as error:
             raise Fail("[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true.") from error
         except errors.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         finally:
             if options is not None:
                 options._running.remove(self.session)

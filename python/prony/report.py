@@ -156,6 +156,8 @@ class Report(_prony.Report):
         rows = []
         for row in self.data.get("operators", []):
             made = _flat(row, _OPERATOR_NAMES, dropped)
+            made.setdefault("bound", None)  # the roofline's, if this machine was measured
+            made.setdefault("percent_of_roof", None)
             made["reason"] = next((r["text"] for r in row.get("reasons", [])), None)
             rows.append(made)
         return Rows(rows, title="operators")

@@ -126,7 +126,8 @@ class Session(_prony.Session):
         self._prepare(None if inputs is None else dict(inputs))
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> "Report":
-        """Runs repeatedly and reports; options are those of prony.profile that do not make the session."""
+        """Runs repeatedly and reports. inputs None: those of the last run, or generated ones; options are those of prony.profile that do
+        not make the session."""
         from .profiling import profile_sessions
 
         return profile_sessions([self], None if inputs is None else [dict(inputs)], **options)[0]

@@ -38,13 +38,11 @@ static PyObject *compare(PyObject *module, PyObject *args)
         pyp_get_text(dict, "second_name", &options.second_name) != 0 || pyp_get_text(dict, "keys", &options.keys) != 0 ||
         pyp_get_bool(dict, "ignore_load", &options.ignore_load) != 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
     status = prony_compare(&made, a, b, &options, &error);
     if (status == PRONY_OK) status = prony_comparison_write(made, PRONY_FORMAT_JSON, NULL, pyp_text_write, &json, &error);
     write.width = 110;
     if (status == PRONY_OK) status = prony_comparison_write(made, PRONY_FORMAT_TEXT, &write, pyp_text_write, &text, &error);
     prony_comparison_release(made);
-    Py_END_ALLOW_THREADS
     return both(&json, &text, status, &error);
 }
 

@@ -159,6 +159,16 @@ int pyp_session_enter(pyp_session *session);
 void pyp_session_leave(pyp_session *session);
 /* Binds the inputs of a dict {name: array}; None: those that were bound before, the others generated from the seed. */
 int pyp_session_bind(pyp_session *session, PyObject *inputs, uint64_t seed);
+/* ---- py_run.c: of a session that this thread has entered */
+
+/* Plans for the inputs as they are bound, and asks what outputs will be. */
+int pyp_session_plan(pyp_session *session);
+/* Session.run; names and into may be None and NULL. */
+PyObject *pyp_session_run(pyp_session *session, PyObject *inputs, PyObject *names, PyObject *into);
+bool pyp_same_shape(const prony_shape *a, const prony_shape *b);
+
+/* ---- further objects ---- */
+
 PyObject *pyp_report_wrap(prony_report *report);
 prony_registry *pyp_registry_handle(PyObject *registry);
 /* The exception that one of its operators raised, taken out; NULL: none. */

@@ -66,9 +66,7 @@ static PyObject *report_write(pyp_report *self, PyObject *args)
     pyp_text text = {0};
     prony_status status;
     if (!PyArg_ParseTuple(args, "sO", &form, &dict) || form_of(&format, form) != 0 || write_options_of(&options, dict) != 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS
     status = prony_report_write(self->report, format, &options, pyp_text_write, &text, &error);
-    Py_END_ALLOW_THREADS
     return pyp_text_take(&text, status, &error);
 }
 
@@ -83,9 +81,7 @@ static PyObject *report_save(pyp_report *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&sO", PyUnicode_FSConverter, &path, &form, &dict)) return NULL;
     if (form_of(&format, form) != 0 || write_options_of(&options, dict) != 0) return Py_DECREF(path), NULL;
     const char *file = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
     status = prony_report_save(self->report, format, &options, file, &error);
-    Py_END_ALLOW_THREADS
     Py_DECREF(path);
     if (status != PRONY_OK) return pyp_fail(&error, NULL);
     Py_RETURN_NONE;

@@ -178,9 +178,7 @@ static PyObject *study_write(study *self, PyObject *args)
                                          : PRONY_FORMAT_TEXT;
     options.chart = chart;
     options.width = 110;
-    Py_BEGIN_ALLOW_THREADS
     status = prony_study_write(self->study, format, &options, pyp_text_write, &text, &error);
-    Py_END_ALLOW_THREADS
     return pyp_text_take(&text, status, &error);
 }
 

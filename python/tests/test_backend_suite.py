@@ -80,6 +80,11 @@ def test_loop_with_a_sequence_of_scalars():
         np.testing.assert_array_equal(one, other)
 
 
+def test_inspect_where_only_elements_of_a_sequence_have_free_dimensions():
+    model, _, _ = _case("test_sequence_map_identity_1_sequence")
+    assert prony.inspect(model.SerializeToString()).data["model"]["inputs"][0]["name"] == "x"
+
+
 def test_what_the_command_passes_is_not_left_out():
     passed = (ROOT / "tests/peers/conformance_pass.txt").read_text(encoding="utf-8").splitlines()
     names = [line.split("/")[1] + "_cpu" for line in passed if "/" in line and not line.startswith("#")]

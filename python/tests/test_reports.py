@@ -69,7 +69,7 @@ def test_frames(report):
         frame = getattr(report, level)
         assert isinstance(frame, pandas.DataFrame) and len(frame) == len(report.rows(level))
     assert report.layers["macs"].sum() == report.totals["macs"]
-    assert {"time_mean_ns", "flops_per_second", "arithmetic_intensity_flop_per_byte", "bound"} <= set(report.operators.columns)
+    assert {"time_mean_ns", "flops_per_second", "arithmetic_intensity_flop_per_byte", "bound", "percent_of_roof"} <= set(report.operators.columns)
 
 
 def test_without_pandas_and_matplotlib(digits, tmp_path):
