@@ -28,6 +28,7 @@
 
 #define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
+#define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* of a process, at most */
 
 typedef struct block block;
 struct block {
@@ -173,6 +174,8 @@ static uint64_t head_bytes(uint64_t chunk_bytes)
  * the memory limit is closer than that, just what is needed. */
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
+    if (need > ADDRESS_SPACE_BYTES)
+        return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time, more than a process has addresses", (unsigned long long)need);
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
     uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
     if (wanted < SMALLEST_CHUNK) wanted = SMALLEST_CHUNK;
