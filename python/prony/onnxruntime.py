@@ -3,8 +3,8 @@
     import prony.onnxruntime as ort      # instead of: import onnxruntime as ort
 
 Names, shapes, types and kinds of errors are those of ONNX Runtime for the common calls: InferenceSession, SessionOptions, RunOptions,
-io_binding, OrtValue, providers. Everything runs on the processor. Options that Prony has no use for (optimisation level, profiling
-prefix, logging, provider options) are kept and read back, and do nothing; docs/python.md lists them.
+io_binding, OrtValue, providers. Everything runs on the processor. Options that Prony has no use for (arenas, logging,
+configuration entries, provider options) are kept and read back, and do nothing; docs/python.md lists them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = ["ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", 
 
 __version__ = "1.17.0"  #: of ONNX Runtime, whose interface this is
 _PROVIDER = "CPUExecutionProvider"
+
 
 class IOBinding:
     """Inputs and outputs that stay bound from run to run."""
@@ -121,8 +122,8 @@ Source = Union[PathLike, bytes]
 class InferenceSession:
     """Runs a model, as onnxruntime.InferenceSession does.
 
-    providers: "CPUExecutionProvider" is what there is; others in the list are passed over with a warning, as ONNX Runtime does, as long
-    as the list has any that there is or is empty; unknown names raise ValueError.
+    providers: "CPUExecutionProvider" is what there is; others in the list are passed over with a warning, as ONNX Runtime does; unknown names
+    raise RuntimeError.
     `session` is the prony.Session behind it, `profile()` its report.
     """
 
@@ -234,6 +235,8 @@ class InferenceSession:
         finally:
             if options is not None:
                 options._running.remove(self.session)
+                if options.terminate:
+                    self.session._uncancel()  # it may have come when the run had ended
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], run_options: Optional[RunOptions] = None) -> list[Any]:
         """The outputs of these names, in their order; None or []: all of them."""
@@ -268,7 +271,7 @@ def _choose(providers: Optional[Sequence[Any]], options: Optional[Sequence[Mappi
         if not isinstance(name, str):
             raise ValueError("Provider names must be strings, or tuples of a string and a dict.")
         if name not in _KNOWN:
-            raise ValueError(f"'{name}' is no execution provider; there are {list(_KNOWN)}")
+            raise RuntimeError(f"Unknown Provider Type: {name}; there are {list(_KNOWN)}")
         if name != _PROVIDER:
             warnings.warn(f"Specified provider '{name}' is not in available provider names. Available providers: '{_PROVIDER}'", stacklevel=3)
     return [_PROVIDER]

@@ -298,6 +298,17 @@ static PyObject *session_cancel(pyp_session *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* A request that came when the call it was meant for had ended. */
+static PyObject *session_uncancel(pyp_session *self, PyObject *unused)
+{
+    (void)unused;
+    if (!self->session) Py_RETURN_NONE;
+    if (pyp_session_enter(self) != 0) return NULL;
+    (void)!prony_session_uncancel(self->session, NULL);
+    pyp_session_leave(self);
+    Py_RETURN_NONE;
+}
+
 static PyObject *session_addresses(pyp_session *self, PyObject *unused)
 {
     (void)unused;
@@ -383,7 +394,8 @@ static PyMethodDef session_methods[] = {
            "The GIL is released meanwhile; threads that call one session take turns. Raises prony.Error and its classes."),
     METHOD("_prepare", session_prepare, METH_VARARGS, "_prepare(inputs=None, seed=0)\n--\n\nBinds (None: generates) inputs and plans."),
     METHOD("cancel", session_cancel, METH_NOARGS,
-           "cancel()\n--\n\nCalls off what another thread does with the session; that call raises prony.Cancelled."),
+           "cancel()\n--\n\nCalls off what another thread does with the session, or else what is done next; that call raises prony.Cancelled."),
+    METHOD("_uncancel", session_uncancel, METH_NOARGS, "_uncancel()\n--\n\nTakes back a request that no call has answered."),
     METHOD("close", session_close, METH_NOARGS, "close()\n--\n\nGives threads, memory and held arrays back. A closed session refuses everything."),
     METHOD("_addresses", session_addresses, METH_NOARGS,
            "_addresses()\n--\n\n{name: address} of the bytes that the last run read its inputs from and left its outputs in."),

@@ -22,7 +22,7 @@ io_binding: outputs are where they were bound
 io_binding by address: True
 ort values: [4, 32] tensor(float) 1 cpu True
 run_options: terminated
-errors: InvalidArgument InvalidArgument InvalidArgument ValueError ValueError NoSuchFile InvalidProtobuf
+errors: InvalidArgument InvalidArgument InvalidArgument ValueError RuntimeError NoSuchFile InvalidProtobuf
 """
 
 
@@ -69,7 +69,7 @@ def test_providers(mlp):
     with pytest.warns(UserWarning, match="'CUDAExecutionProvider' is not in available"):
         session = ort.InferenceSession(mlp, providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"] == ort.get_available_providers()
-    with pytest.raises(ValueError, match="'Nothing' is no execution provider"):
+    with pytest.raises(RuntimeError, match="Unknown Provider Type: Nothing"):
         ort.InferenceSession(mlp, providers=["Nothing"])
     with pytest.raises(ValueError, match="same length"):
         ort.InferenceSession(mlp, providers=["CPUExecutionProvider"], provider_options=[{}, {}])
