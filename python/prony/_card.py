@@ -48,7 +48,8 @@ def _rows(report: "Report") -> str:
         whole = sum(r.get("flops", 0) for r in report.data["layers"]) or 1
         rows = [(r["name"], r["op"], r.get("flops", 0) / whole, amount(r.get("flops"), "FLOPs"), "") for r in report.data["layers"]]
     rows.sort(key=lambda row: -row[2])
-    return "".join(f"<tr><td style='text-align:left'>{html.escape(name)}</td><td style='text-align:left'>{html.escape(what)}</td>"
+    left, line = "style='text-align:left'", "style='white-space:nowrap'"
+    return "".join(f"<tr {line}><td {left}>{html.escape(name)}</td><td {left}>{html.escape(what)}</td>"
                    f"<td>{bar(share)}</td><td>{100 * share:.1f} %</td><td>{html.escape(cost)}</td><td>{html.escape(bound)}</td></tr>"
                    for name, what, share, cost, bound in rows[:_ROWS])
 
@@ -63,5 +64,5 @@ def report_card(report: "Report") -> str:
     where = " · ".join(str(part) for part in (system.get("cpu_model"), f"Prony {system.get('prony_version')}") if part) if report.measured else ""
     return (f'<div style="border:1px solid #ccc;border-radius:6px;padding:.8em 1em;max-width:60em">'
             f'<div style="font-size:130%;margin-bottom:.5em">{html.escape(report.name)}</div>{_facts(report)}{warning}'
-            f'<table><caption>{level}</caption><tbody>{_rows(report)}</tbody></table>'
+            f'<table style="font-size:90%"><caption>{level}</caption><tbody>{_rows(report)}</tbody></table>'
             f'<div style="color:#777;font-size:80%">{html.escape(where)}</div></div>')

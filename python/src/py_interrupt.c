@@ -2,6 +2,7 @@
  * the call SIGINT goes through a handler that calls the sessions off first and then hands on to Python's. */
 #include "py_prony.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -10,10 +11,12 @@
 static prony_session *const *_Atomic sessions;
 static _Atomic size_t session_count;
 static atomic_bool pressed;
+static atomic_int inside; /* handlers at work, on whatever threads */
 static struct sigaction before;
 
 static void on_interrupt(int number, siginfo_t *info, void *context)
 {
+    atomic_fetch_add(&inside, 1);
     prony_session *const *list = atomic_load(&sessions);
     size_t count = atomic_load(&session_count);
     atomic_store(&pressed, true);
@@ -22,6 +25,7 @@ static void on_interrupt(int number, siginfo_t *info, void *context)
         before.sa_sigaction(number, info, context);
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(number);
+    atomic_fetch_sub(&inside, 1);
 }
 
 /* Where Python runs its handlers. */
@@ -62,6 +66,7 @@ bool pyp_guard_end(pyp_guard *guard)
     if (!guard->set) return false;
     atomic_store(&sessions, NULL);
     sigaction(SIGINT, &before, NULL);
+    while (atomic_load(&inside)) sched_yield(); /* another thread's may still look at the list */
     bool was = atomic_load(&pressed);
     for (size_t i = 0; was && i < guard->count; i++) (void)!prony_session_uncancel(guard->sessions[i], NULL);
     guard->set = false;
