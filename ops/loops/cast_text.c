@@ -33,23 +33,33 @@ static decimal decimal_of(double x, int count)
     return out;
 }
 
-/* The fewest digits of x > 0 that give the same element of the type; what is narrower than 16 bits is shown in full. */
+/* The element that the decimal of so many digits next to x is. */
+static uint64_t element_of(double x, int count, prony_dtype type)
+{
+    char text[40];
+    uint64_t bits = 0;
+    snprintf(text, sizeof text, "%.*e", count - 1, x);
+    const double read = strtod(text, NULL);
+    prn_cast(&bits, type, 0, &read, PRONY_FLOAT64, 0, 1, &exact);
+    return bits;
+}
+
+/* The fewest digits of x > 0 that give the same element of the type; what is narrower than 16 bits is shown in full. More
+ * digits are never further from x, so that half of the counts is ruled out by each try. */
 static decimal shortest(double x, prony_dtype type)
 {
-    decimal out = {.count = 0};
     if (prn_dtype_is_narrow(type)) type = PRONY_FLOAT32;
-    for (int count = 1; count <= 17; count++) {
-        char text[40];
-        double read;
-        uint64_t wanted = 0, came = 0;
-        out = decimal_of(x, count);
-        snprintf(text, sizeof text, "%.*e", count - 1, x);
-        read = strtod(text, NULL);
-        prn_cast(&wanted, type, 0, &x, PRONY_FLOAT64, 0, 1, &exact);
-        prn_cast(&came, type, 0, &read, PRONY_FLOAT64, 0, 1, &exact);
-        if (wanted == came) break;
+    int fewest = 1, enough = type == PRONY_FLOAT64 ? 17 : 9;
+    uint64_t wanted = 0;
+    prn_cast(&wanted, type, 0, &x, PRONY_FLOAT64, 0, 1, &exact);
+    while (fewest < enough) {
+        const int count = (fewest + enough) / 2;
+        if (element_of(x, count, type) == wanted)
+            enough = count;
+        else
+            fewest = count + 1;
     }
-    return out;
+    return decimal_of(x, fewest);
 }
 
 static size_t put(char *text, size_t at, char c)
