@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/shape.h"
 #include "loaders/onnx/reader.h"
-#include "loaders/tensors/tensor_file.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Values that own what they hold, as prn_value_free expects them. Internal to loaders/.
+/* Values that own what they hold. Who makes them is loaders/; whoever has one frees and copies it.
  *
  * The prony_value itself and `items` come from prn_calloc, `data` from prn_alloc_aligned(64, …). The bytes of a string
  * tensor stand in `data` too, behind its prony_strings. */
@@ -19,5 +19,14 @@ PRN_MUST_USE prony_status prn_npy_parse(prony_value *out, const uint8_t *data, s
 
 /* The tensor `from`, whose data is borrowed, with data of its own. */
 PRN_MUST_USE prony_status prn_owned_copy(const prony_value *from, prony_value *out, prony_error *error);
+
+/* Frees a value that owns what it holds: `data` from prn_alloc_aligned (a string tensor's bytes in the same block,
+ * behind its prony_strings), `items` and the value itself from prn_alloc or prn_calloc. Accepts NULL. */
+void prn_value_free(prony_value *value);
+/* What the value holds, without the struct itself, which is empty afterwards. */
+void prn_value_free_parts(prony_value *value);
+/* Makes *out own a copy of everything that `from`, which may be any user's, holds; it is checked to be whole: known shapes,
+ * data, one element type. On failure *out owns nothing. */
+PRN_MUST_USE prony_status prn_value_copy(prony_value *out, const prony_value *from, prony_error *error);
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "loaders/onnx/owned_value.h"
 #include "loaders/tensors/inflate.h"
-#include "loaders/tensors/tensor_file.h"
 
 #include <stdio.h>
 #include <string.h>

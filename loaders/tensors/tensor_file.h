@@ -3,7 +3,7 @@
 #ifndef PRN_LOADERS_TENSORS_TENSOR_FILE_H
 #define PRN_LOADERS_TENSORS_TENSOR_FILE_H
 
-#include "base/status.h"
+#include "loaders/onnx/owned_value.h"
 
 /* By the name's ending (.npy, .npz or .pb; anything else is PRONY_INVALID_ARGUMENT). For .pb the kind is given by `kind`
  * (ONNX test data does not say which message it is; PRONY_TENSOR is the rule). */
@@ -12,13 +12,5 @@ PRN_MUST_USE prony_status prn_value_file_load_raw(prony_value **out, const char 
                                                   const prony_shape *shape, prony_error *error);
 /* .npy 1.0; bfloat16 and other types NumPy has not are refused by name. */
 PRN_MUST_USE prony_status prn_value_file_save_npy(const prony_value *value, const char *path, prony_error *error);
-/* Frees a value that owns what it holds: `data` from prn_alloc_aligned (a string tensor's bytes in the same block,
- * behind its prony_strings), `items` and the value itself from prn_alloc or prn_calloc. Accepts NULL. */
-void prn_value_free(prony_value *value);
-/* What the value holds, without the struct itself, which is empty afterwards. */
-void prn_value_free_parts(prony_value *value);
-/* Makes *out own a copy of everything that `from`, which may be any user's, holds; it is checked to be whole: known shapes,
- * data, one element type. On failure *out owns nothing. */
-PRN_MUST_USE prony_status prn_value_copy(prony_value *out, const prony_value *from, prony_error *error);
 
 #endif

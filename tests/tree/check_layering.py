@@ -2,7 +2,7 @@
 
 prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
 another, only the contract (ops/ itself) and what they share (ops/loops/); loops know no family and the contract neither;
-vendor libraries are called from ops/vendor/ alone. Besides: each outside library has its one user, the heap is reached
+vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles. Besides: each outside library has its one user, the heap is reached
 through base/alloc.c alone, the library neither prints nor ends the process, and source files have names of their own."""
 import pathlib
 import re
@@ -39,6 +39,10 @@ OWNERS = {  # header prefix: files that may include it
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
+# Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller of a team
+# and its desk are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
+PAIRS = {("base/alloc", "base/budget"), ("base/desk", "base/team"), ("ops/loops/number", "ops/loops/number_simd"),
+         ("profiler/report/report", "profiler/report/work")}
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 PUBLIC = re.compile(r"prony(_\w+)?\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
@@ -98,18 +102,38 @@ def check_file(path, root, problems):
             problems.append(f"{name}:{number}: the library may not use {match.group(1) or match.group(2)}")
 
 
+def circles(includes):
+    """Groups of files each of which leads to every other one by includes, but for PAIRS."""
+    reached = {}
+    for start in includes:
+        found, open_ends = set(), [start]
+        while open_ends:
+            at = open_ends.pop()
+            for name in includes.get(at, ()):
+                if name not in found and (at, name) not in PAIRS and (name, at) not in PAIRS:
+                    found.add(name)
+                    open_ends.append(name)
+        reached[start] = found
+    return {tuple(sorted(b for b in reached[a] | {a} if a in reached.get(b, ()))) for a in reached if a in reached[a]}
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    problems, seen, count = [], {}, 0
+    problems, seen, count, includes = [], {}, 0, {}
     for folder in ALLOWED:
         for path in sorted((root / folder).rglob("*.[ch]")):
             if path.relative_to(root).parts[:2] == ("python", "build"): # what pip left
                 continue
             check_file(path, root, problems)
             count += 1
+            module = includes.setdefault(path.relative_to(root).with_suffix("").as_posix(), set())
+            for _, quoted in INCLUDE.findall(path.read_text(encoding="utf-8")):
+                if (root / quoted).is_file() and pathlib.Path(quoted).with_suffix("").as_posix() != path.relative_to(root).with_suffix("").as_posix():
+                    module.add(pathlib.Path(quoted).with_suffix("").as_posix())
             other = seen.setdefault(path.name, path)
             if other != path:
                 problems.append(f"{path.relative_to(root)}: {other.relative_to(root)} has the same name")
+    problems += [f"{' and '.join(circle)} include one another" for circle in sorted(circles(includes))]
     for problem in problems:
         print(problem)
     print(f"{count} files, {len(problems)} problems")
