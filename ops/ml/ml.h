@@ -60,6 +60,12 @@ typedef enum prn_ml_transform { /* numbers of TreeEnsemble's post_transform */
 
 prony_status prn_ml_transform_read(const prony_context *context, const char *name, prn_ml_transform *out);
 double prn_ml_logistic(double x);
+/* Number `index` of the vectors of `features` numbers each; NULL where they have none. */
+static inline const float *prn_ml_vector(const prn_floats *vectors, int64_t index, int64_t features)
+{
+    return features ? vectors->v + index * features : NULL;
+}
+
 /* Index of the first of the largest. */
 int64_t prn_ml_best(const double *scores, int64_t count);
 /* One row, in place. Of the transforms only PROBIT applies to a single score. */

@@ -126,7 +126,7 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         double *scores = job->scores + row * l->columns;
         for (int64_t k = 0; k < l->scores; k++) {
-            const float *weights = l->params->coefficients.v + k * l->at.features;
+            const float *weights = prn_ml_vector(&l->params->coefficients, k, l->at.features);
             scores[k] = job->dot(l->x, row * l->at.features, weights, l->at.features);
             if (intercepts->count) scores[k] += (double)intercepts->v[k];
         }

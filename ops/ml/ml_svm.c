@@ -154,7 +154,7 @@ static double apply_kernel(const svm *s, int64_t row, const float *vector)
 static void apply_kernels(const svm *s, int64_t row, double *values)
 {
     for (int64_t v = 0; v < s->vectors && !prn_stopped_at(v); v++)
-        values[v] = apply_kernel(s, row, s->params->support_vectors.v + v * s->at.features);
+        values[v] = apply_kernel(s, row, prn_ml_vector(&s->params->support_vectors, v, s->at.features));
 }
 
 static double weighted(const float *coefficients, const double *values, int64_t first, int64_t count)
@@ -269,8 +269,8 @@ static void classify_row(const svm_job *job, int64_t row, double *values)
         best = prn_ml_best(votes, s->classes);
     } else {
         for (int64_t c = 0; c < s->classes; c++)
-            scores[c] =
-                apply_kernel(s, row, s->params->coefficients.v + c * s->at.features) + (double)s->params->rho.v[0];
+            scores[c] = apply_kernel(s, row, prn_ml_vector(&s->params->coefficients, c, s->at.features)) +
+                        (double)s->params->rho.v[0];
         best = prn_ml_best(scores, s->classes);
         /* Of two linear scores the better one decides by its size alone. */
         if (s->classes == 2 && scores[best] >= (s->positive ? 0.5 : 0x1p-1074)) best = 1;
