@@ -123,9 +123,14 @@ def memory(report: "Report", ax: Optional["Axes"]) -> Any:
 
 
 def _roofs(report: "Report") -> tuple[Optional[float], list[tuple[str, float]]]:
+    """Of the most threads that were measured and are not more than ran: what one thread did is not held against two."""
     roof = report.data.get("roof") or {}
-    peak = max((r["flops_per_second"] for r in roof.get("compute", []) if r.get("precision") == "fp32"), default=None)
-    return peak, [(r["level"], r["bytes_per_second"]) for r in roof.get("memory", [])]
+    config = report.data.get("config") or {}
+    ran = int(config.get("intra_op_threads") or 1) * int(config.get("inter_op_threads") or 1)
+    counts = {r["threads"] for r in roof.get("compute", []) if r["threads"] <= max(ran, 1)}
+    most = max(counts, default=0)
+    peak = max((r["flops_per_second"] for r in roof.get("compute", []) if r.get("precision") == "fp32" and r["threads"] == most), default=None)
+    return peak, [(r["level"], r["bytes_per_second"]) for r in roof.get("memory", []) if r["threads"] == most]
 
 
 def roofline(report: "Report", ax: Optional["Axes"]) -> Any:

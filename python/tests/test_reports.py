@@ -302,3 +302,16 @@ def test_what_is_running():
     assert prony.build()["version"] == prony.__version__
     assert any(row["name"] == "Conv" for row in prony.builtin_operators())
     assert prony.memory_in_use() >= 0
+
+
+def test_roofs_are_those_of_the_threads_that_ran():
+    """A run on one thread stands under what one thread can do, not under two."""
+    from types import SimpleNamespace
+
+    from prony.plots import _roofs
+    compute = [{"precision": p, "threads": t, "flops_per_second": f * t} for t in (1, 2, 4) for p, f in (("fp32", 100.0), ("fp64", 50.0))]
+    memory = [{"level": level, "threads": t, "bytes_per_second": b * t} for t in (1, 2, 4) for level, b in (("L1", 9.0), ("DRAM", 1.0))]
+    for intra_op, inter_op, found in ((1, 1, 1), (2, 1, 2), (1, 2, 2), (3, 1, 2), (4, 2, 4)):
+        data = {"roof": {"compute": compute, "memory": memory}, "config": {"intra_op_threads": intra_op, "inter_op_threads": inter_op}}
+        assert _roofs(SimpleNamespace(data=data)) == (100.0 * found, [("L1", 9.0 * found), ("DRAM", 1.0 * found)])
+    assert _roofs(SimpleNamespace(data={"config": {}})) == (None, [])
