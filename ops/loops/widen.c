@@ -102,9 +102,26 @@ static void convert(const prony_context *context, const prony_value *to, const p
 typedef struct wide_host {
     prn_host host; /* first: what the kernel's context points at */
     const prony_context *context;
-    char *bytes[MOST_VALUES]; /* float32 forms of constant inputs; NULL: not constant */
+    const widened *wide;
+    char *bytes[MOST_VALUES]; /* room for the float32 forms of constant inputs, filled when packed; NULL: not constant */
     uint32_t packed;
 } wide_host;
+
+typedef struct wide_pack {
+    const wide_host *host;
+    size_t input;
+    prony_status (*build)(const prony_context *context, void *argument, void *packed);
+    void *argument;
+} wide_pack;
+
+/* Nothing is converted for what another session has packed, or for what is not packed at all. */
+static prony_status build_widened(const prony_context *context, void *argument, void *packed)
+{
+    const wide_pack *pack = argument;
+    const wide_host *host = pack->host;
+    convert(host->context, &host->wide->inputs[pack->input], host->context->inputs[pack->input]);
+    return pack->build(context, pack->argument, packed);
+}
 
 /* The identity of what is packed is the constant's own, so that sessions share it. */
 static prony_status pack_widened(const prony_context *context, const void *source, const char *tag, size_t bytes,
@@ -118,14 +135,15 @@ static prony_status pack_widened(const prony_context *context, const void *sourc
         const uintptr_t distance = (uintptr_t)source - (uintptr_t)wide->bytes[i];
         if (!wide->bytes[i] || (uintptr_t)source < (uintptr_t)wide->bytes[i] || distance > 2 * prn_value_bytes(own)) continue;
         char name[192];
+        wide_pack pack = {wide, i, build, argument};
         snprintf(name, sizeof name, "widened %s", tag);
         wide->packed |= UINT32_C(1) << i;
-        return host->packed(context, (const char *)own->data + distance / 2, name, bytes, build, argument, out);
+        return host->packed(context, (const char *)own->data + distance / 2, name, bytes, build_widened, &pack, out);
     }
     return host->packed(context, source, tag, bytes, build, argument, out);
 }
 
-static prony_status widen_constants(wide_host *host, widened *wide)
+static prony_status place_constants(wide_host *host, widened *wide)
 {
     const prony_context *context = host->context;
     for (size_t i = 0; i < context->input_count; i++) {
@@ -135,7 +153,6 @@ static prony_status widen_constants(wide_host *host, widened *wide)
         host->bytes[i] = prn_alloc_aligned(LINE_BYTES, bytes ? bytes : 1);
         if (!host->bytes[i]) return prn_no_memory(context->error);
         wide->inputs[i].data = host->bytes[i];
-        convert(context, &wide->inputs[i], own);
     }
     return PRONY_OK;
 }
@@ -143,7 +160,7 @@ static prony_status widen_constants(wide_host *host, widened *wide)
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out)
 {
     widened wide;
-    wide_host host = {.context = context};
+    wide_host host = {.context = context, .wide = &wide};
     prn_prepared own = {0};
     wide_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
@@ -152,7 +169,7 @@ prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *i
     prony_status status = PRONY_OK;
     if (!widen_node(context, 0, &wide, NULL)) status = prony_fail(context, PRONY_LIMIT, "the inputs do not fit in memory");
     wide.context.host = &host.host;
-    if (status == PRONY_OK && inner->prepare) status = widen_constants(&host, &wide);
+    if (status == PRONY_OK && inner->prepare) status = place_constants(&host, &wide);
     if (status == PRONY_OK && inner->prepare) status = inner->prepare(&wide.context, &own);
     for (size_t i = 0; i < MOST_VALUES; i++) prn_free_aligned(host.bytes[i]);
     *state = (wide_state){own.state, host.packed};

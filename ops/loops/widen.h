@@ -15,6 +15,7 @@
 
 /* Whether `inner` can run the node widened; asked without the constants' data. */
 bool prn_widen_usable(const prony_context *context, const prn_kernel *inner);
+/* `inner` may read constants in its own prepare only where it packs them. */
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out);
 prony_status prn_widen_run(const prony_context *context, const prn_kernel *inner);
 void prn_widen_release(void *state, const prn_kernel *inner);
