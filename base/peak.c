@@ -5,8 +5,8 @@
 #include "base/peak.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/simd.h"
 #include "base/pause.h"
+#include "base/simd.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,9 +16,6 @@
 
 /* Looks, at first of so many rounds for arithmetic and one for memory, from which the length of a trial follows. */
 enum { MOST_THREADS = 1024, LOOKS = 3, FIRST_COMPUTE_ROUNDS = 2000, MOST_LOOK_ROUNDS = 1 << 28 };
-/* What one round goes over of a larger buffer; the next goes on behind it, so that a long round costs no more than it tells
- * and each byte is met again as late as ever. */
-#define LONGEST_ROUND_BYTES ((size_t)64 << 20)
 /* Looks at the others before a core is offered to them: there may be fewer cores than threads. */
 enum { READY_SPINS = 20000 };
 
@@ -26,8 +23,7 @@ struct measurement;
 
 typedef struct member {
     struct measurement *shared;
-    char *buffer;
-    size_t at; /* where the next round begins */
+    void *buffer;
     prn_peak_interval interval; /* of the trial that just ended */
     double done;                /* operations or bytes of one trial */
     pthread_t thread;
@@ -37,7 +33,7 @@ typedef struct measurement {
     prn_peak_tools tools;
     prn_peak_kind kind;
     int threads;
-    size_t bytes, round_bytes;
+    size_t bytes;
     int64_t rounds;      /* of the next trial; 0 ends the threads */
     _Atomic int arrived; /* at the next meeting */
     _Atomic unsigned meetings;
@@ -67,26 +63,6 @@ static void meet(measurement *s)
     }
 }
 
-static char *next_part(member *m)
-{
-    const measurement *s = m->shared;
-    if (m->at + s->round_bytes > s->bytes) m->at = 0;
-    char *part = m->buffer + m->at;
-    m->at += s->round_bytes;
-    return part;
-}
-
-static uint64_t go_over(const measurement *s, char *part, int64_t round)
-{
-    const size_t half = s->round_bytes / 2;
-    if (s->kind == PRN_PEAK_READ) return s->tools.loops->read(part, s->round_bytes);
-    if (s->kind == PRN_PEAK_WRITE)
-        s->tools.loops->write(part, s->round_bytes, (uint64_t)round);
-    else
-        s->tools.loops->copy(part, part + half, half);
-    return 0;
-}
-
 /* One thread's part of a trial. */
 static void work(member *m)
 {
@@ -94,14 +70,26 @@ static void work(member *m)
     uint64_t result = 0;
     double flops = 0;
     m->interval.start_ns = s->tools.now_ns();
-    if (s->kind == PRN_PEAK_F32)
+    switch (s->kind) {
+    case PRN_PEAK_F32:
         result = (uint64_t)s->tools.loops->compute_f32(s->rounds, &flops);
-    else if (s->kind == PRN_PEAK_F64)
+        break;
+    case PRN_PEAK_F64:
         result = (uint64_t)s->tools.loops->compute_f64(s->rounds, &flops);
-    else
-        for (int64_t r = 0; r < s->rounds; r++) result ^= go_over(s, next_part(m), r);
+        break;
+    case PRN_PEAK_READ:
+        for (int64_t r = 0; r < s->rounds; r++) result ^= s->tools.loops->read(m->buffer, s->bytes);
+        break;
+    case PRN_PEAK_WRITE:
+        for (int64_t r = 0; r < s->rounds; r++) s->tools.loops->write(m->buffer, s->bytes, (uint64_t)r);
+        break;
+    case PRN_PEAK_COPY:
+        for (int64_t r = 0; r < s->rounds; r++)
+            s->tools.loops->copy(m->buffer, (char *)m->buffer + s->bytes / 2, s->bytes / 2);
+        break;
+    }
     m->interval.end_ns = s->tools.now_ns();
-    m->done = flops > 0 ? flops : (double)s->rounds * (double)s->round_bytes;
+    m->done = flops > 0 ? flops : (double)s->rounds * (double)s->bytes;
     atomic_fetch_add_explicit(&s->results, result, memory_order_relaxed);
 }
 
@@ -246,7 +234,6 @@ prony_status prn_peak_measure(prn_peak *out, const prn_peak_kind *kinds, size_t 
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "peaks: %d threads over %llu bytes each", threads,
                         (unsigned long long)thread_bytes);
     measurement s = {.tools = {loops_here(), prn_now_ns}, .threads = threads, .bytes = (size_t)bytes};
-    s.round_bytes = s.bytes < LONGEST_ROUND_BYTES ? s.bytes : LONGEST_ROUND_BYTES;
     if (tools) s.tools = *tools;
     s.members = prn_calloc((size_t)threads, sizeof *s.members);
     s.intervals = prn_calloc((size_t)threads, sizeof *s.intervals);
