@@ -166,7 +166,6 @@ static PyObject *evaluate(PyObject *module, PyObject *args)
     return made;
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 PyMethodDef pyp_data_functions[] = {
     METHOD("evaluate", evaluate, METH_VARARGS, "evaluate(session, data, labels, options)\n--\n\nA report with the evaluation."),
     {NULL, NULL, 0, NULL}};

@@ -126,7 +126,6 @@ static PyObject *machine(PyObject *module, PyObject *args)
     return pyp_text_take(&json, status, &error);
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 PyMethodDef pyp_judge_functions[] = {
     METHOD("compare", compare, METH_VARARGS, "compare(first, second, options)\n--\n\nTwo reports: (JSON, text)."),
     METHOD("check", check, METH_VARARGS, "check(report, thresholds, target)\n--\n\nThresholds: (JSON, text)."),

@@ -252,7 +252,6 @@ static PyObject *model_extract(pyp_model *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 static PyMethodDef model_methods[] = {
     METHOD("_inspect", model_inspect, METH_O, "_inspect(options)\n--\n\nThe static report."),
     METHOD("_free_dims", model_free_dims, METH_O, "_free_dims(options)\n--\n\nRows of free dimensions."),

@@ -183,4 +183,7 @@ extern PyMethodDef pyp_profile_functions[], pyp_judge_functions[], pyp_data_func
 
 PyTypeObject *pyp_add_type(PyObject *module, PyType_Spec *spec, const char *name);
 
+/* A row of a table of methods. */
+#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
+
 #endif

@@ -326,7 +326,6 @@ static PyObject *count_presets(PyObject *module, PyObject *unused)
     return list;
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 static PyMethodDef report_methods[] = {
     METHOD("_write", report_write, METH_VARARGS, "_write(form, options)\n--\n\nThe report in a form, as text."),
     METHOD("_save", report_save, METH_VARARGS, "_save(path, form, options)\n--\n\nThe report as a file."),

@@ -381,7 +381,6 @@ static PyObject *session_model(pyp_session *self, void *unused)
     return (PyObject *)self->model;
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 static PyMethodDef session_methods[] = {
     METHOD("run", session_run, METH_FASTCALL | METH_KEYWORDS,
            "run(inputs, outputs=None, into=None)\n--\n\n"

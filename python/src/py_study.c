@@ -214,7 +214,6 @@ static PyObject *study_sample(PyObject *module, PyObject *args)
     return pyp_text_take(&text, status, &error);
 }
 
-#define METHOD(name, function, flags, text) {name, (PyCFunction)(void (*)(void))function, flags, text}
 static PyMethodDef study_methods[] = {
     METHOD("_next", study_next, METH_NOARGS, "_next()\n--\n\nWhat to measure next; None: all is done."),
     METHOD("_add", study_add, METH_VARARGS, "_add(sample, failure, refused, cpu_ns, before, after)\n--\n\nWhat a process found."),
