@@ -372,3 +372,15 @@ prony_status prn_int_product_cost(const prony_context *context, const prn_produc
     prn_cost_fact(cost, "output_elements", (int64_t)outputs);
     return prn_cost_macs(context, cost, macs, integer);
 }
+
+void prn_int_product_facts(const prn_product *shape, bool packed, prony_cost *facts)
+{
+    if (shape->items < 1 || shape->m < 1 || shape->n < 1 || shape->k < 1) return;
+    const prn_quant_simd *simd = prn_quant_simd_table();
+    prn_cost_fact(facts, "product_rows", shape->m);
+    prn_cost_fact(facts, "product_columns", shape->n);
+    prn_cost_fact(facts, "product_depth", shape->k);
+    prn_cost_fact(facts, "tile_rows", simd->rows);
+    prn_cost_fact(facts, "tile_columns", simd->columns);
+    if (!packed) prn_cost_fact(facts, "packs_in_run", 1);
+}

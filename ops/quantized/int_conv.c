@@ -292,6 +292,15 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     return PRONY_OK;
 }
 
+/* The windows are laid out in panels by every run. */
+static void facts(const prony_context *context, prony_cost *out)
+{
+    int_conv conv;
+    if (describe(context, &conv) != PRONY_OK || is_depthwise(&conv.conv)) return;
+    const prn_int_product product = product_of(&conv);
+    prn_int_product_facts(&product.shape, false, out);
+}
+
 static prony_status run(const prony_context *context)
 {
     int_conv conv;
@@ -357,11 +366,11 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
 static const prn_kernel conv_integer_kernels[] = {
-    {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run},
+    {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "conv_integer_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel qlinear_conv_kernels[] = {
-    {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run},
+    {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
     {0}};
 

@@ -347,6 +347,12 @@ static void quantize_a(const prony_context *context, matmul *m, bool reference)
     }
 }
 
+static void facts(const prony_context *context, prony_cost *out)
+{
+    matmul m;
+    if (describe(context, &m) == PRONY_OK) prn_int_product_facts(&m.product.shape, context->state != NULL, out);
+}
+
 static prony_status run(const prony_context *context)
 {
     const roles *at = prn_variant(context);
@@ -382,25 +388,30 @@ static prony_status run_reference(const prony_context *context)
 /* ---- rows */
 
 static const prn_kernel matmul_integer_kernels[] = {
-    {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+     .facts = facts},
     {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
-    {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+     .facts = facts},
     {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
-    {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+     .facts = facts},
     {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel dynamic_quantize_matmul_kernels[] = {
-    {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+     .facts = facts},
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel qgemm_kernels[] = {
-    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run},
+    {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
+     .facts = facts},
     {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 

@@ -373,6 +373,14 @@ static prony_status run(const prony_context *context)
     return prn_delegate_run(&state->attention, &in.context, (char *)context->scratch + bytes);
 }
 
+/* Of the projection, which is most of the work. */
+static void facts(const prony_context *context, prony_cost *out)
+{
+    const qattention_state *state = context->state;
+    qattention at;
+    if (describe(context, &at) == PRONY_OK) prn_int_product_facts(&at.product.shape, state->panels != NULL, out);
+}
+
 static prony_status prepare_native(const prony_context *context, prn_prepared *out)
 {
     return prepare_with(context, false, out);
@@ -384,7 +392,8 @@ static prony_status prepare_reference(const prony_context *context, prn_prepared
 }
 
 static const prn_kernel kernels[] = {
-    {.name = "qattention_native", .backend = "native", .prepare = prepare_native, .run = run, .release = release},
+    {.name = "qattention_native", .backend = "native", .prepare = prepare_native, .run = run, .facts = facts,
+     .release = release},
     {.name = "qattention_reference", .backend = "reference", .prepare = prepare_reference, .run = run,
      .release = release},
     {0}};

@@ -1,5 +1,6 @@
 /* Why an operator falls short: threads, tiles, detours, traffic, on figures that are given; and what kernels state. */
 #include "ops/loops/gemm_kernel.h"
+#include "ops/loops/int_product.h"
 #include "profiler/report/reasons.h"
 
 #include <setjmp.h>
@@ -207,10 +208,31 @@ static void facts_of_products(void **state)
     assert_int_equal(facts.fact_count, 0);
 }
 
+static void facts_of_integer_products(void **state)
+{
+    (void)state;
+    prn_product shape = prn_product_make(PRONY_INT8, 12, 100, 64);
+    prony_cost facts = {.fact_count = 0};
+    prn_int_product_facts(&shape, true, &facts);
+    assert_int_equal(fact_of(&facts, "product_rows"), 12);
+    assert_int_equal(fact_of(&facts, "product_columns"), 100);
+    assert_int_equal(fact_of(&facts, "product_depth"), 64);
+    assert_true(fact_of(&facts, "tile_rows") > 0 && fact_of(&facts, "tile_columns") > 0);
+    assert_int_equal(fact_of(&facts, "packs_in_run"), -1);
+    facts.fact_count = 0;
+    prn_int_product_facts(&shape, false, &facts);
+    assert_int_equal(fact_of(&facts, "packs_in_run"), 1);
+    facts.fact_count = 0;
+    shape.k = 0;
+    prn_int_product_facts(&shape, false, &facts);
+    assert_int_equal(facts.fact_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads), cmocka_unit_test(reasons_of_work),
                                        cmocka_unit_test(reasons_of_a_team), cmocka_unit_test(what_a_kernel_reaches),
-                                       cmocka_unit_test(facts_of_products)};
+                                       cmocka_unit_test(facts_of_products),
+                                       cmocka_unit_test(facts_of_integer_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
