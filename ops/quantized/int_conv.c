@@ -1,37 +1,26 @@
-/* ConvInteger and QLinearConv: a convolution of 8-bit codes less their zero points, in 32 bits; padding counts as the
- * zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output channel.
+/* ConvInteger, QLinearConv and prony::QConv: a convolution of 8-bit codes less their zero points, in 32 bits; padding counts
+ * as the zero point. QLinearConv adds an int32 bias and quantizes the sums again, with a scale per output channel. QConv, which
+ * rewriting makes, keeps the codes within bounds of its own and may add a residual (int_conv.h).
  *
- * The geometry is Conv's. The native kernel is the integer product of the weights, widened once, and panels that are
- * copied out of the input; depthwise has a loop of its own. The state is the widened weights, owned by the model. */
+ * The geometry is Conv's. code_conv.c has the kernel for constant weights. The native kernel here is the integer product
+ * of the weights, widened once, and panels that are copied out of the input; depthwise has a loop of its own. The state
+ * is the widened weights, owned by the model. */
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/conv_problem.h"
+#include "ops/quantized/int_conv.h"
+
 #include "ops/loops/int_product.h"
 
 #include <string.h>
 
-enum { NONE = 15, SEGMENT = 256 };
+enum { NONE = PRN_INT_CONV_NONE, SEGMENT = 256 };
 
-typedef struct roles {
-    size_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
-} roles;
+typedef prn_int_conv int_conv;
+typedef prn_int_conv_roles roles;
 
-static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE};
-static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-
-typedef struct int_conv {
-    prn_conv conv;
-    prn_window window;      /* the convolution's; one row where every input is met once */
-    prony_value x, w, bias; /* the operands under the type that the geometry is read with */
-    prony_dtype x_type, w_type;
-    int32_t x_zero;
-    prn_quant_lines w_zero, w_scale;
-    float x_scale;
-    bool quantized;
-    prn_quant_scalar y;
-    const prony_value *out;
-    const int16_t *rows; /* widened weights; NULL: not there */
-} int_conv;
+static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE};
+static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, NONE, NONE, NONE, NONE, NONE};
+static const roles fused_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
 
 /* ---- description */
 
@@ -94,10 +83,46 @@ static void flatten(prn_window *window)
     window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
 }
 
-static prony_status describe(const prony_context *context, int_conv *out)
+static void read_range(const prony_context *context, int_conv *out)
+{
+    const prn_int_conv_params *params = context->params;
+    const roles *at = prn_variant(context);
+    const bool is_signed = context->inputs[at->y_zero]->dtype == PRONY_INT8;
+    out->low = is_signed ? -128 : 0;
+    out->high = is_signed ? 127 : 255;
+    if (at != &fused_roles) return;
+    if (params->low > out->low) out->low = (int32_t)params->low;
+    if (params->high < out->high) out->high = (int32_t)params->high;
+}
+
+static prony_status read_residual(const prony_context *context, const roles *at, int_conv *out)
+{
+    const prony_value *residual = prn_input(context, at->residual), *middle = prn_input(context, at->middle_scale);
+    out->residual = residual;
+    if (!residual) return PRONY_OK;
+    PRN_TRY(prn_check_type(context, at->residual, PRN_TYPES_8_BIT));
+    PRN_TRY(prn_quant_scalar_check(context, at->residual_scale, at->residual_zero, PRN_TYPE(residual->dtype)));
+    if (context->inputs[at->residual_scale]->data)
+        out->added = prn_quant_scalar_get(context, at->residual_scale, at->residual_zero);
+    out->rounds = middle != NULL;
+    if (!middle) return PRONY_OK;
+    PRN_TRY(prn_quant_scalar_check(context, at->middle_scale, at->middle_zero, PRN_TYPES_8_BIT));
+    if (!prn_input(context, at->middle_zero))
+        return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the zero point) is missing", at->middle_zero);
+    const prn_int_conv_params *params = context->params;
+    const bool is_signed = context->inputs[at->middle_zero]->dtype == PRONY_INT8;
+    out->middle_low = is_signed ? -128 : 0;
+    out->middle_high = is_signed ? 127 : 255;
+    if (params->middle_low > out->middle_low) out->middle_low = (int32_t)params->middle_low;
+    if (params->middle_high < out->middle_high) out->middle_high = (int32_t)params->middle_high;
+    if (middle->data) out->middle = prn_quant_scalar_get(context, at->middle_scale, at->middle_zero);
+    return PRONY_OK;
+}
+
+prony_status prn_int_conv_describe(const prony_context *context, int_conv *out)
 {
     const roles *at = prn_variant(context);
-    *out = (int_conv){.quantized = at == &qlinear_roles, .out = prn_output(context, 0)};
+    *out = (int_conv){.quantized = at != &integer_roles, .out = prn_output(context, 0), .at = at};
     for (size_t i = 0; i < 2; i++) {
         const size_t input = i ? at->w : at->x;
         if (!prn_input(context, input)) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", input);
@@ -105,6 +130,8 @@ static prony_status describe(const prony_context *context, int_conv *out)
     }
     PRN_TRY(read_geometry(context, at, out));
     PRN_TRY(read_parameters(context, at, out));
+    PRN_TRY(read_residual(context, at, out));
+    if (out->quantized) read_range(context, out);
     out->window = out->conv.window;
     flatten(&out->window);
     return PRONY_OK;
@@ -114,8 +141,10 @@ static prony_status infer(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     int_conv conv;
-    PRN_TRY(describe(context, &conv));
+    PRN_TRY(prn_int_conv_describe(context, &conv));
     PRN_TRY(prn_conv_infer(context, &conv.conv));
+    if (conv.residual && !prn_shape_equal(&conv.residual->shape, &context->outputs[0]->shape))
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "the residual does not have the output's shape");
     context->outputs[0]->dtype = conv.quantized ? context->inputs[at->y_zero]->dtype : PRONY_INT32;
     return PRONY_OK;
 }
@@ -124,7 +153,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
     prony_cost as_float = {0};
-    PRN_TRY(describe(context, &conv));
+    PRN_TRY(prn_int_conv_describe(context, &conv));
     const uint64_t outputs = (uint64_t)prony_shape_numel(&conv.out->shape);
     PRN_TRY(prn_conv_cost(context, &conv.conv, (int64_t)outputs, conv.conv.group_in, &as_float));
     for (uint32_t f = 0; f < as_float.fact_count; f++)
@@ -137,6 +166,36 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 /* ---- results */
 
+/* The bounds are whole, so it does not matter that what is beyond them is rounded after it is kept. NaN is low. */
+static float rounded_within(float v, int32_t low, int32_t high, float zero)
+{
+    const float least = (float)low - zero, most = (float)high - zero;
+    return rintf(v > least ? (v < most ? v : most) : least);
+}
+
+/* The code of a value in steps of the output, or of the middle where there is a residual. */
+static void store_value(const int_conv *c, float value, int64_t at)
+{
+    static const prn_cast_rule rule = {.saturate = true};
+    if (c->residual) {
+        const float code = prn_dequantize_one(c->residual->data, c->residual->dtype, at, c->added.zero, 1.0f);
+        volatile float kept = value, other = code * (c->added.scale / c->y.scale); /* each rounded on its own */
+        if (c->rounds) {
+            kept = rounded_within(value, c->middle_low, c->middle_high, c->middle.zero);
+            kept = kept * (c->middle.scale / c->y.scale);
+        }
+        value = kept + other;
+    }
+    const int32_t code = (int32_t)(rounded_within(value, c->low, c->high, c->y.zero) + c->y.zero);
+    prn_cast(c->out->data, c->out->dtype, at, &code, PRONY_INT32, 0, 1, &rule);
+}
+
+float prn_int_conv_factor(const int_conv *c, int64_t channel)
+{
+    const float factor = c->x_scale * prn_quant_lines_at(&c->w_scale, 0, channel);
+    return factor / (c->rounds ? c->middle.scale : c->y.scale);
+}
+
 /* Sums of output channel `channel` of image `image`, from position `at` on. */
 static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)
 {
@@ -148,7 +207,7 @@ static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_
         return;
     }
     const uint32_t bias = conv->bias ? (uint32_t)((const int32_t *)conv->bias->data)[channel] : 0;
-    const float factor = c->x_scale * prn_quant_lines_at(&c->w_scale, 0, channel) / c->y.scale;
+    const float factor = prn_int_conv_factor(c, channel);
     float scale[SEGMENT], values[SEGMENT], zero[SEGMENT];
     for (int64_t i = 0; i < n; i++) {
         sums[i] = (int32_t)((uint32_t)sums[i] + bias);
@@ -156,7 +215,11 @@ static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_
         zero[i] = c->y.zero;
     }
     prn_quant_simd_table()->scale_i32(values, sums, scale, n);
-    prn_quantize_run(c->out->data, c->out->dtype, first, values, zero, n, &rule);
+    if (c->at == &qlinear_roles) {
+        prn_quantize_run(c->out->data, c->out->dtype, first, values, zero, n, &rule);
+    } else {
+        for (int64_t i = 0; i < n; i++) store_value(c, values[i], first + i);
+    }
 }
 
 static void store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
@@ -284,7 +347,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     int_conv conv;
     const int16_t *rows = NULL;
-    PRN_TRY(describe(context, &conv));
+    PRN_TRY(prn_int_conv_describe(context, &conv));
     if (is_depthwise(&conv.conv)) return PRONY_OK;
     const prn_int_product product = product_of(&conv);
     PRN_TRY(prn_int_widen_rows(context, &product, conv.conv.out_channels, &rows));
@@ -296,7 +359,7 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
 static void facts(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
-    if (describe(context, &conv) != PRONY_OK || is_depthwise(&conv.conv)) return;
+    if (prn_int_conv_describe(context, &conv) != PRONY_OK || is_depthwise(&conv.conv)) return;
     const prn_int_product product = product_of(&conv);
     prn_int_product_facts(&product.shape, false, out);
 }
@@ -304,7 +367,7 @@ static void facts(const prony_context *context, prony_cost *out)
 static prony_status run(const prony_context *context)
 {
     int_conv conv;
-    PRN_TRY(describe(context, &conv));
+    PRN_TRY(prn_int_conv_describe(context, &conv));
     if (is_depthwise(&conv.conv)) {
         prn_parallel_tasks(context->threads, conv.conv.batch * conv.conv.out_channels, depthwise_task, &conv);
         return PRONY_OK;
@@ -349,7 +412,7 @@ static int32_t reference_sum(const int_conv *c, int64_t image, int64_t channel, 
 static prony_status run_reference(const prony_context *context)
 {
     int_conv c;
-    PRN_TRY(describe(context, &c));
+    PRN_TRY(prn_int_conv_describe(context, &c));
     const prn_conv *conv = &c.conv;
     for (int64_t plane = 0; plane < conv->batch * conv->out_channels; plane++) {
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
@@ -364,14 +427,32 @@ static prony_status run_reference(const prony_context *context)
 /* ---- rows */
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
+/* The convolution's own come first in the struct. */
+static const prn_param fused_params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
+                                         PRN_INT(prn_conv_params, group, 1),
+                                         PRN_INT(prn_int_conv_params, low, INT64_MIN),
+                                         PRN_INT(prn_int_conv_params, high, INT64_MAX),
+                                         PRN_INT(prn_int_conv_params, middle_low, INT64_MIN),
+                                         PRN_INT(prn_int_conv_params, middle_high, INT64_MAX),
+                                         {0}};
 
 static const prn_kernel conv_integer_kernels[] = {
     {.name = "conv_integer_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "conv_integer_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel qlinear_conv_kernels[] = {
+    {.name = "qlinear_conv_int8_native", .backend = "native", .usable = prn_code_conv_usable,
+     .layouts = prn_code_conv_layouts, .prepare = prn_code_conv_prepare, .run = prn_code_conv_run,
+     .release = prn_code_conv_release, .facts = prn_code_conv_facts},
     {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
+    {0}};
+static const prn_kernel fused_conv_kernels[] = {
+    {.name = "qconv_int8_native", .backend = "native", .usable = prn_code_conv_usable, .layouts = prn_code_conv_layouts,
+     .prepare = prn_code_conv_prepare, .run = prn_code_conv_run, .release = prn_code_conv_release,
+     .facts = prn_code_conv_facts},
+    {.name = "qconv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
+    {.name = "qconv_reference", .backend = "reference", .run = run_reference},
     {0}};
 
 const prn_op prn_ops_int_conv[] = {
@@ -385,4 +466,10 @@ const prn_op prn_ops_int_conv[] = {
      .infer = infer, .cost = cost,
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
      .kernels = qlinear_conv_kernels},
+    {.name = "QConv", .domain = "prony", .since_opset = 1, .inputs = {8, 14}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0x3ef6,
+     .params = fused_params, .params_bytes = sizeof(prn_int_conv_params), .check = prn_conv_check,
+     .variant = &fused_roles, .infer = infer, .cost = cost,
+     .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
+     .kernels = fused_conv_kernels},
     {0}};

@@ -11,6 +11,7 @@ import sys
 FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 4}
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
+DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "amx": {"-mavx512vnni", "-mamx-int8"}}  # of *_dot_simd.c
 
 
 def source_folders(root):
@@ -54,8 +55,8 @@ def check_flags(commands, root, optimised, problems):
         if path.name.endswith("_simd.c"):
             isa = next((f.split("=")[1] for f in flags if f.startswith("-DPRN_SIMD=")), "none")
             variants.setdefault(name, set()).add(isa)
-            if not VARIANTS.get(isa, set()) <= flags and "-DPRN_EMULATED_AVX512" not in flags:
-                problems.append(f"{name}: compiled as {isa} without {' '.join(sorted(VARIANTS[isa]))}")
+            if not DOT_VARIANTS.get(isa, set()) <= flags and "-DPRN_EMULATED_AVX512" not in flags:
+                problems.append(f"{name}: compiled as {isa} without {' '.join(sorted(DOT_VARIANTS[isa]))}")
         elif not name.startswith("ops/"):
             continue
         if not KERNEL_FLAGS <= flags:
@@ -64,7 +65,8 @@ def check_flags(commands, root, optimised, problems):
             problems.append(f"{name}: compiled without -O3")
     for path in [*(root / "ops").rglob("*_simd.c"), *(root / "base").rglob("*_simd.c")]:
         name = path.relative_to(root).as_posix()
-        for missing in sorted(set(VARIANTS) - variants.get(name, set())):
+        wanted = DOT_VARIANTS if name.endswith("_dot_simd.c") else VARIANTS
+        for missing in sorted(set(wanted) - variants.get(name, set())):
             problems.append(f"{name}: not compiled for {missing}")
     return len(variants)
 

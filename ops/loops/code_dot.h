@@ -1,0 +1,75 @@
+/* The inner loops of products of 8-bit codes, compiled once per instruction set, those that multiply bytes included (VNNI,
+ * AMX). Unsigned bytes times signed ones, summed in 32 bits that wrap around: exact, and the same bits at every level.
+ *
+ *   A    rows of unsigned bytes, depths side by side
+ *   B    panels of 32 columns: panel[depth / 4][column][depth % 4], depths padded with zeros to a multiple of 64
+ *
+ * No state but that of tiles between begin and end; thread-safe.
+ */
+#ifndef PRN_OPS_LOOPS_CODE_DOT_H
+#define PRN_OPS_LOOPS_CODE_DOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    PRN_CODE_ROWS = 32,    /* of a block of sums */
+    PRN_CODE_COLUMNS = 32, /* of a panel */
+    PRN_CODE_DEPTH = 64,   /* depths are padded to a multiple of it */
+    PRN_CODE_CHANNELS = 64 /* of a block of a depthwise convolution's channels */
+};
+
+/* From sums to codes, column by column:
+ *
+ *   v = (sum + bias) scale
+ *   v = rounded(v) kept within [middle_low, middle_high], times middle_factor, + (residual code - residual_zero) residual_factor
+ *   y = rounded(v) kept within [low, high] + zero
+ *
+ * The second line where there is a residual; it neither rounds nor bounds where `rounds` is false. Rounding is half to
+ * even; NaN gives the lowest code. The bounds are codes less the zero point. */
+typedef struct prn_code_finish {
+    const int32_t *bias;
+    const float *scale;
+    float low, high;
+    int32_t zero;
+    bool y_signed;
+    bool rounds, residual_signed;
+    float middle_low, middle_high, middle_factor, residual_factor;
+    int32_t residual_zero;
+} prn_code_finish;
+
+/* One output position of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
+typedef struct prn_code_depthwise {
+    int64_t channels, taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
+    const int8_t *weights;  /* as `depthwise_pack` made them */
+    prn_code_finish finish;
+} prn_code_depthwise;
+
+typedef struct prn_code_dot {
+    const char *name;
+    /* Around all that a task does with `block`. */
+    void (*begin)(void);
+    void (*end)(void);
+    /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 64. Rows of
+     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16 must be readable. */
+    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add);
+    /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
+    void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
+                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);
+    /* to[i] = from[i] ^ flip */
+    void (*copy)(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip);
+    /* Weights w[channel][taps], read as `weight`, in this level's order; bytes: channels up to a multiple of 64, times taps. */
+    void (*depthwise_pack)(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps);
+    void (*depthwise)(const prn_code_depthwise *d, const uint8_t *const *tap, uint8_t flip, uint8_t *y,
+                      const uint8_t *residual);
+    /* y[i] = rounded((a[i] - a_zero) a_factor + (b[i] - b_zero) b_factor) kept within [low, high] + zero: `f` has a as the sum and
+     * b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed says of b. */
+    void (*add)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
+    /* y[c] = the largest of tap[t][c], t < taps */
+    void (*largest)(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y);
+} prn_code_dot;
+
+/* The table for this processor, within the cap on its instruction set. */
+const prn_code_dot *prn_code_dot_table(void);
+
+#endif

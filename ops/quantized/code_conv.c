@@ -1,0 +1,376 @@
+/* QLinearConv and prony::QConv with constant weights and parameters, codes and residual with the channels last.
+ *
+ *   one tap, stride 1     the positions are the rows of a product, where they lie
+ *   wider windows         a task copies the windows of its positions side by side, a run of taps at a time
+ *   depthwise             four taps of 64 channels at a time, read where they lie
+ *
+ * A tap outside of the image is as many zero points. The state is what depends on the constants: packed weights, which
+ * the model owns, and a bias and a scale per channel. */
+#include "ops/quantized/int_conv.h"
+
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/code_product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SIGN = 128, TAPS = 4, MOST_TAPS = 1024, TASK_BYTES = 1 << 15, LEAST_GROUP = 8 };
+
+typedef struct state {
+    prn_code_product product; /* without what a run brings */
+    const int8_t *depthwise;  /* packed weights of a depthwise convolution; NULL: it is none */
+    int64_t taps;             /* of a depthwise convolution, padded to a multiple of 4 */
+    int32_t *bias;
+    float *scale;
+    uint8_t *padding; /* zero points, as the input has them, of all channels */
+} state;
+
+/* ---- which problems */
+
+static bool is_depthwise(const prn_conv *conv)
+{
+    return conv->group_in == 1 && conv->group_out == 1 && conv->groups > 1;
+}
+
+static bool is_known(const prony_context *context, size_t input)
+{
+    const prony_value *value = prn_input(context, input);
+    return !value || value->data;
+}
+
+/* Signed weights without zero points, or unsigned ones with 128. */
+static bool is_symmetric(const prn_int_conv *c)
+{
+    const int64_t count = c->w_zero.value ? prony_shape_numel(&c->w_zero.value->shape) : 1;
+    for (int64_t i = 0; i < count; i++) {
+        const float zero = c->w_zero.value ? prn_quant_get(c->w_zero.value, i) : 0.0f;
+        if (zero != (c->w_type == PRONY_INT8 ? 0.0f : (float)SIGN)) return false;
+    }
+    return true;
+}
+
+bool prn_code_conv_usable(const prony_context *context)
+{
+    const prn_int_conv_roles *at = prn_variant(context);
+    const size_t constants[] = {at->x_scale, at->x_zero, at->w,      at->w_scale,        at->w_zero,        at->y_scale,
+                                at->y_zero,  at->bias,   at->residual_scale, at->residual_zero, at->middle_scale,
+                                at->middle_zero};
+    prn_int_conv c;
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        if (!is_known(context, constants[i])) return false;
+    if (prn_int_conv_describe(context, &c) != PRONY_OK || !is_symmetric(&c)) return false;
+    const prn_conv *conv = &c.conv;
+    if (prony_shape_numel(&context->inputs[at->x]->shape) <= 0 || prony_shape_numel(&c.w.shape) <= 0) return false;
+    return is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS : conv->groups == 1 || conv->group_out >= LEAST_GROUP;
+}
+
+void prn_code_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const prn_int_conv_roles *at = prn_variant(context);
+    in[at->x] = out[0] = PRN_NHWC;
+    if (prn_input(context, at->residual)) in[at->residual] = PRN_NHWC;
+}
+
+/* ---- preparing */
+
+/* Depths are taps, then channels of the group, as windows lie in the input. */
+static prn_code_weights weights_of(const prn_int_conv *c)
+{
+    const prn_conv *conv = &c->conv;
+    return (prn_code_weights){.codes = c->w.data,
+                              .is_signed = c->w_type == PRONY_INT8,
+                              .groups = conv->groups,
+                              .columns = conv->group_out,
+                              .depth = conv->group_in * conv->kernel_volume,
+                              .column_step = conv->group_in * conv->kernel_volume,
+                              .inner = conv->group_in,
+                              .inner_step = conv->kernel_volume,
+                              .outer_step = 1};
+}
+
+/* The zero point of the input as an unsigned byte. */
+static int32_t unsigned_zero(const prn_int_conv *c)
+{
+    return c->x_zero + (c->x_type == PRONY_INT8 ? SIGN : 0);
+}
+
+static int64_t padded_taps(const prn_conv *conv)
+{
+    return (conv->kernel_volume + TAPS - 1) / TAPS * TAPS;
+}
+
+static int32_t weight_at(const prn_int_conv *c, int64_t at)
+{
+    return c->w_type == PRONY_INT8 ? ((const int8_t *)c->w.data)[at] : ((const uint8_t *)c->w.data)[at] - SIGN;
+}
+
+/* Signed weights [channels][taps], in the order of the instruction set. */
+static prony_status build_depthwise(const prony_context *context, void *argument, void *packed)
+{
+    const prn_int_conv *c = argument;
+    const int64_t count = c->conv.out_channels * c->conv.kernel_volume;
+    int8_t *weights = prn_alloc((size_t)count);
+    if (!weights) return prn_no_memory(context->error);
+    prn_code_dot_table()->copy((uint8_t *)weights, c->w.data, count, c->w_type == PRONY_INT8 ? 0 : SIGN);
+    prn_code_dot_table()->depthwise_pack(packed, weights, c->conv.out_channels, c->conv.kernel_volume,
+                                         padded_taps(&c->conv));
+    prn_free(weights);
+    return PRONY_OK;
+}
+
+static prony_status prepare_depthwise(const prony_context *context, prn_int_conv *c, state *s)
+{
+    const prn_conv *conv = &c->conv;
+    const int64_t channels = conv->out_channels, volume = conv->kernel_volume;
+    const int64_t blocks = (channels + PRN_CODE_CHANNELS - 1) / PRN_CODE_CHANNELS;
+    const void *packed = NULL;
+    char tag[96];
+    s->taps = padded_taps(conv);
+    snprintf(tag, sizeof tag, "code taps %s %lldx%lld %s", prn_code_dot_table()->name, (long long)channels,
+             (long long)volume, prony_dtype_name(c->w_type));
+    PRN_TRY(context->host->packed(context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps),
+                                  build_depthwise, c, &packed));
+    s->depthwise = packed;
+    for (int64_t i = 0; i < channels; i++) {
+        uint32_t sum = 0;
+        for (int64_t t = 0; t < volume; t++)
+            sum += (uint32_t)weight_at(c, i * volume + t);
+        const uint32_t given = conv->bias ? ((const uint32_t *)conv->bias->data)[i] : 0;
+        s->bias[i] = (int32_t)(given - (uint32_t)unsigned_zero(c) * sum);
+    }
+    return PRONY_OK;
+}
+
+static prn_code_finish finish_of(const prn_int_conv *c, const state *s)
+{
+    prn_code_finish f = {.bias = s->bias,
+                         .scale = s->scale,
+                         .low = (float)c->low - c->y.zero,
+                         .high = (float)c->high - c->y.zero,
+                         .zero = (int32_t)c->y.zero,
+                         .y_signed = c->out->dtype == PRONY_INT8};
+    if (!c->residual) return f;
+    f.rounds = c->rounds;
+    f.residual_signed = c->residual->dtype == PRONY_INT8;
+    f.middle_low = (float)c->middle_low - c->middle.zero;
+    f.middle_high = (float)c->middle_high - c->middle.zero;
+    f.middle_factor = c->rounds ? c->middle.scale / c->y.scale : 1.0f;
+    f.residual_factor = c->added.scale / c->y.scale;
+    f.residual_zero = (int32_t)c->added.zero;
+    return f;
+}
+
+void prn_code_conv_release(void *argument)
+{
+    state *s = argument;
+    if (!s) return;
+    prn_free(s->bias);
+    prn_free(s->scale);
+    prn_free(s->padding);
+    prn_free(s);
+}
+
+/* As seen by a run, but for the addresses. */
+static prn_code_product product_of(const prn_int_conv *c)
+{
+    const prn_conv *conv = &c->conv;
+    return (prn_code_product){.rows = conv->batch * conv->out_spatial,
+                              .groups = conv->groups,
+                              .columns = conv->group_out,
+                              .depth = conv->group_in * conv->kernel_volume,
+                              .a_row = conv->in_channels,
+                              .y_row = conv->out_channels};
+}
+
+static prony_status fill_state(const prony_context *context, prn_int_conv *c, state *s)
+{
+    const prn_conv *conv = &c->conv;
+    s->product = product_of(c);
+    s->bias = prn_calloc((size_t)conv->out_channels, sizeof *s->bias);
+    s->scale = prn_calloc((size_t)conv->out_channels, sizeof *s->scale);
+    s->padding = prn_alloc((size_t)conv->in_channels);
+    if (!s->bias || !s->scale || !s->padding) return prn_no_memory(context->error);
+    memset(s->padding, c->x_zero, (size_t)conv->in_channels);
+    for (int64_t i = 0; i < conv->out_channels; i++) s->scale[i] = prn_int_conv_factor(c, i);
+    s->product.finish = finish_of(c, s);
+    if (is_depthwise(conv)) return prepare_depthwise(context, c, s);
+    const prn_code_weights weights = weights_of(c);
+    PRN_TRY(prn_code_pack(context, &weights, &s->product.packed));
+    prn_code_bias(&weights, s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
+    return PRONY_OK;
+}
+
+prony_status prn_code_conv_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_int_conv c;
+    PRN_TRY(prn_int_conv_describe(context, &c));
+    state *s = prn_calloc(1, sizeof *s);
+    if (!s) return prn_no_memory(context->error);
+    const prony_status status = fill_state(context, &c, s);
+    if (status != PRONY_OK) {
+        prn_code_conv_release(s);
+        return status;
+    }
+    out->state = s;
+    if (!s->depthwise) out->scratch_bytes = prn_code_product_scratch(context->threads, &s->product);
+    return PRONY_OK;
+}
+
+/* ---- windows as rows */
+
+typedef struct run_job {
+    const prn_int_conv *c;
+    const state *s;
+    const uint8_t *x;
+    const prn_code_dot *dot;
+    uint8_t *y;
+    const uint8_t *residual;
+    uint8_t flip, zero;       /* of the input's codes; the zero point once flipped */
+    int64_t rows_per_task, rows; /* of a depthwise convolution's output */
+} run_job;
+
+/* `taps` taps along a row of the input from position `at` (which may be outside) on, for the channels of a group. */
+static void fetch_taps(const run_job *job, const uint8_t *row, int64_t at, int64_t taps, uint8_t *to)
+{
+    const prn_conv *conv = &job->c->conv;
+    const prn_window *window = &job->c->window;
+    const int64_t step = window->dilation[2], width = conv->group_in;
+    if (step == 1 && conv->groups == 1) { /* side by side in the input too */
+        int64_t first = at < 0 ? -at : 0, last = window->in[2] - at;
+        if (first > taps) first = taps;
+        if (last > taps) last = taps;
+        if (last < first) last = first;
+        if (first > 0) memset(to, job->zero, (size_t)(first * width));
+        job->dot->copy(to + first * width, row + (at + first) * width, (last - first) * width, job->flip);
+        if (last < taps) memset(to + last * width, job->zero, (size_t)((taps - last) * width));
+        return;
+    }
+    for (int64_t t = 0; t < taps; t++, at += step, to += width) {
+        if (at >= 0 && at < window->in[2])
+            job->dot->copy(to, row + at * conv->in_channels, width, job->flip);
+        else
+            memset(to, job->zero, (size_t)width);
+    }
+}
+
+static void fetch_window(const run_job *job, const uint8_t *image, int64_t row, int64_t x, uint8_t *to)
+{
+    const prn_window *window = &job->c->window;
+    const int64_t *kernel = window->kernel, bytes = kernel[2] * job->c->conv.group_in;
+    const int64_t at = x * window->stride[2] - window->pad_begin[2];
+    for (int64_t kz = 0; kz < kernel[0]; kz++) {
+        for (int64_t ky = 0; ky < kernel[1]; ky++, to += bytes) {
+            const int64_t start = prn_window_row(window, row, kz, ky);
+            if (start < 0)
+                memset(to, job->zero, (size_t)bytes);
+            else
+                fetch_taps(job, image + start * job->c->conv.in_channels, at, kernel[2], to);
+        }
+    }
+}
+
+static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to, int64_t to_row)
+{
+    const run_job *job = argument;
+    const prn_conv *conv = &job->c->conv;
+    const int64_t width = job->c->window.out[2];
+    const uint8_t *x = job->x + group * conv->group_in;
+    for (int64_t i = 0; i < rows && !prn_stopped_at(i); i++, to += to_row) {
+        const int64_t image = (row + i) / conv->out_spatial, p = (row + i) % conv->out_spatial;
+        fetch_window(job, x + image * conv->in_spatial * conv->in_channels, p / width, p % width, to);
+    }
+}
+
+/* ---- depthwise */
+
+/* The taps of output position x of a row: `rows` are the input's rows under the kernel's, NULL where they are padding. */
+static void find_taps(const run_job *job, const uint8_t *const *rows, int64_t x, const uint8_t **tap)
+{
+    const prn_window *window = &job->c->window;
+    const int64_t *kernel = window->kernel, channels = job->c->conv.in_channels;
+    const int64_t start = x * window->stride[2] - window->pad_begin[2];
+    for (int64_t r = 0; r < kernel[0] * kernel[1]; r++) {
+        for (int64_t k = 0; k < kernel[2]; k++) {
+            const int64_t at = start + k * window->dilation[2];
+            const bool inside = rows[r] && at >= 0 && at < window->in[2];
+            *tap++ = inside ? rows[r] + at * channels : job->s->padding;
+        }
+    }
+}
+
+static void depthwise_row(const run_job *job, int64_t index)
+{
+    const prn_conv *conv = &job->c->conv;
+    const prn_window *window = &job->c->window;
+    const int64_t *kernel = window->kernel, out_rows = window->out[0] * window->out[1], width = window->out[2];
+    const int64_t image = index / out_rows, row = index % out_rows;
+    const uint8_t *x = job->x + image * conv->in_spatial * conv->in_channels, *rows[MOST_TAPS], *tap[MOST_TAPS];
+    const prn_code_depthwise d = {.channels = conv->out_channels,
+                                  .taps = job->s->taps,
+                                  .weights = job->s->depthwise,
+                                  .finish = job->s->product.finish};
+    for (int64_t r = 0; r < kernel[0] * kernel[1]; r++) {
+        const int64_t start = prn_window_row(window, row, r / kernel[1], r % kernel[1]);
+        rows[r] = start < 0 ? NULL : x + start * conv->in_channels;
+    }
+    for (int64_t t = conv->kernel_volume; t < job->s->taps; t++) tap[t] = job->s->padding;
+    for (int64_t at = 0; at < width && !prn_stopped_at(at); at++) {
+        const int64_t place = (index * width + at) * conv->out_channels;
+        find_taps(job, rows, at, tap);
+        job->dot->depthwise(&d, tap, job->flip, job->y + place, job->residual ? job->residual + place : NULL);
+    }
+}
+
+static void depthwise_task(void *argument, int64_t task)
+{
+    const run_job *job = argument;
+    const int64_t end = (task + 1) * job->rows_per_task;
+    for (int64_t row = task * job->rows_per_task; row < end && row < job->rows && !prn_stopped(); row++)
+        depthwise_row(job, row);
+}
+
+/* ---- running */
+
+prony_status prn_code_conv_run(const prony_context *context)
+{
+    const state *s = context->state;
+    prn_int_conv c;
+    PRN_TRY(prn_int_conv_describe(context, &c));
+    const prn_conv *conv = &c.conv;
+    c.window = conv->window;
+    run_job job = {.c = &c,
+                   .s = s,
+                   .x = c.x.data,
+                   .dot = prn_code_dot_table(),
+                   .y = context->outputs[0]->data,
+                   .residual = c.residual ? c.residual->data : NULL,
+                   .flip = c.x_type == PRONY_INT8 ? SIGN : 0,
+                   .zero = (uint8_t)unsigned_zero(&c)};
+    if (s->depthwise) {
+        const int64_t row_bytes = conv->window.out[2] * conv->out_channels * conv->kernel_volume;
+        job.rows = conv->batch * conv->window.out[0] * conv->window.out[1];
+        job.rows_per_task = TASK_BYTES / (row_bytes + 1) + 1;
+        prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), depthwise_task, &job);
+        return PRONY_OK;
+    }
+    prn_code_product product = s->product;
+    bool in_place = conv->groups == 1 && job.flip == 0;
+    for (int a = 0; a < PRN_WINDOW_AXES; a++)
+        in_place = in_place && conv->window.kernel[a] == 1 && conv->window.stride[a] == 1 &&
+                   conv->window.pad_begin[a] == 0 && conv->window.pad_end[a] == 0;
+    product.a = in_place ? job.x : NULL;
+    product.fetch = fetch;
+    product.argument = &job;
+    product.y = job.y;
+    product.residual = job.residual;
+    prn_code_product_run(context->threads, &product, context->scratch, context->scratch_bytes);
+    return PRONY_OK;
+}
+
+void prn_code_conv_facts(const prony_context *context, prony_cost *facts)
+{
+    const state *s = context->state;
+    if (s && !s->depthwise) prn_code_product_facts(&s->product, facts);
+}
