@@ -49,9 +49,11 @@ prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_
     return PRONY_OK;
 }
 
+/* com.microsoft has the quantized operators that ai.onnx has none of. */
 static const char *domain_of(const char *op, int64_t opset)
 {
-    return prn_op_find("prony", op, opset) ? "prony" : "";
+    if (prn_op_find("prony", op, opset)) return "prony";
+    return prn_op_find("", op, opset) ? "" : "com.microsoft";
 }
 
 bool prn_rewrite_has(const char *op, int64_t opset)

@@ -13,11 +13,13 @@
 
 enum { MAX_ROUNDS = 16 };
 
-/* In this order: first less to look at, then patterns written out in primitives (their pieces must not be folded away
+/* In this order: first less to look at, then what is quantized already (nothing may be attached to it before), then patterns written out in primitives (their pieces must not be folded away
  * before), then what disappears into weights, last what is attached to a contraction. */
 static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_drop_identity,          prn_rewrite_merge_transposes, prn_rewrite_transpose_as_reshape,
-    prn_rewrite_merge_reshapes,         prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
+    prn_rewrite_merge_reshapes,
+    prn_rewrite_contract_codes,         prn_rewrite_add_codes,        prn_rewrite_attach_code_residual,
+    prn_rewrite_move_codes,             prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
     prn_rewrite_match_hard_swish,       prn_rewrite_match_gelu,       prn_rewrite_match_layer_norm,
     prn_rewrite_fold_layer_norm_affine, prn_rewrite_match_attention,  prn_rewrite_widen_attention,
     prn_rewrite_fold_batch_norm,        prn_rewrite_fold_scale_shift, prn_rewrite_attach_activation,

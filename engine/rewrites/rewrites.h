@@ -97,7 +97,7 @@ PRN_MUST_USE prony_status prn_rewrite_take_over(prn_rewriter *r, prn_node_def *k
 /* The same for a `last` that was absorbed by another node. */
 PRN_MUST_USE prony_status prn_rewrite_take_place(prn_rewriter *r, prn_node_def *keep, uint32_t last);
 /* `last` becomes the built-in `op` with these attributes and inputs and absorbs the pattern. The row is sought in
- * domain "prony" first, then in ai.onnx up to `opset`. Attribute values (ints) must outlive the program; the array need
+ * domain "prony" first, then in ai.onnx up to `opset`, then in com.microsoft. Attribute values (ints) must outlive the program; the array need
  * not. */
 PRN_MUST_USE prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char *op, int64_t opset,
                                              const prn_attr *attributes, size_t attribute_count, const uint32_t *inputs,
@@ -154,6 +154,10 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_reshapes(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_attach_code_residual(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_move_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_silu(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_hard_sigmoid(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t node);

@@ -205,6 +205,22 @@ static bool native_usable(const prony_context *context)
     return read_window(context, &window) == PRONY_OK && all_windows_meet_input(&window);
 }
 
+/* Of 8-bit codes. */
+static bool codes_usable(const prony_context *context)
+{
+    prn_window window;
+    if (!native_usable(context) || read_window(context, &window) != PRONY_OK) return false;
+    return prn_pool_codes_fit(&window);
+}
+
+static prony_status run_codes(const prony_context *context)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    prn_pool_codes_run(context, &window);
+    return PRONY_OK;
+}
+
 /* ---- reference */
 
 /* One output element after another: [begin, end) of them. */
@@ -364,6 +380,8 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
+    {.name = "maxpool_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
+     .usable = codes_usable, .layouts = prn_pool_codes_layouts, .run = run_codes, .own_layout = true},
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_reference},
     {0}};
 

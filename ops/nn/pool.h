@@ -3,6 +3,7 @@
 #define PRN_OPS_NN_POOL_H
 
 #include "ops/loops/elementwise.h"
+#include "ops/loops/window.h"
 
 #include <math.h>
 
@@ -40,5 +41,10 @@ static inline prony_status prn_pool_cost_lp(const prony_context *context, prony_
     const uint64_t outputs = volume ? prn_output_elements(context) : 0;
     return prn_cost_elementwise(context, cost, outputs, 2 * volume - (p == 1), special);
 }
+
+/* MaxPool of 8-bit codes, channels last (pool_codes.c), for windows that fit; each meets the input somewhere. */
+bool prn_pool_codes_fit(const prn_window *window);
+void prn_pool_codes_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
+void prn_pool_codes_run(const prony_context *context, const prn_window *window);
 
 #endif

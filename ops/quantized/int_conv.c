@@ -443,14 +443,14 @@ static const prn_kernel conv_integer_kernels[] = {
 static const prn_kernel qlinear_conv_kernels[] = {
     {.name = "qlinear_conv_int8_native", .backend = "native", .usable = prn_code_conv_usable,
      .layouts = prn_code_conv_layouts, .prepare = prn_code_conv_prepare, .run = prn_code_conv_run,
-     .release = prn_code_conv_release, .facts = prn_code_conv_facts},
+     .release = prn_code_conv_release, .facts = prn_code_conv_facts, .own_layout = true},
     {.name = "qlinear_conv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qlinear_conv_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel fused_conv_kernels[] = {
     {.name = "qconv_int8_native", .backend = "native", .usable = prn_code_conv_usable, .layouts = prn_code_conv_layouts,
      .prepare = prn_code_conv_prepare, .run = prn_code_conv_run, .release = prn_code_conv_release,
-     .facts = prn_code_conv_facts},
+     .facts = prn_code_conv_facts, .own_layout = true},
     {.name = "qconv_native", .backend = "native", .prepare = prepare, .run = run, .facts = facts},
     {.name = "qconv_reference", .backend = "reference", .run = run_reference},
     {0}};

@@ -7,9 +7,15 @@
  *   QGemm                    Y = (S + C) alpha a_scale b_scale, quantized if y_zero_point is given
  *
  * where S is the integer product of int_product.h. An operator is a row of input numbers; one description serves all.
- * The state is B's packed panels, owned by the model. */
+ * prony::QGemm, which rewriting makes, keeps the codes within bounds of its own.
+ *
+ * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_product.h); the zero points of
+ * A's rows are taken out of the sums by the sums of B's columns. Otherwise the state is B's panels of 16 bits. Both
+ * are owned by the model. */
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "base/alloc.h"
+#include "ops/loops/code_product.h"
 #include "ops/loops/int_product.h"
 #include "ops/loops/vec.h"
 
@@ -26,14 +32,24 @@ static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, NONE, NONE};
 static const roles to_float_roles = {0, 2, 4, 1, 3, 5, NONE, NONE, 6, NONE};
 static const roles dynamic_roles = {0, NONE, NONE, 1, 2, 3, NONE, NONE, 4, NONE};
 static const roles gemm_roles = {0, 1, 2, 3, 4, 5, 7, 8, NONE, 6};
+static const roles bounded_roles = {0, 1, 2, 3, 4, 5, 7, 8, NONE, 6};
+
+static bool is_gemm(const roles *at)
+{
+    return at == &gemm_roles || at == &bounded_roles;
+}
 
 typedef struct gemm_params {
     float alpha;
     int64_t transA, transB;
+    int64_t low, high; /* bounds of the codes, of prony::QGemm */
 } gemm_params;
 
 static const prn_param gemm_attributes[] = {
     PRN_FLOAT(gemm_params, alpha, 1.0f), PRN_INT(gemm_params, transA, 0), PRN_INT(gemm_params, transB, 0), {0}};
+static const prn_param bounded_attributes[] = {
+    PRN_FLOAT(gemm_params, alpha, 1.0f), PRN_INT(gemm_params, transA, 0), PRN_INT(gemm_params, transB, 0),
+    PRN_INT(gemm_params, low, INT64_MIN), PRN_INT(gemm_params, high, INT64_MAX), {0}};
 
 typedef struct matmul {
     prn_int_product product;
@@ -43,6 +59,7 @@ typedef struct matmul {
     bool integers;  /* the sums themselves are the result */
     bool quantized; /* with `y` */
     prn_quant_scalar y;
+    float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
     const prony_value *bias; /* [N], float; NULL: none */
     const prony_value *c;    /* int32; NULL: none */
     int64_t c_row, c_col;    /* its strides */
@@ -154,6 +171,10 @@ static prony_status read_result(const prony_context *context, const roles *at, m
     PRN_TRY(prn_quant_scalar_check(context, at->y_scale, at->y_zero,
                                    PRN_TYPES_8_BIT | (at == &qlinear_roles ? PRN_TYPES_FLOAT8 : 0)));
     if (y_scale->data && y_zero->data) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
+    if (at != &bounded_roles) return PRONY_OK;
+    const gemm_params *params = context->params;
+    if (params->low > INT32_MIN) out->low = (float)params->low - out->y.zero;
+    if (params->high < INT32_MAX) out->high = (float)params->high - out->y.zero;
     return PRONY_OK;
 }
 
@@ -167,7 +188,7 @@ static bool is_float8(const prony_value *value)
 static prony_status describe(const prony_context *context, matmul *out)
 {
     const roles *at = prn_variant(context);
-    *out = (matmul){.alpha = 1.0f};
+    *out = (matmul){.alpha = 1.0f, .low = -INFINITY, .high = INFINITY};
     const bool dynamic = at == &dynamic_roles;
     const size_t needed[] = {at->a, at->b, at->a_scale, at->b_scale};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
@@ -181,7 +202,7 @@ static prony_status describe(const prony_context *context, matmul *out)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "a product of %s and %s",
                           prony_dtype_name(context->inputs[at->a]->dtype),
                           prony_dtype_name(context->inputs[at->b]->dtype));
-    if (at == &gemm_roles) {
+    if (is_gemm(at)) {
         PRN_TRY(describe_gemm(context, at, out));
     } else {
         PRN_TRY(prn_int_product_matmul(context, context->inputs[at->a], context->inputs[at->b], &out->product,
@@ -227,6 +248,8 @@ static void store_values(const matmul *m, int64_t at, int64_t column, int64_t n,
     for (int64_t j = 0; m->bias && j < n; j++) values[j] += prn_quant_get(m->bias, column + j);
     if (m->quantized) {
         for (int64_t j = 0; j < n; j++) zero[j] = m->y.zero;
+        for (int64_t j = 0; j < n; j++) values[j] = values[j] > m->low ? values[j] : m->low; /* NaN is low */
+        for (int64_t j = 0; j < n; j++) values[j] = values[j] < m->high ? values[j] : m->high;
         prn_quantize_run(m->out->data, m->out->dtype, at, values, zero, n, &rule);
     } else {
         prn_cast(m->out->data, m->out->dtype, at, values, PRONY_FLOAT32, 0, n, &rule);
@@ -385,31 +408,181 @@ static prony_status run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- bytes */
+
+enum { SIGN = 128, LINE = 64 };
+
+typedef struct byte_state {
+    prn_code_weights weights;
+    const int8_t *packed;
+    int32_t *sums; /* of B's columns */
+    size_t codes_bytes; /* of DynamicQuantizeMatMul's A, in front of the product's scratch */
+} byte_state;
+
+typedef struct byte_job {
+    const matmul *m;
+    const byte_state *state;
+    uint8_t flip;
+} byte_job;
+
+/* Signed codes without zero points, or unsigned ones with 128. */
+static bool is_symmetric(const matmul *m)
+{
+    const prony_value *zero = m->product.b_zero.value;
+    const int64_t count = zero ? prony_shape_numel(&zero->shape) : 1;
+    for (int64_t i = 0; i < count; i++)
+        if ((zero ? prn_quant_get(zero, i) : 0.0f) != (m->product.b_type == PRONY_INT8 ? 0.0f : (float)SIGN))
+            return false;
+    return true;
+}
+
+static bool bytes_usable(const prony_context *context)
+{
+    const roles *at = prn_variant(context);
+    const prony_value *b = context->inputs[at->b], *b_zero = prn_input(context, at->b_zero);
+    matmul m;
+    if (!b->data || is_float8(b) || (b_zero && !b_zero->data) || describe(context, &m) != PRONY_OK) return false;
+    const prn_product *shape = &m.product.shape;
+    return shape->items == 1 && shape->a_col == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
+}
+
+static prn_code_product bytes_product(const matmul *m)
+{
+    const prn_product *shape = &m->product.shape;
+    return (prn_code_product){.rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .a_row = shape->a_row};
+}
+
+static void release_bytes(void *argument)
+{
+    byte_state *state = argument;
+    if (state) prn_free(state->sums);
+    prn_free(state);
+}
+
+static prony_status fill_bytes(const prony_context *context, const matmul *m, byte_state *state)
+{
+    const prn_product *shape = &m->product.shape;
+    state->weights = (prn_code_weights){.codes = shape->b,
+                                        .is_signed = m->product.b_type == PRONY_INT8,
+                                        .groups = 1,
+                                        .columns = shape->n,
+                                        .depth = shape->k,
+                                        .column_step = shape->b_col,
+                                        .inner = shape->k,
+                                        .inner_step = shape->b_row};
+    state->sums = prn_calloc((size_t)shape->n, sizeof *state->sums);
+    if (!state->sums) return prn_no_memory(context->error);
+    PRN_TRY(prn_code_pack(context, &state->weights, &state->packed));
+    prn_code_bias(&state->weights, state->packed, -1, NULL, state->sums);
+    return PRONY_OK;
+}
+
+static prony_status prepare_bytes(const prony_context *context, prn_prepared *out)
+{
+    const roles *at = prn_variant(context);
+    matmul m;
+    PRN_TRY(describe(context, &m));
+    byte_state *state = prn_calloc(1, sizeof *state);
+    if (!state) return prn_no_memory(context->error);
+    const prony_status status = fill_bytes(context, &m, state);
+    if (status != PRONY_OK) {
+        release_bytes(state);
+        return status;
+    }
+    if (at == &dynamic_roles)
+        state->codes_bytes = ((size_t)prony_shape_numel(&context->inputs[at->a]->shape) + LINE - 1) / LINE * LINE;
+    const prn_code_product product = bytes_product(&m);
+    out->state = state;
+    out->scratch_bytes = state->codes_bytes + prn_code_product_scratch(context->threads, &product);
+    return PRONY_OK;
+}
+
+static void fetch_codes(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to, int64_t to_row)
+{
+    const byte_job *job = argument;
+    const prn_product *shape = &job->m->product.shape;
+    const uint8_t *a = (const uint8_t *)shape->a + row * shape->a_row;
+    (void)group;
+    for (int64_t i = 0; i < rows && !prn_stopped_at(i); i++)
+        prn_code_dot_table()->copy(to + i * to_row, a + i * shape->a_row, shape->k, job->flip);
+}
+
+/* Takes the zero points of A's rows out of the sums. */
+static void store_block(const void *argument, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                        const int32_t *sums)
+{
+    const byte_job *job = argument;
+    const int32_t *column_sums = job->state->sums + column;
+    int32_t line[PRN_CODE_COLUMNS];
+    for (int64_t i = 0; i < rows; i++, sums += PRN_CODE_COLUMNS) {
+        const uint32_t zero = (uint32_t)((int32_t)prn_quant_lines_at(&job->m->product.a_zero, 0, row + i) + job->flip);
+        for (int64_t j = 0; j < columns; j++)
+            line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
+        store_row(job->m, 0, row + i, column, columns, line);
+    }
+}
+
+static prony_status run_bytes(const prony_context *context)
+{
+    const roles *at = prn_variant(context);
+    const byte_state *state = context->state;
+    matmul m;
+    PRN_TRY(describe(context, &m));
+    if (at == &dynamic_roles) quantize_a(context, &m, false);
+    const byte_job job = {&m, state, m.product.a_type == PRONY_INT8 ? SIGN : 0};
+    prn_code_product product = bytes_product(&m);
+    product.packed = state->packed;
+    product.a = job.flip ? NULL : m.product.shape.a;
+    product.fetch = fetch_codes;
+    product.store = store_block;
+    product.argument = &job;
+    prn_code_product_run(context->threads, &product, (uint8_t *)context->scratch + state->codes_bytes,
+                         context->scratch_bytes - state->codes_bytes);
+    return PRONY_OK;
+}
+
+static void facts_bytes(const prony_context *context, prony_cost *out)
+{
+    matmul m;
+    if (describe(context, &m) != PRONY_OK) return;
+    const prn_code_product product = bytes_product(&m);
+    prn_code_product_facts(&product, out);
+}
+
 /* ---- rows */
 
+#define BYTES(op)                                                                                                      \
+    {.name = op "_int8_native", .backend = "native", .usable = bytes_usable, .prepare = prepare_bytes,                 \
+     .run = run_bytes, .release = release_bytes, .facts = facts_bytes}
+
 static const prn_kernel matmul_integer_kernels[] = {
+    BYTES("matmul_integer"),
     {.name = "matmul_integer_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
+    BYTES("qlinear_matmul"),
     {.name = "qlinear_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
+    BYTES("matmul_integer_to_float"),
     {.name = "matmul_integer_to_float_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "matmul_integer_to_float_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel dynamic_quantize_matmul_kernels[] = {
+    BYTES("dynamic_quantize_matmul"),
     {.name = "dynamic_quantize_matmul_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = prepare_reference,
      .run = run_reference},
     {0}};
 static const prn_kernel qgemm_kernels[] = {
+    BYTES("qgemm"),
     {.name = "qgemm_native", .backend = "native", .usable = usable, .prepare = prepare, .run = run,
      .facts = facts},
     {.name = "qgemm_reference", .backend = "reference", .prepare = prepare_reference, .run = run_reference},
@@ -441,6 +614,11 @@ const prn_op prn_ops_int_matmul[] = {
     {.name = "QGemm", .domain = "com.microsoft", .since_opset = 1, .inputs = {6, 9}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x1b6,
      .params = gemm_attributes, .params_bytes = sizeof(gemm_params), .variant = &gemm_roles,
+     .infer = infer, .cost = cost,
+     .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
+    {.name = "QGemm", .domain = "prony", .since_opset = 1, .inputs = {6, 9}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 0x1b6,
+     .params = bounded_attributes, .params_bytes = sizeof(gemm_params), .variant = &bounded_roles,
      .infer = infer, .cost = cost,
      .cost_text = "MACs M = n K; int_ops 2M, + n with C, + 5n if quantized; FLOPs n if not", .kernels = qgemm_kernels},
     {0}};

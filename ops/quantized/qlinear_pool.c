@@ -32,7 +32,8 @@ typedef enum pool_extent { WINDOW, GLOBAL } pool_extent;
 typedef struct pool {
     prn_window window;
     int64_t batch, channels;
-    bool last, padding; /* channels last; padding counts in the divisor */
+    bool last, stored_last; /* channels last in the shape; in memory though they are second in the shape */
+    bool padding;           /* counts in the divisor */
     prony_dtype type;
     const void *x;
     void *y;
@@ -57,7 +58,7 @@ static prony_status read_pool(const prony_context *context, pool *out)
     const bool global = *(const pool_extent *)prn_variant(context) == GLOBAL;
     const pool_params *params = context->params;
     const prony_value *x = context->inputs[X];
-    *out = (pool){.last = params->channels_last != 0, .padding = params->count_include_pad != 0, .type = x->dtype};
+    *out = (pool){.last = params->channels_last != 0, .stored_last = x->layout == PRN_NHWC, .padding = params->count_include_pad != 0, .type = x->dtype};
     PRN_TRY(prn_check_type(context, X, PRN_TYPES_8_BIT));
     PRN_TRY(prn_check_rank(context, X, 3, 2 + PRN_WINDOW_AXES));
     PRN_TRY(prn_quant_scalar_check(context, X_SCALE, X_ZERO, PRN_TYPE(x->dtype)));
@@ -244,7 +245,15 @@ static prony_status open_pool(const prony_context *context, pool *p)
     p->y = context->outputs[0]->data;
     p->from = prn_quant_scalar_get(context, X_SCALE, X_ZERO);
     p->to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO);
+    p->last = p->last || p->stored_last;
     return PRONY_OK;
+}
+
+/* Stays where the producer has it. */
+static void layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const pool_params *params = context->params;
+    if (params->channels_last == 0 && context->inputs[X]->layout == PRN_NHWC) in[X] = out[0] = PRN_NHWC;
 }
 
 static prony_status run_native(const prony_context *context)
@@ -313,11 +322,11 @@ static prony_status check_window(const prony_context *context)
 }
 
 static const prn_kernel average_pool_kernels[] = {
-    {.name = "qlinear_average_pool_native", .backend = "native", .run = run_native},
+    {.name = "qlinear_average_pool_native", .backend = "native", .layouts = layouts, .run = run_native},
     {.name = "qlinear_average_pool_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel global_average_pool_kernels[] = {
-    {.name = "qlinear_global_average_pool_native", .backend = "native", .run = run_native},
+    {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = layouts, .run = run_native},
     {.name = "qlinear_global_average_pool_reference", .backend = "reference", .run = run_reference},
     {0}};
 

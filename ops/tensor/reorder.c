@@ -96,6 +96,18 @@ static void move_elements(const job *job, place from, place to, int64_t count, i
     }
 }
 
+/* As above for bytes. */
+static void move_bytes(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
+{
+    int64_t lanes = prn_layout_block(job->to) ? GROUP : count;
+    const uint8_t *x = (const uint8_t *)job->x + from.start;
+    uint8_t *y = (uint8_t *)job->y + to.start;
+    for (int64_t p = begin; p < end; p++) {
+        for (int64_t c = 0; c < lanes; c++)
+            y[p * to.position + c * to.channel] = c < count ? x[p * from.position + c * from.channel] : 0;
+    }
+}
+
 static void reorder_part(const job *job, int64_t part)
 {
     int64_t piece = part % job->pieces, group = part / job->pieces % job->groups,
@@ -105,7 +117,9 @@ static void reorder_part(const job *job, int64_t part)
     int64_t c = group * GROUP, count = job->channels - c < GROUP ? job->channels - c : GROUP;
     place to = find(job, job->to, n, c), from = find(job, job->from, n, c);
     if (count < 0) count = 0;
-    if (job->size != sizeof(float)) {
+    if (job->size == 1) {
+        move_bytes(job, from, to, count, begin, end);
+    } else if (job->size != sizeof(float)) {
         move_elements(job, from, to, count, begin, end);
     } else if (count < GROUP) {
         move_part(job, from, to, count, begin, end);

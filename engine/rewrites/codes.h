@@ -1,0 +1,51 @@
+/* What the rewrites from dequantized floats to 8-bit codes share: a value seen as the codes that it is made from, and a
+ * QuantizeLinear as the bounds and the scale of what is stored. */
+#ifndef PRN_ENGINE_REWRITES_CODES_H
+#define PRN_ENGINE_REWRITES_CODES_H
+
+#include "engine/rewrites/rewrites.h"
+
+/* A float32 value that is (codes - zero) scale, with constant scales and zero points. */
+typedef struct prn_coded {
+    prn_node_def *node; /* the DequantizeLinear; dead if it was evaluated at bind time */
+    uint32_t codes, scale, zero;
+    prony_dtype type;
+    int64_t axis; /* of the scales; -1: one for all */
+} prn_coded;
+
+/* false: it is made by something else, or by parameters that only a run knows. `types`: PRN_TYPE bits of the codes. */
+bool prn_rewrite_coded(prn_rewriter *r, uint32_t value, uint32_t types, prn_coded *out);
+/* The same if there is one scale. */
+bool prn_rewrite_coded_evenly(prn_rewriter *r, uint32_t value, prn_coded *out);
+
+/* A QuantizeLinear to 8 bits with one scale, and what it stores: clip(value), where Relu and Clip before it are bounds of
+ * the codes. */
+typedef struct prn_stored {
+    prn_node_def *node;
+    uint32_t value; /* before Relu or Clip */
+    uint32_t scale, zero;
+    prony_dtype type;
+    int64_t low, high;   /* bounds of the codes */
+    bool bounded;        /* they are not the type's */
+    prn_pattern pattern; /* the Relu or Clip */
+} prn_stored;
+
+bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_stored *out);
+
+/* Both are one scale and zero point of one type. */
+bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b, uint32_t zero_b);
+
+/* The zero point, or a new constant 0 of the type where there is none. */
+PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);
+
+/* `keep` becomes `op` with these inputs and attributes, makes what `stored` made, and absorbs it, its pattern, and what
+ * dequantized `coded` for nobody else. NULL op: keep stays what it is, with these inputs. */
+PRN_MUST_USE prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const char *op, int64_t opset,
+                                               const prn_attr *attributes, size_t attribute_count,
+                                               const uint32_t *inputs, uint32_t input_count, const prn_stored *stored,
+                                               const prn_coded *coded, size_t coded_count);
+
+/* If nobody reads what dequantized the codes made any more, it is part of `keep`, which reads the codes. */
+PRN_MUST_USE prony_status prn_rewrite_absorb_unread(prn_rewriter *r, prn_node_def *keep, const prn_coded *coded);
+
+#endif

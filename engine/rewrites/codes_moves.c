@@ -1,0 +1,92 @@
+/*   x codes ── DequantizeLinear ── MaxPool ── QuantizeLinear ── y codes        x codes ── MaxPool ── y codes
+ *
+ * For what only moves elements or takes the largest, where the codes mean the same before and after; every operand of
+ * a Concat must. Averages over windows become QLinearAveragePool and QLinearGlobalAveragePool, whose scales may differ. */
+#include "engine/rewrites/codes.h"
+
+#include <string.h>
+
+enum { MOST_OPERANDS = 32, MOST_ATTRIBUTES = 12 };
+
+static bool is_any(const prn_node_def *node, const char *const *names)
+{
+    for (; *names; names++)
+        if (prn_node_is(node, *names)) return true;
+    return false;
+}
+
+/* MaxPool's codes take its order from opset 12 on. */
+static bool moves(const prn_node_def *node)
+{
+    static const char *const movers[] = {"Reshape", "Flatten", "Transpose", "Squeeze",  "Unsqueeze",
+                                         "Slice",   "Concat",  "Expand",    "Identity", NULL};
+    if (prn_node_is(node, "MaxPool")) return node->output_count == 1 && node->info.opset >= 12;
+    return node->output_count == 1 && is_any(node, movers);
+}
+
+/* A view is no step of the plan, so what its operands and its result cost goes to the node that makes its codes. */
+static prn_node_def *heir_of(const prn_rewriter *r, uint32_t codes)
+{
+    prn_node_def *node = prn_rewrite_producer(r, codes);
+    while (node && (node->binding.op->flags & PRN_OP_VIEW)) node = prn_rewrite_producer(r, node->inputs[0]);
+    return node;
+}
+
+static prony_status move_view(prn_rewriter *r, prn_node_def *node, const uint32_t *inputs, const prn_stored *stored,
+                              const prn_coded *coded)
+{
+    const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
+    prn_node_def *heir = heir_of(r, coded->codes);
+    if (!heir) return PRONY_OK;
+    PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
+    prn_rewrite_mark_removed(r, stored->node);
+    PRN_TRY(prn_rewrite_absorb(r, heir, stored->node));
+    PRN_TRY(prn_rewrite_take_place(r, node, last));
+    return prn_rewrite_absorb_unread(r, heir, coded);
+}
+
+static prony_status move_codes(prn_rewriter *r, prn_node_def *node, const prn_stored *stored)
+{
+    const uint32_t parts = prn_node_is(node, "Concat") ? node->input_count : 1;
+    prn_coded coded[MOST_OPERANDS];
+    uint32_t inputs[MOST_OPERANDS];
+    if (node->input_count > MOST_OPERANDS || node->input_count < 1 || stored->bounded) return PRONY_OK;
+    for (uint32_t i = 0; i < node->input_count; i++) inputs[i] = node->inputs[i];
+    for (uint32_t i = 0; i < parts; i++) {
+        if (!prn_rewrite_coded_evenly(r, inputs[i], &coded[i]) || coded[i].type != stored->type ||
+            !prn_rewrite_same_codes(r, coded[i].scale, coded[i].zero, stored->scale, stored->zero))
+            return PRONY_OK;
+        inputs[i] = coded[i].codes;
+    }
+    if (node->binding.op->flags & PRN_OP_VIEW) return move_view(r, node, inputs, stored, coded);
+    return prn_rewrite_on_codes(r, node, NULL, 0, NULL, 0, inputs, node->input_count, stored, coded, parts);
+}
+
+static prony_status average_codes(prn_rewriter *r, prn_node_def *node, const prn_stored *stored)
+{
+    const bool global = prn_node_is(node, "GlobalAveragePool");
+    const int rank = r->program->values[node->inputs[0]]->info.shape.rank;
+    prn_coded coded;
+    prn_attr attributes[MOST_ATTRIBUTES];
+    const prn_attr_list *list = node->info.attributes;
+    if (!global && !prn_node_is(node, "AveragePool")) return PRONY_OK;
+    if (stored->bounded || rank < 3 || rank > 5 || list->count > MOST_ATTRIBUTES) return PRONY_OK;
+    if (!prn_rewrite_coded_evenly(r, node->inputs[0], &coded) || coded.type != stored->type) return PRONY_OK;
+    if (!global && prn_attr_find(list, "dilations")) return PRONY_OK; /* QLinearAveragePool knows none */
+    for (size_t i = 0; i < list->count; i++) attributes[i] = list->items[i];
+    uint32_t inputs[5] = {coded.codes, coded.scale, 0, stored->scale, 0};
+    PRN_TRY(prn_coded_zero(r, coded.zero, coded.type, &inputs[2]));
+    PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[4]));
+    return prn_rewrite_on_codes(r, node, global ? "QLinearGlobalAveragePool" : "QLinearAveragePool", 1, attributes,
+                                list->count, inputs, 5, stored, &coded, 1);
+}
+
+prony_status prn_rewrite_move_codes(prn_rewriter *r, uint32_t n)
+{
+    prn_stored stored;
+    if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !prn_rewrite_used_once(r, stored.value))
+        return PRONY_OK;
+    prn_node_def *node = prn_rewrite_producer(r, stored.value);
+    if (!node || node->dynamic || node->output_count != 1) return PRONY_OK;
+    return moves(node) ? move_codes(r, node, &stored) : average_codes(r, node, &stored);
+}

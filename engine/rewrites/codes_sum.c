@@ -1,0 +1,89 @@
+/*   a codes ── DequantizeLinear ──┐                                        a codes ──┐
+ *                                 Add ── Relu ── QuantizeLinear ── y codes           QAdd[low, high] ── y codes
+ *   b codes ── DequantizeLinear ──┘                                        b codes ──┘
+ *
+ *   x codes ── QConv ── a codes ──┐                                        x codes ── QConv[+ b] ── y codes
+ *                                 QAdd ── y codes                                       │
+ *   b codes ──────────────────────┘                                        b codes ─────┘
+ *
+ * Both of the same shape. The convolution rounds to a's codes before it adds, so the second step changes no code. */
+#include "engine/rewrites/codes.h"
+
+#include <string.h>
+
+enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14, MOST_ATTRIBUTES = 16 };
+
+prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
+{
+    prn_stored stored;
+    prn_coded coded[2];
+    if (!prn_rewrite_stored(r, r->program->nodes[n], &stored)) return PRONY_OK;
+    prn_node_def *add = prn_rewrite_inner(r, stored.value, "Add");
+    if (!add || add->input_count != 2) return PRONY_OK;
+    uint32_t inputs[ADD_INPUTS];
+    for (uint32_t k = 0; k < 2; k++) {
+        if (!prn_rewrite_coded_evenly(r, add->inputs[k], &coded[k]) ||
+            !prn_rewrite_same_shape(r, add->inputs[k], add->outputs[0]))
+            return PRONY_OK;
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        inputs[k * B] = coded[k].codes;
+        inputs[k * B + 1] = coded[k].scale;
+        PRN_TRY(prn_coded_zero(r, coded[k].zero, coded[k].type, &inputs[k * B + 2]));
+    }
+    inputs[Y_SCALE] = stored.scale;
+    PRN_TRY(prn_coded_zero(r, stored.zero, stored.type, &inputs[Y_ZERO]));
+    const prn_attr bounds[] = {{.name = "low", .type = PRN_ATTR_INT, .i = stored.low},
+                               {.name = "high", .type = PRN_ATTR_INT, .i = stored.high}};
+    return prn_rewrite_on_codes(r, add, "QAdd", 1, bounds, 2, inputs, ADD_INPUTS, &stored, coded, 2);
+}
+
+/* ---- the second step ---- */
+
+static bool is_conv(const prn_node_def *node)
+{
+    return (prn_node_is(node, "QLinearConv") || prn_node_is(node, "QConv")) && node->input_count <= RESIDUAL;
+}
+
+/* A convolution without a residual, that nobody but this operand reads. */
+static prn_node_def *conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
+{
+    const uint32_t value = add->inputs[operand];
+    prn_node_def *node = prn_rewrite_producer(r, value);
+    return node && prn_rewrite_used_once(r, value) && is_conv(node) ? node : NULL;
+}
+
+static prony_status join(prn_rewriter *r, prn_node_def *conv, const prn_node_def *add, uint32_t taken, uint32_t n)
+{
+    const uint32_t other = taken == A ? B : A;
+    uint32_t inputs[CONV_INPUTS];
+    prn_attr attributes[MOST_ATTRIBUTES];
+    size_t count = 0;
+    const prn_attr_list *list = conv->info.attributes, *bounds = add->info.attributes;
+    for (size_t i = 0; i < list->count && count + 4 < MOST_ATTRIBUTES; i++) {
+        attributes[count] = list->items[i];
+        if (strcmp(list->items[i].name, "low") == 0) attributes[count].name = "middle_low";
+        if (strcmp(list->items[i].name, "high") == 0) attributes[count].name = "middle_high";
+        count++;
+    }
+    for (size_t i = 0; i < bounds->count; i++) attributes[count++] = bounds->items[i];
+    for (uint32_t i = 0; i < RESIDUAL; i++) inputs[i] = prn_node_input(conv, i);
+    for (uint32_t i = 0; i < 3; i++) inputs[RESIDUAL + i] = add->inputs[other + i];
+    inputs[12] = inputs[6]; /* what it made before is the middle now */
+    inputs[13] = inputs[7];
+    inputs[6] = add->inputs[Y_SCALE];
+    inputs[7] = add->inputs[Y_ZERO];
+    PRN_TRY(prn_rewrite_become(r, conv, "QConv", 1, attributes, count, inputs, CONV_INPUTS, NULL));
+    return prn_rewrite_take_over(r, conv, n);
+}
+
+prony_status prn_rewrite_attach_code_residual(prn_rewriter *r, uint32_t n)
+{
+    const prn_node_def *add = r->program->nodes[n];
+    if (!prn_node_is(add, "QAdd")) return PRONY_OK;
+    prn_node_def *a = conv_of(r, add, A), *b = conv_of(r, add, B);
+    if (add->inputs[A] == add->inputs[B] || (!a && !b)) return PRONY_OK;
+    bool second = b != NULL;
+    if (a && b) second = r->program->values[add->inputs[B]]->producer > r->program->values[add->inputs[A]]->producer;
+    return join(r, second ? b : a, add, second ? B : A, n);
+}
