@@ -38,11 +38,11 @@ typedef struct prn_code_finish {
     int32_t residual_zero;
 } prn_code_finish;
 
-/* One output position of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
+/* Output positions of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
 typedef struct prn_code_depthwise {
     int64_t channels, taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
     const int8_t *weights;  /* as `depthwise_pack` made them */
-    prn_code_finish finish;
+    prn_code_finish finish; /* bias and scale as `depthwise_order` made them */
 } prn_code_depthwise;
 
 typedef struct prn_code_dot {
@@ -56,12 +56,16 @@ typedef struct prn_code_dot {
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
     void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);
-    /* to[i] = from[i] ^ flip */
-    void (*copy)(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip);
-    /* Weights w[channel][taps], read as `weight`, in this level's order; bytes: channels up to a multiple of 64, times taps. */
+    /* to[r][i] = from[r][i] ^ flip for r < rows, i < n */
+    void (*copy)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
+                 uint8_t flip);
+    /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps. */
     void (*depthwise_pack)(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps);
-    void (*depthwise)(const prn_code_depthwise *d, const uint8_t *const *tap, uint8_t flip, uint8_t *y,
-                      const uint8_t *residual);
+    /* Numbers of four bytes, one for each channel, in this level's order; as many as channels up to a multiple of 64. */
+    void (*depthwise_order)(void *to, const void *from, int64_t channels);
+    /* `count` positions; each tap of the next is `step` bytes further. y and residual are as dense as channels are. */
+    void (*depthwise)(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t step, int64_t count, uint8_t flip,
+                      uint8_t *y, const uint8_t *residual);
     /* y[i] = rounded((a[i] - a_zero) a_factor + (b[i] - b_zero) b_factor) kept within [low, high] + zero: `f` has a as the sum and
      * b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed says of b. */
     void (*add)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);

@@ -315,20 +315,22 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
 #define ROUNDED(x) __asm__("" : "+v"(x))
 
 typedef struct limits {
-    __m512 low, high, middle_low, middle_high, middle_factor, residual_factor;
-    __m512i zero, residual_zero;
+    __m512 high, middle_low, middle_high, middle_factor, residual_factor;
+    __m512i zero, residual_zero, low_steps, zero_words, low_codes;
 } limits;
 
 static inline limits limits_of(const prn_code_finish *f)
 {
-    return (limits){.low = _mm512_set1_ps(f->low),
-                    .high = _mm512_set1_ps(f->high),
+    return (limits){.high = _mm512_set1_ps(f->high),
                     .middle_low = _mm512_set1_ps(f->middle_low),
                     .middle_high = _mm512_set1_ps(f->middle_high),
                     .middle_factor = _mm512_set1_ps(f->middle_factor),
                     .residual_factor = _mm512_set1_ps(f->residual_factor),
                     .zero = _mm512_set1_epi32(f->zero),
-                    .residual_zero = _mm512_set1_epi32(f->residual_zero)};
+                    .residual_zero = _mm512_set1_epi32(f->residual_zero),
+                    .low_steps = _mm512_set1_epi32((int32_t)f->low),
+                    .zero_words = _mm512_set1_epi16((short)f->zero),
+                    .low_codes = _mm512_set1_epi8((char)((int32_t)f->low + f->zero))};
 }
 
 /* NaN is low. */
@@ -337,9 +339,10 @@ static inline __m512 kept(__m512 v, __m512 low, __m512 high)
     return _mm512_min_ps(_mm512_max_ps(v, low), high);
 }
 
-/* Codes of a vector of sums; `residual`: widened codes. Constants after inlining: has_residual. */
-static inline __attribute__((always_inline)) __m512i codes_of(const prn_code_finish *f, const limits *l, __m512i sum,
-                                                              __m512 scale, bool has_residual, __m512i residual)
+/* Whole steps from the zero point for a vector of sums, no more than `high`; what is too low, or NaN, is any low number.
+ * `residual`: widened codes. has_residual is a constant after inlining. */
+static inline __attribute__((always_inline)) __m512i steps_of(const prn_code_finish *f, const limits *l, __m512i sum,
+                                                              __m512 scale, const bool has_residual, __m512i residual)
 {
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
     if (has_residual) {
@@ -351,7 +354,24 @@ static inline __attribute__((always_inline)) __m512i codes_of(const prn_code_fin
         ROUNDED(r);
         v = _mm512_add_ps(v, r);
     }
-    return _mm512_add_epi32(_mm512_cvtps_epi32(kept(v, l->low, l->high)), l->zero);
+    return _mm512_cvtps_epi32(_mm512_min_ps(l->high, v)); /* NaN is the second operand's */
+}
+
+/* Codes of a vector. */
+static inline __attribute__((always_inline)) __m512i codes_of(const prn_code_finish *f, const limits *l, __m512i sum,
+                                                              __m512 scale, const bool has_residual, __m512i residual)
+{
+    const __m512i steps = steps_of(f, l, sum, scale, has_residual, residual);
+    return _mm512_add_epi32(_mm512_max_epi32(steps, l->low_steps), l->zero);
+}
+
+/* The codes of four vectors of steps as bytes, packed lane by lane: four of each vector. */
+static inline __m512i packed(const prn_code_finish *f, const limits *l, const __m512i step[4])
+{
+    const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(step[0], step[1]), l->zero_words);
+    const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(step[2], step[3]), l->zero_words);
+    if (f->y_signed) return _mm512_max_epi8(_mm512_packs_epi16(low, high), l->low_codes);
+    return _mm512_max_epu8(_mm512_packus_epi16(low, high), l->low_codes);
 }
 
 static inline __m512i widened(__m128i codes, bool is_signed)
@@ -359,15 +379,56 @@ static inline __m512i widened(__m128i codes, bool is_signed)
     return is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
 }
 
+/* Two rows of a whole panel: codes are packed within lanes, so that their words of four columns need one permutation. */
+static inline __attribute__((always_inline)) void finish_pair(const prn_code_finish *f, const limits *l,
+                                                              const int32_t *sums, const __m512i bias[2],
+                                                              const __m512 scale[2], uint8_t *y, int64_t y_row,
+                                                              const bool has_residual, const uint8_t *residual,
+                                                              int64_t residual_row)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i step[4];
+    PRN_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const int r = i / 2, j = i % 2;
+        __m512i other = bias[0];
+        if (has_residual)
+            other = widened(_mm_loadu_si128((const void *)(residual + r * residual_row + 16 * j)), f->residual_signed);
+        const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + r * COLUMNS + 16 * j), bias[j]);
+        step[i] = steps_of(f, l, sum, scale[j], has_residual, other);
+    }
+    const __m512i bytes = _mm512_permutexvar_epi32(order, packed(f, l, step));
+    _mm256_storeu_si256((void *)y, _mm512_castsi512_si256(bytes));
+    _mm256_storeu_si256((void *)(y + y_row), _mm512_extracti64x4_epi64(bytes, 1));
+}
+
+static void finish_panel(const prn_code_finish *f, const limits *l, const int32_t *sums, int64_t rows, int64_t column,
+                         uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+{
+    const __m512i bias[2] = {_mm512_loadu_si512(f->bias + column), _mm512_loadu_si512(f->bias + column + 16)};
+    const __m512 scale[2] = {_mm512_loadu_ps(f->scale + column), _mm512_loadu_ps(f->scale + column + 16)};
+    for (int64_t r = 0; r < rows; r += 2, sums += 2 * COLUMNS, y += 2 * y_row) {
+        if (residual)
+            finish_pair(f, l, sums, bias, scale, y, y_row, true, residual + r * residual_row, residual_row);
+        else
+            finish_pair(f, l, sums, bias, scale, y, y_row, false, NULL, 0);
+    }
+}
+
 static void finish(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
 {
     const limits l = limits_of(f);
-    for (int64_t j = 0; j < columns; j += 16) {
+    int64_t done = 0;
+    if (columns == COLUMNS) {
+        done = rows - rows % 2;
+        finish_panel(f, &l, sums, done, column, y, y_row, residual, residual_row);
+    }
+    for (int64_t j = 0; j < columns && done < rows; j += 16) {
         const __mmask16 mask = (__mmask16)(columns - j >= 16 ? 0xffff : (1u << (columns - j)) - 1);
         const __m512i bias = _mm512_maskz_loadu_epi32(mask, f->bias + column + j);
         const __m512 scale = _mm512_maskz_loadu_ps(mask, f->scale + column + j);
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = done; r < rows; r++) {
             const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + r * COLUMNS + j), bias);
             __m512i code;
             if (residual) {
@@ -395,14 +456,47 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
     }
 }
 
-static void copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip)
+/* Rows of 16 to 64 bytes as two halves that may overlap: cheaper than masks. */
+static void copy_halves(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
+                        uint8_t flip)
+{
+    const __m256i sign = _mm256_set1_epi8((char)flip);
+    if (n <= 32) {
+        const __m128i narrow = _mm256_castsi256_si128(sign);
+        for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+            const __m128i first = _mm_loadu_si128((const void *)from), last = _mm_loadu_si128((const void *)(from + n - 16));
+            _mm_storeu_si128((void *)to, _mm_xor_si128(first, narrow));
+            _mm_storeu_si128((void *)(to + n - 16), _mm_xor_si128(last, narrow));
+        }
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        const __m256i first = _mm256_loadu_si256((const void *)from), last = _mm256_loadu_si256((const void *)(from + n - 32));
+        _mm256_storeu_si256((void *)to, _mm256_xor_si256(first, sign));
+        _mm256_storeu_si256((void *)(to + n - 32), _mm256_xor_si256(last, sign));
+    }
+}
+
+static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
+                 uint8_t flip)
 {
     const __m512i sign = _mm512_set1_epi8((char)flip);
-    for (; n >= 64; n -= 64, to += 64, from += 64)
-        _mm512_storeu_si512(to, _mm512_xor_si512(_mm512_loadu_si512(from), sign));
     if (n <= 0) return;
-    const __mmask64 mask = (UINT64_C(1) << n) - 1;
-    _mm512_mask_storeu_epi8(to, mask, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, from), sign));
+    if (n >= 16 && n < 64) {
+        copy_halves(to, to_row, from, from_row, rows, n, flip);
+        return;
+    }
+    const __mmask16 few = (__mmask16)((1u << (n & 15)) - 1);
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        if (n < 16) {
+            const __m128i part = _mm_maskz_loadu_epi8(few, from);
+            _mm_mask_storeu_epi8(to, few, _mm_xor_si128(part, _mm512_castsi512_si128(sign)));
+            continue;
+        }
+        for (int64_t i = 0; i + 64 <= n; i += 64)
+            _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), sign));
+        if (n % 64) _mm512_storeu_si512(to + n - 64, _mm512_xor_si512(_mm512_loadu_si512(from + n - 64), sign));
+    }
 }
 
 #else
@@ -469,13 +563,16 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
     }
 }
 
-static void copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip)
+static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
+                 uint8_t flip)
 {
-    if (flip == 0) {
-        memcpy(to, from, (size_t)n);
-        return;
+    for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
+        if (flip == 0) {
+            memcpy(to, from, (size_t)n);
+        } else {
+            for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
+        }
     }
-    for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
 }
 
 #endif
@@ -499,27 +596,19 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
     }
 }
 
-/* Four numbers of each lane of 16 channels, in vector `vector`'s order. */
-static inline __m512i four_per_lane(const void *p, int vector, int64_t channels)
+static void depthwise_order(void *to, const void *from, int64_t channels)
 {
-    int32_t part[16] = {0};
-    for (int lane = 0; lane < 4; lane++) {
-        for (int i = 0; i < 4; i++) {
-            const int64_t c = 16 * lane + 4 * vector + i;
-            if (c < channels) memcpy(part + 4 * lane + i, (const char *)p + 4 * c, 4);
+    const char *numbers = from;
+    char *ordered = to;
+    for (int64_t block_at = 0; block_at < channels; block_at += CHANNELS) {
+        for (int64_t i = 0; i < CHANNELS; i++, ordered += 4) {
+            const int64_t c = block_at + 16 * (i / 4 % 4) + 4 * (i / 16) + i % 4;
+            if (c < channels)
+                memcpy(ordered, numbers + 4 * c, 4);
+            else
+                memset(ordered, 0, 4);
         }
     }
-    return _mm512_loadu_si512(part);
-}
-
-static inline __m512i ordered(const void *p, int vector, int64_t channels)
-{
-    if (channels < CHANNELS) return four_per_lane(p, vector, channels);
-    const char *at = (const char *)p + 16 * vector;
-    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)at));
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 64)), 1);
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 128)), 2);
-    return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 192)), 3);
 }
 
 /* The residual's codes of vector `vector`, widened. */
@@ -531,41 +620,62 @@ static inline __m512i residual_part(__m512i codes, int vector, bool is_signed)
     return widened(_mm512_castsi512_si128(_mm512_permutexvar_epi32(from, codes)), is_signed);
 }
 
-static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, uint8_t flip, uint8_t *y,
-                      const uint8_t *residual)
+/* The taps of a block of channels at one position, four at a time: `taps` is a constant after inlining, or d->taps. */
+static inline __attribute__((always_inline)) void depthwise_sums(const int8_t *w, const uint8_t *const *tap,
+                                                                 const int64_t taps, int64_t at, __mmask64 mask,
+                                                                 __m512i sign, __m512i sum[4])
+{
+    for (int64_t t = 0; t < taps; t += 4, w += 4 * CHANNELS) {
+        const __m512i x0 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t] + at), sign);
+        const __m512i x1 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 1] + at), sign);
+        const __m512i x2 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 2] + at), sign);
+        const __m512i x3 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 3] + at), sign);
+        const __m512i low01 = _mm512_unpacklo_epi8(x0, x1), high01 = _mm512_unpackhi_epi8(x0, x1);
+        const __m512i low23 = _mm512_unpacklo_epi8(x2, x3), high23 = _mm512_unpackhi_epi8(x2, x3);
+        sum[0] = _mm512_dpbusd_epi32(sum[0], _mm512_unpacklo_epi16(low01, low23), _mm512_loadu_si512(w));
+        sum[1] = _mm512_dpbusd_epi32(sum[1], _mm512_unpackhi_epi16(low01, low23), _mm512_loadu_si512(w + 64));
+        sum[2] = _mm512_dpbusd_epi32(sum[2], _mm512_unpacklo_epi16(high01, high23), _mm512_loadu_si512(w + 128));
+        sum[3] = _mm512_dpbusd_epi32(sum[3], _mm512_unpackhi_epi16(high01, high23), _mm512_loadu_si512(w + 192));
+    }
+}
+
+static inline __attribute__((always_inline)) void depthwise_of(const prn_code_depthwise *d, const uint8_t *const *tap,
+                                                               const int64_t taps, int64_t step, int64_t count,
+                                                               uint8_t flip, uint8_t *y, const uint8_t *residual)
 {
     const prn_code_finish *f = &d->finish;
     const limits l = limits_of(f);
     const __m512i sign = _mm512_set1_epi8((char)flip);
-    const int8_t *w = d->weights;
     for (int64_t c = 0; c < d->channels; c += CHANNELS) {
-        const int64_t count = d->channels - c < CHANNELS ? d->channels - c : CHANNELS;
-        const __mmask64 mask = count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
-        __m512i sum[4];
-        for (int v = 0; v < 4; v++) sum[v] = ordered(f->bias + c, v, count);
-        for (int64_t t = 0; t < d->taps; t += 4, w += 4 * CHANNELS) {
-            const __m512i x0 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t] + c), sign);
-            const __m512i x1 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 1] + c), sign);
-            const __m512i x2 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 2] + c), sign);
-            const __m512i x3 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 3] + c), sign);
-            const __m512i low01 = _mm512_unpacklo_epi8(x0, x1), high01 = _mm512_unpackhi_epi8(x0, x1);
-            const __m512i low23 = _mm512_unpacklo_epi8(x2, x3), high23 = _mm512_unpackhi_epi8(x2, x3);
-            sum[0] = _mm512_dpbusd_epi32(sum[0], _mm512_unpacklo_epi16(low01, low23), _mm512_loadu_si512(w));
-            sum[1] = _mm512_dpbusd_epi32(sum[1], _mm512_unpackhi_epi16(low01, low23), _mm512_loadu_si512(w + 64));
-            sum[2] = _mm512_dpbusd_epi32(sum[2], _mm512_unpacklo_epi16(high01, high23), _mm512_loadu_si512(w + 128));
-            sum[3] = _mm512_dpbusd_epi32(sum[3], _mm512_unpackhi_epi16(high01, high23), _mm512_loadu_si512(w + 192));
+        const int64_t left = d->channels - c;
+        const __mmask64 mask = left >= CHANNELS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
+        const int8_t *w = d->weights + c * taps;
+        for (int64_t p = 0; p < count; p++) {
+            __m512i sum[4], step_of[4];
+            PRN_UNROLL
+            for (int v = 0; v < 4; v++) sum[v] = _mm512_loadu_si512(f->bias + c + 16 * v);
+            depthwise_sums(w, tap, taps, p * step + c, mask, sign, sum);
+            const int64_t at = p * d->channels + c;
+            const __m512i other = residual ? _mm512_maskz_loadu_epi8(mask, residual + at) : sign;
+            PRN_UNROLL
+            for (int v = 0; v < 4; v++) {
+                const __m512 scale = _mm512_loadu_ps(f->scale + c + 16 * v);
+                step_of[v] = residual
+                                 ? steps_of(f, &l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
+                                 : steps_of(f, &l, sum[v], scale, false, sum[v]);
+            }
+            _mm512_mask_storeu_epi8(y + at, mask, packed(f, &l, step_of));
         }
-        __m512i code[4];
-        const __m512i other = residual ? _mm512_maskz_loadu_epi8(mask, residual + c) : sign;
-        for (int v = 0; v < 4; v++) {
-            const __m512 scale = _mm512_castsi512_ps(ordered(f->scale + c, v, count));
-            code[v] = residual ? codes_of(f, &l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
-                               : codes_of(f, &l, sum[v], scale, false, sum[v]);
-        }
-        const __m512i low = _mm512_packs_epi32(code[0], code[1]), high = _mm512_packs_epi32(code[2], code[3]);
-        const __m512i bytes = f->y_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-        _mm512_mask_storeu_epi8(y + c, mask, bytes);
     }
+}
+
+static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t step, int64_t count, uint8_t flip,
+                      uint8_t *y, const uint8_t *residual)
+{
+    if (d->taps == 12)
+        depthwise_of(d, tap, 12, step, count, flip, y, residual);
+    else
+        depthwise_of(d, tap, d->taps, step, count, flip, y, residual);
 }
 
 #else
@@ -581,15 +691,22 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
     }
 }
 
-static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, uint8_t flip, uint8_t *y,
-                      const uint8_t *residual)
+static void depthwise_order(void *to, const void *from, int64_t channels)
+{
+    const int64_t padded = (channels + CHANNELS - 1) / CHANNELS * CHANNELS;
+    memcpy(to, from, (size_t)channels * 4);
+    memset((char *)to + channels * 4, 0, (size_t)(padded - channels) * 4);
+}
+
+static void depthwise_position(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t at, uint8_t flip,
+                               uint8_t *y, const uint8_t *residual)
 {
     const int8_t *w = d->weights;
     for (int64_t c = 0; c < d->channels; c += CHANNELS) {
         const int64_t count = d->channels - c < CHANNELS ? d->channels - c : CHANNELS;
         int32_t sums[CHANNELS] = {0};
         for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
-            const uint8_t *x = tap[t] + c;
+            const uint8_t *x = tap[t] + at + c;
             for (int64_t i = 0; i < count; i++) sums[i] += (x[i] ^ flip) * w[i];
         }
         for (int64_t i = 0; i < count; i += COLUMNS) {
@@ -599,9 +716,46 @@ static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, ui
     }
 }
 
+static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t step, int64_t count, uint8_t flip,
+                      uint8_t *y, const uint8_t *residual)
+{
+    for (int64_t p = 0; p < count; p++) {
+        depthwise_position(d, tap, p * step, flip, y + p * d->channels,
+                           residual ? residual + p * d->channels : NULL);
+    }
+}
+
 #endif
 
 /* ---- windows */
+
+#if WIDE
+
+static inline __attribute__((always_inline)) void largest_of(const uint8_t *const *tap, int64_t taps, int64_t channels,
+                                                             const bool is_signed, uint8_t *y)
+{
+    for (int64_t c = 0; c < channels; c += CHANNELS) {
+        const __mmask64 mask = channels - c >= CHANNELS ? ~UINT64_C(0) : (UINT64_C(1) << (channels - c)) - 1;
+        __m512i best = _mm512_maskz_loadu_epi8(mask, tap[0] + c);
+        for (int64_t t = 1; t < taps; t++) {
+            const __m512i x = _mm512_maskz_loadu_epi8(mask, tap[t] + c);
+            best = is_signed ? _mm512_max_epi8(best, x) : _mm512_max_epu8(best, x);
+        }
+        _mm512_mask_storeu_epi8(y + c, mask, best);
+    }
+}
+
+static void largest_u8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
+{
+    largest_of(tap, taps, channels, false, y);
+}
+
+static void largest_i8(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)
+{
+    largest_of(tap, taps, channels, true, y);
+}
+
+#else
 
 #define LARGEST(name, type)                                                                                            \
     static void largest_##name(const uint8_t *const *tap, int64_t taps, int64_t channels, uint8_t *y)                  \
@@ -624,6 +778,8 @@ static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, ui
 LARGEST(u8, uint8_t)
 LARGEST(i8, int8_t)
 
+#endif
+
 static void largest(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y)
 {
     if (is_signed)
@@ -639,6 +795,7 @@ const prn_code_dot PRN_SIMD_TABLE(prn_code_dot_) = {.name = PRN_SIMD_NAME,
                                                     .finish = finish,
                                                     .copy = copy,
                                                     .depthwise_pack = depthwise_pack,
+                                                    .depthwise_order = depthwise_order,
                                                     .depthwise = depthwise,
                                                     .add = add,
                                                     .largest = largest};

@@ -24,6 +24,7 @@ enum {
     BLOCK = 64,         /* rows of a task */
     FEW_BLOCKS = 8,     /* below which rows are fetched first and panels shared out */
     FETCH_ROWS = 16,    /* of a task that only fetches */
+    MANY_TASKS = 64,    /* beyond which a task takes several blocks */
     MOST_SLOTS = 64,    /* pieces of scratch */
     FEW_MACS = 1 << 18, /* not worth another thread */
     LINE = 64
@@ -129,7 +130,7 @@ typedef struct job {
     const prn_code_product *product;
     int64_t row, depth;          /* of fetched rows: bytes from one to the next; padded depth */
     int64_t blocks, panels;      /* of a group */
-    int64_t panels_per_task, chunks;
+    int64_t panels_per_task, chunks, blocks_per_task, parts; /* a task is a chunk of panels by a part of the blocks */
     bool shared;                 /* all rows are fetched first */
     uint8_t *space;
     int64_t slot_bytes;
@@ -158,6 +159,8 @@ static job job_of(const prn_code_product *p)
     job.chunks = few ? least(job.panels, prn_ceil_div(2 * FEW_BLOCKS, job.blocks * p->groups)) : 1;
     job.panels_per_task = prn_ceil_div(job.panels, job.chunks);
     job.chunks = prn_ceil_div(job.panels, job.panels_per_task);
+    job.blocks_per_task = prn_ceil_div(job.blocks * p->groups, MANY_TASKS);
+    job.parts = prn_ceil_div(job.blocks, job.blocks_per_task);
     job.slot_bytes = BLOCK * job.row;
     return job;
 }
@@ -193,7 +196,6 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
     const prn_code_dot *dot = prn_code_dot_table();
     const int8_t *packed = p->packed + group * job->panels * PRN_CODE_COLUMNS * job->depth;
     _Alignas(64) int32_t sums[PRN_CODE_ROWS * PRN_CODE_COLUMNS];
-    dot->begin();
     for (int64_t panel = first; panel < last && !prn_stopped(); panel++) {
         const int64_t in_group = panel * PRN_CODE_COLUMNS, column = group * p->columns + in_group;
         const int64_t columns = least(PRN_CODE_COLUMNS, p->columns - in_group);
@@ -208,7 +210,6 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
             }
         }
     }
-    dot->end();
 }
 
 /* There are as many slots as threads that may come. */
@@ -227,20 +228,27 @@ static void product_task(void *argument, int64_t task)
     const prn_code_product *p = job->product;
     const int64_t first = task % job->chunks * job->panels_per_task;
     const int64_t last = least(first + job->panels_per_task, job->panels);
-    const int64_t group = task / job->chunks / job->blocks, row = task / job->chunks % job->blocks * BLOCK;
-    const int64_t rows = least(BLOCK, p->rows - row);
-    if (job->shared) {
+    const int64_t group = task / job->chunks / job->parts, part = task / job->chunks % job->parts;
+    const int64_t end = least((part + 1) * job->blocks_per_task * BLOCK, p->rows);
+    const bool ready = lies_ready(p);
+    const int slot = job->shared ? -1 : take_slot(job);
+    prn_code_dot_table()->begin();
+    for (int64_t row = part * job->blocks_per_task * BLOCK; row < end && !prn_stopped(); row += BLOCK) {
+        const int64_t rows = least(BLOCK, end - row);
         const uint8_t *a = job->space + group * job->blocks * job->slot_bytes + row * job->row;
+        if (!job->shared && ready && rows % 16 == 0) {
+            multiply(job, group, row, rows, p->a + row * p->a_row, p->a_row, first, last);
+            continue;
+        }
+        if (!job->shared) {
+            uint8_t *space = job->space + slot * job->slot_bytes;
+            fetch_rows(job, group, row, rows, space);
+            a = space;
+        }
         multiply(job, group, row, rows, a, job->row, first, last);
-    } else if (lies_ready(p) && rows % 16 == 0) {
-        multiply(job, group, row, rows, p->a + row * p->a_row, p->a_row, first, last);
-    } else {
-        const int slot = take_slot(job);
-        uint8_t *space = job->space + slot * job->slot_bytes;
-        fetch_rows(job, group, row, rows, space);
-        multiply(job, group, row, rows, space, job->row, first, last);
-        atomic_fetch_or(&job->free_slots, UINT64_C(1) << slot);
     }
+    prn_code_dot_table()->end();
+    if (!job->shared) atomic_fetch_or(&job->free_slots, UINT64_C(1) << slot);
 }
 
 void prn_code_product_run(int threads, const prn_code_product *p, void *scratch, size_t scratch_bytes)
@@ -257,7 +265,7 @@ void prn_code_product_run(int threads, const prn_code_product *p, void *scratch,
         job.free_slots = slots == MOST_SLOTS ? ~UINT64_C(0) : (UINT64_C(1) << slots) - 1;
         if (threads > slots) threads = (int)slots;
     }
-    prn_parallel_tasks(threads, p->groups * job.blocks * job.chunks, product_task, &job);
+    prn_parallel_tasks(threads, p->groups * job.parts * job.chunks, product_task, &job);
 }
 
 void prn_code_product_facts(const prn_code_product *p, prony_cost *facts)

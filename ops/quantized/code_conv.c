@@ -113,7 +113,7 @@ static prony_status build_depthwise(const prony_context *context, void *argument
     const int64_t count = c->conv.out_channels * c->conv.kernel_volume;
     int8_t *weights = prn_alloc((size_t)count);
     if (!weights) return prn_no_memory(context->error);
-    prn_code_dot_table()->copy((uint8_t *)weights, c->w.data, count, c->w_type == PRONY_INT8 ? 0 : SIGN);
+    prn_code_dot_table()->copy((uint8_t *)weights, 0, c->w.data, 0, 1, count, c->w_type == PRONY_INT8 ? 0 : SIGN);
     prn_code_dot_table()->depthwise_pack(packed, weights, c->conv.out_channels, c->conv.kernel_volume,
                                          padded_taps(&c->conv));
     prn_free(weights);
@@ -133,13 +133,19 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     PRN_TRY(context->host->packed(context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps),
                                   build_depthwise, c, &packed));
     s->depthwise = packed;
+    int32_t *bias = prn_alloc((size_t)channels * 2 * sizeof *bias);
+    if (!bias) return prn_no_memory(context->error);
     for (int64_t i = 0; i < channels; i++) {
         uint32_t sum = 0;
         for (int64_t t = 0; t < volume; t++)
             sum += (uint32_t)weight_at(c, i * volume + t);
         const uint32_t given = conv->bias ? ((const uint32_t *)conv->bias->data)[i] : 0;
-        s->bias[i] = (int32_t)(given - (uint32_t)unsigned_zero(c) * sum);
+        bias[i] = (int32_t)(given - (uint32_t)unsigned_zero(c) * sum);
     }
+    memcpy(bias + channels, s->scale, (size_t)channels * sizeof *s->scale);
+    prn_code_dot_table()->depthwise_order(s->bias, bias, channels);
+    prn_code_dot_table()->depthwise_order(s->scale, bias + channels, channels);
+    prn_free(bias);
     return PRONY_OK;
 }
 
@@ -188,8 +194,9 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
 {
     const prn_conv *conv = &c->conv;
     s->product = product_of(c);
-    s->bias = prn_calloc((size_t)conv->out_channels, sizeof *s->bias);
-    s->scale = prn_calloc((size_t)conv->out_channels, sizeof *s->scale);
+    const size_t blocks = (size_t)(conv->out_channels + PRN_CODE_CHANNELS - 1) / PRN_CODE_CHANNELS;
+    s->bias = prn_calloc(blocks * PRN_CODE_CHANNELS, sizeof *s->bias);
+    s->scale = prn_calloc(blocks * PRN_CODE_CHANNELS, sizeof *s->scale);
     s->padding = prn_alloc((size_t)conv->in_channels);
     if (!s->bias || !s->scale || !s->padding) return prn_no_memory(context->error);
     memset(s->padding, c->x_zero, (size_t)conv->in_channels);
@@ -231,42 +238,77 @@ typedef struct run_job {
     int64_t rows_per_task, rows; /* of a depthwise convolution's output */
 } run_job;
 
-/* `taps` taps along a row of the input from position `at` (which may be outside) on, for the channels of a group. */
-static void fetch_taps(const run_job *job, const uint8_t *row, int64_t at, int64_t taps, uint8_t *to)
+/* What the windows of successive output positions of a row have in common. */
+typedef struct segment {
+    const uint8_t *image; /* channels of the group */
+    int64_t row;          /* of the output */
+    int64_t from, to;     /* positions */
+    uint8_t *rows;        /* of the product, that of position `from` first */
+    int64_t row_bytes;    /* from one to the next */
+} segment;
+
+/* Positions [*first, *last) of the segment at which `taps` taps from number `tap` on are inside the image. */
+static void inside(const prn_window *w, const segment *s, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
 {
-    const prn_conv *conv = &job->c->conv;
-    const prn_window *window = &job->c->window;
-    const int64_t step = window->dilation[2], width = conv->group_in;
-    if (step == 1 && conv->groups == 1) { /* side by side in the input too */
-        int64_t first = at < 0 ? -at : 0, last = window->in[2] - at;
-        if (first > taps) first = taps;
-        if (last > taps) last = taps;
-        if (last < first) last = first;
-        if (first > 0) memset(to, job->zero, (size_t)(first * width));
-        job->dot->copy(to + first * width, row + (at + first) * width, (last - first) * width, job->flip);
-        if (last < taps) memset(to + last * width, job->zero, (size_t)((taps - last) * width));
-        return;
-    }
-    for (int64_t t = 0; t < taps; t++, at += step, to += width) {
-        if (at >= 0 && at < window->in[2])
-            job->dot->copy(to, row + at * conv->in_channels, width, job->flip);
+    int64_t low, high, unused;
+    prn_window_outputs(w, tap, &low, &unused);
+    prn_window_outputs(w, tap + taps - 1, &unused, &high);
+    *first = low > s->from ? low : s->from;
+    *last = high < s->to ? high : s->to;
+    if (*first > *last) *first = *last = s->to;
+}
+
+/* The taps of one position, one by one. */
+static void fetch_edge(const run_job *job, const uint8_t *row, int64_t at, int64_t taps, uint8_t *to)
+{
+    const prn_window *w = &job->c->window;
+    const int64_t width = job->c->conv.group_in;
+    for (int64_t t = 0; t < taps; t++, at += w->dilation[2], to += width) {
+        if (at >= 0 && at < w->in[2])
+            job->dot->copy(to, 0, row + at * job->c->conv.in_channels, 0, 1, width, job->flip);
         else
             memset(to, job->zero, (size_t)width);
     }
 }
 
-static void fetch_window(const run_job *job, const uint8_t *image, int64_t row, int64_t x, uint8_t *to)
+/* `taps` taps from number `tap` on, side by side in the input, of every position of the segment. */
+static void fetch_taps(const run_job *job, const segment *s, const uint8_t *row, int64_t tap, int64_t taps,
+                       int64_t offset)
 {
-    const prn_window *window = &job->c->window;
-    const int64_t *kernel = window->kernel, bytes = kernel[2] * job->c->conv.group_in;
-    const int64_t at = x * window->stride[2] - window->pad_begin[2];
-    for (int64_t kz = 0; kz < kernel[0]; kz++) {
-        for (int64_t ky = 0; ky < kernel[1]; ky++, to += bytes) {
-            const int64_t start = prn_window_row(window, row, kz, ky);
-            if (start < 0)
-                memset(to, job->zero, (size_t)bytes);
-            else
-                fetch_taps(job, image + start * job->c->conv.in_channels, at, kernel[2], to);
+    const prn_window *w = &job->c->window;
+    const int64_t channels = job->c->conv.in_channels, stride = w->stride[2];
+    const int64_t shift = tap * w->dilation[2] - w->pad_begin[2];
+    int64_t first, last;
+    inside(w, s, tap, taps, &first, &last);
+    for (int64_t x = s->from; x < s->to; x++) {
+        if (x == first && first < last) x = last;
+        if (x == s->to) break;
+        fetch_edge(job, row, x * stride + shift, taps, s->rows + (x - s->from) * s->row_bytes + offset);
+    }
+    if (first < last)
+        job->dot->copy(s->rows + (first - s->from) * s->row_bytes + offset, s->row_bytes,
+                       row + (first * stride + shift) * channels, stride * channels, last - first,
+                       taps * job->c->conv.group_in, job->flip);
+}
+
+static void fetch_segment(const run_job *job, const segment *s)
+{
+    const prn_window *w = &job->c->window;
+    const prn_conv *conv = &job->c->conv;
+    const bool together = w->dilation[2] == 1 && conv->groups == 1;
+    const int64_t taps = together ? w->kernel[2] : 1;
+    int64_t offset = 0;
+    for (int64_t kz = 0; kz < w->kernel[0]; kz++) {
+        for (int64_t ky = 0; ky < w->kernel[1]; ky++) {
+            const int64_t start = prn_window_row(w, s->row, kz, ky);
+            for (int64_t kx = 0; kx < w->kernel[2]; kx += taps, offset += taps * conv->group_in) {
+                if (start >= 0) {
+                    fetch_taps(job, s, s->image + start * conv->in_channels, kx, taps, offset);
+                    continue;
+                }
+                for (int64_t x = 0; x < s->to - s->from; x++)
+                    memset(s->rows + x * s->row_bytes + offset, job->zero, (size_t)(taps * conv->group_in));
+            }
         }
     }
 }
@@ -275,11 +317,19 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
 {
     const run_job *job = argument;
     const prn_conv *conv = &job->c->conv;
-    const int64_t width = job->c->window.out[2];
-    const uint8_t *x = job->x + group * conv->group_in;
-    for (int64_t i = 0; i < rows && !prn_stopped_at(i); i++, to += to_row) {
-        const int64_t image = (row + i) / conv->out_spatial, p = (row + i) % conv->out_spatial;
-        fetch_window(job, x + image * conv->in_spatial * conv->in_channels, p / width, p % width, to);
+    const int64_t width = job->c->window.out[2], end = row + rows;
+    while (row < end && !prn_stopped()) {
+        const int64_t image = row / conv->out_spatial, p = row % conv->out_spatial;
+        const int64_t from = p % width, left = width - from, n = left < end - row ? left : end - row;
+        const segment s = {.image = job->x + image * conv->in_spatial * conv->in_channels + group * conv->group_in,
+                           .row = p / width,
+                           .from = from,
+                           .to = from + n,
+                           .rows = to,
+                           .row_bytes = to_row};
+        fetch_segment(job, &s);
+        row += n;
+        to += n * to_row;
     }
 }
 
@@ -315,11 +365,18 @@ static void depthwise_row(const run_job *job, int64_t index)
         const int64_t start = prn_window_row(window, row, r / kernel[1], r % kernel[1]);
         rows[r] = start < 0 ? NULL : x + start * conv->in_channels;
     }
-    for (int64_t t = conv->kernel_volume; t < job->s->taps; t++) tap[t] = job->s->padding;
-    for (int64_t at = 0; at < width && !prn_stopped_at(at); at++) {
+    int64_t first, last, next;
+    prn_window_outputs(window, 0, &first, &next);
+    prn_window_outputs(window, kernel[2] - 1, &next, &last);
+    bool whole = true; /* no row is padding */
+    for (int64_t r = 0; r < kernel[0] * kernel[1]; r++) whole = whole && rows[r];
+    for (int64_t at = 0; at < width && !prn_stopped_at(at); at = next) {
         const int64_t place = (index * width + at) * conv->out_channels;
+        next = whole && at >= first && at < last ? last : at + 1;
         find_taps(job, rows, at, tap);
-        job->dot->depthwise(&d, tap, job->flip, job->y + place, job->residual ? job->residual + place : NULL);
+        for (int64_t t = conv->kernel_volume; t < job->s->taps; t++) tap[t] = tap[0];
+        job->dot->depthwise(&d, tap, window->stride[2] * conv->in_channels, next - at, job->flip, job->y + place,
+                            job->residual ? job->residual + place : NULL);
     }
 }
 

@@ -503,8 +503,7 @@ static void fetch_codes(const void *argument, int64_t group, int64_t row, int64_
     const prn_product *shape = &job->m->product.shape;
     const uint8_t *a = (const uint8_t *)shape->a + row * shape->a_row;
     (void)group;
-    for (int64_t i = 0; i < rows && !prn_stopped_at(i); i++)
-        prn_code_dot_table()->copy(to + i * to_row, a + i * shape->a_row, shape->k, job->flip);
+    prn_code_dot_table()->copy(to, to_row, a, shape->a_row, rows, shape->k, job->flip);
 }
 
 /* Takes the zero points of A's rows out of the sums. */
