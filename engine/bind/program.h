@@ -71,6 +71,15 @@ typedef struct prn_child {
     uint64_t folded_bytes; /* its share of the outermost program's */
 } prn_child;
 
+/* Why a node with dequantized operands computes on floats; profiler/report/reasons.c has the words. */
+typedef enum prn_stays_in_float {
+    PRN_FLOAT_NOTHING_SAID,
+    PRN_FLOAT_NO_FORM,      /* there is no operator on codes of its kind */
+    PRN_FLOAT_NOT_STORED,   /* its result is not quantized, or not for itself alone */
+    PRN_FLOAT_OPERAND,      /* another operand is no constant and not quantized */
+    PRN_FLOAT_PARAMETERS    /* scales, zero points or a bias that the operator on codes does not take */
+} prn_stays_in_float;
+
 typedef struct prn_node_def {
     prony_node info;
     prn_operator_binding binding;
@@ -88,6 +97,7 @@ typedef struct prn_node_def {
     prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
+    uint8_t stays_in_float; /* prn_stays_in_float */
 } prn_node_def;
 
 /* A cost without room for the facts that there are none of, which is most of prony_cost. */

@@ -283,6 +283,7 @@ prony_status prn_program_rewrite(prn_program *program, prony_error *error)
         r.changed = false;
         status = run_round(&r);
     }
+    if (status == PRONY_OK) prn_rewrite_say_floats(&r);
     prn_free(r.uses);
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);
     return status;

@@ -172,5 +172,7 @@ prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_residual(prn_rewriter *r, uint32_t node);
 /* Over the whole program at once. */
 prony_status prn_rewrite_share_subexpressions(prn_rewriter *r);
+/* Says of the nodes that still read dequantized values why they do; after all rewriting. */
+void prn_rewrite_say_floats(prn_rewriter *r);
 
 #endif

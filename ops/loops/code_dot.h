@@ -51,8 +51,10 @@ typedef struct prn_code_dot {
     void (*begin)(void);
     void (*end)(void);
     /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 64. Rows of
-     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16 must be readable. */
-    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add);
+     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16 must be readable. `narrow`: no two
+     * neighbours b[2 i][j] + b[2 i + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
+    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
+                  bool narrow);
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
     void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);

@@ -162,8 +162,9 @@ static void tiles_32(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
 }
 
 static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add)
+                  bool add, bool narrow)
 {
+    (void)narrow;
     if (rows <= FEW_ROWS) {
         vector_block(a, a_row, rows, b, depth, sums, add);
     } else if (rows <= 16) {
@@ -176,8 +177,9 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
 #elif defined(__AVX512VNNI__)
 
 static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add)
+                  bool add, bool narrow)
 {
+    (void)narrow;
     vector_block(a, a_row, rows, b, depth, sums, add);
 }
 
@@ -286,9 +288,65 @@ static void widen_panel(const int8_t *b, int64_t depth, int16_t *to)
     }
 }
 
-static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add)
+#if defined(__AVX2__) && !WIDE
+
+static inline __m256i four_of(const uint8_t *p)
 {
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+/* `rows` rows and 32 columns: products of two depths are added in 16 bits, which they fit. */
+static inline __attribute__((always_inline)) void narrow_rows(const uint8_t *a, int64_t a_row, const int rows,
+                                                              const int8_t *b, int64_t depth, int32_t *sums, bool add)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sum[3][4];
+    PRN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        PRN_UNROLL
+        for (int v = 0; v < 4; v++)
+            sum[r][v] = add ? _mm256_loadu_si256((const void *)(sums + r * COLUMNS + 8 * v)) : _mm256_setzero_si256();
+    }
+    for (int64_t k = 0; k < depth; k += 4, b += 4 * COLUMNS) {
+        PRN_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const __m256i x = four_of(a + r * a_row + k);
+            PRN_UNROLL
+            for (int v = 0; v < 4; v++) {
+                const __m256i pairs = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const void *)(b + 32 * v)));
+                sum[r][v] = _mm256_add_epi32(sum[r][v], _mm256_madd_epi16(pairs, ones));
+            }
+        }
+    }
+    PRN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        PRN_UNROLL
+        for (int v = 0; v < 4; v++) _mm256_storeu_si256((void *)(sums + r * COLUMNS + 8 * v), sum[r][v]);
+    }
+}
+
+static void narrow_block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+                         bool add)
+{
+    for (; rows >= 3; rows -= 3, a += 3 * a_row, sums += 3 * COLUMNS) narrow_rows(a, a_row, 3, b, depth, sums, add);
+    if (rows == 2) narrow_rows(a, a_row, 2, b, depth, sums, add);
+    if (rows == 1) narrow_rows(a, a_row, 1, b, depth, sums, add);
+}
+
+#endif
+
+static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+                  bool add, bool narrow)
+{
+#if defined(__AVX2__) && !WIDE
+    if (narrow) {
+        narrow_block(a, a_row, rows, b, depth, sums, add);
+        return;
+    }
+#endif
+    (void)narrow;
     int16_t wide_a[ROWS * PIECE], wide_b[PIECE * COLUMNS];
     for (int64_t k = 0, n; k < depth; k += n) {
         n = depth - k < PIECE ? depth - k : PIECE;
@@ -680,6 +738,51 @@ static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, in
 
 #else
 
+#ifdef __AVX2__
+
+/* Pairs of taps: block of 64 channels, two taps, channel, tap. */
+static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps)
+{
+    for (int64_t c = 0; c < channels; c += CHANNELS) {
+        for (int64_t i = 0; i < padded_taps * CHANNELS; i++) {
+            const int64_t tap = i / (2 * CHANNELS) * 2 + i % 2, channel = c + i / 2 % CHANNELS;
+            *to++ = channel < channels && tap < taps ? w[channel * taps + tap] : 0;
+        }
+    }
+}
+
+/* Sums of 16 channels; weights of the next two taps are 2 * CHANNELS further. */
+static inline void sums_of_16(const uint8_t *const *tap, int64_t at, int64_t taps, const int8_t *w, __m128i sign,
+                              int32_t *sums)
+{
+    __m256i low = _mm256_setzero_si256(), high = low;
+    for (int64_t t = 0; t < taps; t += 2, w += 2 * CHANNELS) {
+        const __m128i x0 = _mm_xor_si128(_mm_loadu_si128((const void *)(tap[t] + at)), sign);
+        const __m128i x1 = _mm_xor_si128(_mm_loadu_si128((const void *)(tap[t + 1] + at)), sign);
+        const __m256i w0 = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w));
+        const __m256i w1 = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(w + 16)));
+        low = _mm256_add_epi32(low, _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x0, x1)), w0));
+        high = _mm256_add_epi32(high, _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x0, x1)), w1));
+    }
+    _mm256_storeu_si256((void *)sums, low);
+    _mm256_storeu_si256((void *)(sums + 8), high);
+}
+
+static void depthwise_block(const uint8_t *const *tap, int64_t at, int64_t taps, const int8_t *w, int64_t count,
+                            uint8_t flip, int32_t *sums)
+{
+    const __m128i sign = _mm_set1_epi8((char)flip);
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) sums_of_16(tap, at + i, taps, w + 2 * i, sign, sums + i);
+    for (; i < count; i++) {
+        sums[i] = 0;
+        for (int64_t t = 0; t < taps; t++)
+            sums[i] += (tap[t][at + i] ^ flip) * w[t / 2 * 2 * CHANNELS + 2 * i + t % 2];
+    }
+}
+
+#else
+
 /* Tap by tap, channels side by side. */
 static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps)
 {
@@ -691,6 +794,18 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
     }
 }
 
+static void depthwise_block(const uint8_t *const *tap, int64_t at, int64_t taps, const int8_t *w, int64_t count,
+                            uint8_t flip, int32_t *sums)
+{
+    memset(sums, 0, CHANNELS * sizeof *sums);
+    for (int64_t t = 0; t < taps; t++, w += CHANNELS) {
+        const uint8_t *x = tap[t] + at;
+        for (int64_t i = 0; i < count; i++) sums[i] += (x[i] ^ flip) * w[i];
+    }
+}
+
+#endif
+
 static void depthwise_order(void *to, const void *from, int64_t channels)
 {
     const int64_t padded = (channels + CHANNELS - 1) / CHANNELS * CHANNELS;
@@ -701,14 +816,10 @@ static void depthwise_order(void *to, const void *from, int64_t channels)
 static void depthwise_position(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t at, uint8_t flip,
                                uint8_t *y, const uint8_t *residual)
 {
-    const int8_t *w = d->weights;
     for (int64_t c = 0; c < d->channels; c += CHANNELS) {
         const int64_t count = d->channels - c < CHANNELS ? d->channels - c : CHANNELS;
-        int32_t sums[CHANNELS] = {0};
-        for (int64_t t = 0; t < d->taps; t++, w += CHANNELS) {
-            const uint8_t *x = tap[t] + at + c;
-            for (int64_t i = 0; i < count; i++) sums[i] += (x[i] ^ flip) * w[i];
-        }
+        int32_t sums[CHANNELS];
+        depthwise_block(tap, at + c, d->taps, d->weights + c * d->taps, count, flip, sums);
         for (int64_t i = 0; i < count; i += COLUMNS) {
             const int64_t n = count - i < COLUMNS ? count - i : COLUMNS;
             finish(&d->finish, sums + i, 1, c + i, n, y + c + i, 0, residual ? residual + c + i : NULL, 0);

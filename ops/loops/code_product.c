@@ -24,6 +24,7 @@ enum {
     BLOCK = 64,         /* rows of a task */
     FEW_BLOCKS = 8,     /* below which rows are fetched first and panels shared out */
     FETCH_ROWS = 16,    /* of a task that only fetches */
+    DEPTH_PIECE = 1 << 14, /* between two looks at whether to go on */
     MANY_TASKS = 64,    /* beyond which a task takes several blocks */
     MOST_SLOTS = 64,    /* pieces of scratch */
     FEW_MACS = 1 << 18, /* not worth another thread */
@@ -52,6 +53,22 @@ static int32_t *sums_of(const prn_code_weights *w, const int8_t *packed)
 {
     const int64_t bytes = w->groups * panels_of(w->columns) * PRN_CODE_COLUMNS * padded(w->depth);
     return (int32_t *)(uintptr_t)(packed + bytes);
+}
+
+/* Behind those: of every panel, whether it is narrow (code_dot.h). */
+static uint8_t *narrow_of(const int8_t *packed, int64_t groups, int64_t panels, int64_t depth)
+{
+    return (uint8_t *)(uintptr_t)(packed + groups * panels * PRN_CODE_COLUMNS * (depth + (int64_t)sizeof(int32_t)));
+}
+
+static bool is_narrow(const int8_t *panel, int64_t depth)
+{
+    bool narrow = true;
+    for (int64_t i = 0; i < depth * PRN_CODE_COLUMNS && narrow; i += 2) {
+        const int both = panel[i] + panel[i + 1];
+        narrow = both >= -128 && both <= 128;
+    }
+    return narrow;
 }
 
 /* One column of all groups' into its panel, which is clear; the sum of its weights. */
@@ -88,6 +105,7 @@ static void pack_task(void *argument, int64_t task)
         const int64_t column = panel * PRN_CODE_COLUMNS + j;
         if (column < w->columns) sums[j] = pack_column(w, group * w->columns + column, to + 4 * j);
     }
+    narrow_of(job->to, w->groups, panels, padded(w->depth))[task] = is_narrow(to, padded(w->depth));
 }
 
 static prony_status build(const prony_context *context, void *argument, void *out)
@@ -103,7 +121,8 @@ prony_status prn_code_pack(const prony_context *context, const prn_code_weights 
     const void *out = NULL;
     prn_code_weights copy = *weights;
     const int64_t columns = weights->groups * panels_of(weights->columns) * PRN_CODE_COLUMNS;
-    const size_t bytes = prony_dtype_bytes(PRONY_INT8, columns * (padded(weights->depth) + (int64_t)sizeof(int32_t)));
+    const size_t bytes = prony_dtype_bytes(PRONY_INT8, columns * (padded(weights->depth) + (int64_t)sizeof(int32_t)) +
+                                                           columns / PRN_CODE_COLUMNS);
     snprintf(tag, sizeof tag, "code panels %lld of %lldx%lld by %lld,%lld/%lld,%lld %d", (long long)weights->groups,
              (long long)weights->depth, (long long)weights->columns, (long long)weights->column_step,
              (long long)weights->inner, (long long)weights->inner_step, (long long)weights->outer_step,
@@ -195,13 +214,17 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
     const prn_code_product *p = job->product;
     const prn_code_dot *dot = prn_code_dot_table();
     const int8_t *packed = p->packed + group * job->panels * PRN_CODE_COLUMNS * job->depth;
+    const uint8_t *narrow = narrow_of(p->packed, p->groups, job->panels, job->depth) + group * job->panels;
     _Alignas(64) int32_t sums[PRN_CODE_ROWS * PRN_CODE_COLUMNS];
     for (int64_t panel = first; panel < last && !prn_stopped(); panel++) {
         const int64_t in_group = panel * PRN_CODE_COLUMNS, column = group * p->columns + in_group;
         const int64_t columns = least(PRN_CODE_COLUMNS, p->columns - in_group);
         for (int64_t r = 0; r < rows; r += PRN_CODE_ROWS) {
             const int64_t height = least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
-            dot->block(a + r * a_row, a_row, height, packed + in_group * job->depth, job->depth, sums, false);
+            const int8_t *b = packed + in_group * job->depth;
+            for (int64_t k = 0; k < job->depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
+                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, job->depth - k),
+                           sums, k > 0, narrow[panel]);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
             } else {
@@ -271,6 +294,7 @@ void prn_code_product_run(int threads, const prn_code_product *p, void *scratch,
 void prn_code_product_facts(const prn_code_product *p, prony_cost *facts)
 {
     if (p->rows < 1 || p->columns < 1 || p->depth < 1) return;
+    prn_cost_fact(facts, "byte_products", 1);
     prn_cost_fact(facts, "product_rows", p->rows);
     prn_cost_fact(facts, "product_columns", p->columns);
     prn_cost_fact(facts, "product_depth", p->depth);

@@ -376,6 +376,7 @@ prony_status prn_int_product_cost(const prony_context *context, const prn_produc
 void prn_int_product_facts(const prn_product *shape, bool packed, prony_cost *facts)
 {
     if (shape->items < 1 || shape->m < 1 || shape->n < 1 || shape->k < 1) return;
+    prn_cost_fact(facts, "byte_products", 1);
     const prn_quant_simd *simd = prn_quant_simd_table();
     prn_cost_fact(facts, "product_rows", shape->m);
     prn_cost_fact(facts, "product_columns", shape->n);

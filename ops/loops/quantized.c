@@ -103,6 +103,19 @@ prony_status prn_quant_scalar_check(const prony_context *context, size_t scale, 
     return PRONY_OK;
 }
 
+prony_status prn_quant_bounds(const prony_context *context, prony_dtype type, int64_t low, int64_t high, int32_t *least,
+                              int32_t *most)
+{
+    *least = type == PRONY_INT8 ? -128 : 0;
+    *most = type == PRONY_INT8 ? 127 : 255;
+    if (low > high || low > *most || high < *least)
+        return prony_fail(context, PRONY_INVALID_MODEL, "the bounds %lld and %lld leave no code of type %s",
+                          (long long)low, (long long)high, prony_dtype_name(type));
+    if (low > *least) *least = (int32_t)low;
+    if (high < *most) *most = (int32_t)high;
+    return PRONY_OK;
+}
+
 prn_quant_scalar prn_quant_scalar_get(const prony_context *context, size_t scale, size_t zero)
 {
     const prony_value *z = prn_input(context, zero);

@@ -71,6 +71,10 @@ prn_quant_scalar prn_quantize_dynamic_range(float low, float high);
 prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, int64_t count);
 void prn_quantize_dynamic_codes(int threads, const float *x, int64_t count, prn_quant_scalar quant, uint8_t *y);
 
+/* Bounds of codes of an 8-bit type that attributes name: [low, high] within the type. An error if no code is left. */
+prony_status prn_quant_bounds(const prony_context *context, prony_dtype type, int64_t low, int64_t high, int32_t *least,
+                              int32_t *most);
+
 /* A 256-entry table from codes to codes: y = requantized f(value); `map` NULL: identity. 8-bit types only. */
 typedef void (*prn_quant_map_fn)(const void *argument, float *values, int64_t n);
 void prn_quant_table_build(uint8_t table[256], prony_dtype type, prn_quant_scalar from, prony_dtype to_type,

@@ -30,8 +30,10 @@ static prony_status infer(const prony_context *context)
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s and %s", prn_shape_text(&a->shape, left),
                           prn_shape_text(&b->shape, right));
     }
+    const add_params *params = context->params;
+    int32_t least, most;
     prn_set_output(context, 0, zero->dtype, &a->shape);
-    return PRONY_OK;
+    return prn_quant_bounds(context, zero->dtype, params->low, params->high, &least, &most);
 }
 
 static prony_status cost(const prony_context *context, prony_cost *cost)
@@ -61,14 +63,15 @@ typedef struct job {
     uint8_t *y;
 } job;
 
-static void job_make(const prony_context *context, job *job)
+static prony_status job_make(const prony_context *context, job *job)
 {
     const add_params *params = context->params;
     const prn_quant_scalar a = prn_quant_scalar_get(context, A_SCALE, A_ZERO),
                            b = prn_quant_scalar_get(context, B_SCALE, B_ZERO),
                            y = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO);
-    const bool y_signed = context->outputs[0]->dtype == PRONY_INT8;
-    const int64_t least = y_signed ? -128 : 0, most = y_signed ? 127 : 255;
+    const prony_dtype type = context->outputs[0]->dtype;
+    int32_t least, most;
+    PRN_TRY(prn_quant_bounds(context, type, params->low, params->high, &least, &most));
     *job = (struct job){.bias = -(int32_t)a.zero,
                         .scale = a.scale / y.scale,
                         .a_signed = context->inputs[A]->dtype == PRONY_INT8,
@@ -77,14 +80,15 @@ static void job_make(const prony_context *context, job *job)
                         .y = context->outputs[0]->data};
     job->finish = (prn_code_finish){.bias = &job->bias,
                                     .scale = &job->scale,
-                                    .low = (float)(params->low > least ? params->low : least) - y.zero,
-                                    .high = (float)(params->high < most ? params->high : most) - y.zero,
+                                    .low = (float)least - y.zero,
+                                    .high = (float)most - y.zero,
                                     .zero = (int32_t)y.zero,
-                                    .y_signed = y_signed,
+                                    .y_signed = type == PRONY_INT8,
                                     .residual_signed = context->inputs[B]->dtype == PRONY_INT8,
                                     .middle_factor = 1.0f,
                                     .residual_factor = b.scale / y.scale,
                                     .residual_zero = (int32_t)b.zero};
+    return PRONY_OK;
 }
 
 static void add_range(void *argument, int64_t begin, int64_t end)
@@ -96,7 +100,7 @@ static void add_range(void *argument, int64_t begin, int64_t end)
 static prony_status run_native(const prony_context *context)
 {
     job job;
-    job_make(context, &job);
+    PRN_TRY(job_make(context, &job));
     prn_parallel_range(context->threads, prony_shape_numel(&context->outputs[0]->shape), PRN_QUANT_GRAIN, add_range,
                        &job);
     return PRONY_OK;
@@ -107,7 +111,7 @@ static prony_status run_reference(const prony_context *context)
     const prony_value *a = context->inputs[A], *b = context->inputs[B], *y = context->outputs[0];
     const prn_cast_rule rule = {.saturate = true};
     job job;
-    job_make(context, &job);
+    PRN_TRY(job_make(context, &job));
     const prn_code_finish *f = &job.finish;
     for (int64_t i = 0; i < prony_shape_numel(&y->shape) && !prn_stopped_at(i); i++) {
         const float from_a = prn_dequantize_one(a->data, a->dtype, i, (float)-job.bias, 1.0f);

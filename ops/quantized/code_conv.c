@@ -429,5 +429,9 @@ prony_status prn_code_conv_run(const prony_context *context)
 void prn_code_conv_facts(const prony_context *context, prony_cost *facts)
 {
     const state *s = context->state;
-    if (s && !s->depthwise) prn_code_product_facts(&s->product, facts);
+    if (!s) return;
+    if (s->depthwise)
+        prn_cost_fact(facts, "byte_products", 1);
+    else
+        prn_code_product_facts(&s->product, facts);
 }

@@ -83,16 +83,13 @@ static void flatten(prn_window *window)
     window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
 }
 
-static void read_range(const prony_context *context, int_conv *out)
+static prony_status read_range(const prony_context *context, int_conv *out)
 {
     const prn_int_conv_params *params = context->params;
     const roles *at = prn_variant(context);
-    const bool is_signed = context->inputs[at->y_zero]->dtype == PRONY_INT8;
-    out->low = is_signed ? -128 : 0;
-    out->high = is_signed ? 127 : 255;
-    if (at != &fused_roles) return;
-    if (params->low > out->low) out->low = (int32_t)params->low;
-    if (params->high < out->high) out->high = (int32_t)params->high;
+    const bool fused = at == &fused_roles;
+    return prn_quant_bounds(context, context->inputs[at->y_zero]->dtype, fused ? params->low : INT64_MIN,
+                            fused ? params->high : INT64_MAX, &out->low, &out->high);
 }
 
 static prony_status read_residual(const prony_context *context, const roles *at, int_conv *out)
@@ -110,11 +107,8 @@ static prony_status read_residual(const prony_context *context, const roles *at,
     if (!prn_input(context, at->middle_zero))
         return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the zero point) is missing", at->middle_zero);
     const prn_int_conv_params *params = context->params;
-    const bool is_signed = context->inputs[at->middle_zero]->dtype == PRONY_INT8;
-    out->middle_low = is_signed ? -128 : 0;
-    out->middle_high = is_signed ? 127 : 255;
-    if (params->middle_low > out->middle_low) out->middle_low = (int32_t)params->middle_low;
-    if (params->middle_high < out->middle_high) out->middle_high = (int32_t)params->middle_high;
+    PRN_TRY(prn_quant_bounds(context, context->inputs[at->middle_zero]->dtype, params->middle_low, params->middle_high,
+                             &out->middle_low, &out->middle_high));
     if (middle->data) out->middle = prn_quant_scalar_get(context, at->middle_scale, at->middle_zero);
     return PRONY_OK;
 }
@@ -131,7 +125,7 @@ prony_status prn_int_conv_describe(const prony_context *context, int_conv *out)
     PRN_TRY(read_geometry(context, at, out));
     PRN_TRY(read_parameters(context, at, out));
     PRN_TRY(read_residual(context, at, out));
-    if (out->quantized) read_range(context, out);
+    if (out->quantized) PRN_TRY(read_range(context, out));
     out->window = out->conv.window;
     flatten(&out->window);
     return PRONY_OK;

@@ -173,8 +173,10 @@ static prony_status read_result(const prony_context *context, const roles *at, m
     if (y_scale->data && y_zero->data) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
     if (at != &bounded_roles) return PRONY_OK;
     const gemm_params *params = context->params;
-    if (params->low > INT32_MIN) out->low = (float)params->low - out->y.zero;
-    if (params->high < INT32_MAX) out->high = (float)params->high - out->y.zero;
+    int32_t least, most;
+    PRN_TRY(prn_quant_bounds(context, y_zero->dtype, params->low, params->high, &least, &most));
+    out->low = (float)least - out->y.zero;
+    out->high = (float)most - out->y.zero;
     return PRONY_OK;
 }
 

@@ -125,8 +125,19 @@ static void say_why(const prony_report *r, char *out)
                  prn_number_fixed(a, rate, 1));
         return;
     }
-    for (size_t o = 0; o < r->operator_count; o++) shares[prony_report_bound(r, o, NULL)] += r->operators[o].share;
+    double bytes = 0; /* the share of products of bytes */
+    for (size_t o = 0; o < r->operator_count; o++) {
+        shares[prony_report_bound(r, o, NULL)] += r->operators[o].share;
+        if (prn_operator_multiplies_bytes(&r->operators[o])) bytes += r->operators[o].share;
+    }
     for (size_t i = 0; i < 3; i++) prn_number_percent(parts[i], shares[bounds[i]]);
+    if (bytes > 0) {
+        snprintf(out, SENTENCE_BYTES,
+                 "Products of 8-bit codes take %s %% of the time, and no peak of theirs is measured; of the rest compute "
+                 "bounds %s %%, memory %s %%, overhead %s %%. It does what would be %s GFLOP/s in floats.",
+                 prn_number_percent(b, bytes), parts[0], parts[1], parts[2], prn_number_fixed(a, rate, 1));
+        return;
+    }
     snprintf(out, SENTENCE_BYTES,
              "Compute bounds %s %% of the time, memory %s %%, overhead %s %%; it does %s of the %s GFLOP/s that %d thread%s "
              "can.",

@@ -206,11 +206,13 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
                                       const prn_kernel *kernel, prony_error *error)
 {
     prony_cost facts = {.fact_count = 0};
-    if (!kernel || !kernel->facts || step->dynamic) return PRONY_OK;
-    kernel->facts(&step->context, &facts);
+    if (!kernel || step->dynamic) return PRONY_OK;
+    if (kernel->facts) kernel->facts(&step->context, &facts);
+    if (step->node->stays_in_float) prn_cost_fact(&facts, "stays_in_float", step->node->stays_in_float);
+    if (facts.fact_count == 0) return PRONY_OK;
     prony_fact *copy = prn_pool_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);
     if (!copy) return prn_no_memory(error);
-    if (facts.fact_count) memcpy(copy, facts.facts, facts.fact_count * sizeof *copy);
+    memcpy(copy, facts.facts, facts.fact_count * sizeof *copy);
     row->kernel_facts = copy;
     row->kernel_fact_count = facts.fact_count;
     return PRONY_OK;

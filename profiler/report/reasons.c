@@ -67,6 +67,19 @@ static bool is_op(const prony_operator_row *row, const char *op)
     return row->op && strcmp(row->op, op) == 0;
 }
 
+/* What rewriting said of a node that reads dequantized values (prn_stays_in_float). */
+static void find_floats(found *f, const prony_operator_row *row)
+{
+    static const char *const words[] = {
+        NULL, "its operands are dequantized, and there is no operator on codes of its kind: it computes on floats",
+        "its operands are dequantized, but its result is not quantized, or is read unquantized too: it computes on floats",
+        "an operand is dequantized, another is neither quantized nor constant: it computes on floats",
+        "its operands are dequantized, but scales, zero points or bias do not fit its operator on codes: it computes on "
+        "floats"};
+    const int64_t said = fact(row, "stays_in_float");
+    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in float", words[said]);
+}
+
 /* Work that computes nothing, and kernels that do not use what the machine has. */
 static void find_detours(found *f, const prony_operator_row *row)
 {
@@ -199,6 +212,7 @@ static prony_status find(prony_report *r, prony_operator_row *row, prony_error *
     double share = -1;
     prony_bound bound = prony_report_bound(r, row->index, &share);
     find_detours(&f, row);
+    find_floats(&f, row);
     if (bound == PRONY_BOUND_UNKNOWN || share < REACHED) {
         find_threads(&f, row);
         find_shape(&f, row);

@@ -5,6 +5,10 @@
  *   product_rows, product_columns, product_depth   of one product
  *   tile_rows, tile_columns                        what is computed at once, in registers
  *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
+ *   byte_products                                  1: its products are of 8-bit codes, in sums of 32 bits
+ *
+ * And a fact that rewriting states of an operator with dequantized operands (prn_stays_in_float in engine/bind/program.h):
+ *   stays_in_float                                 why it does not run on their codes
  */
 #ifndef PRN_PROFILER_REPORT_REASONS_H
 #define PRN_PROFILER_REPORT_REASONS_H

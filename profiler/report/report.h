@@ -253,6 +253,8 @@ double prn_report_roof_bandwidth(const prony_report *report, const char *level);
 
 /* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
 double prn_operator_bytes(const prony_operator_row *row);
+/* Its products are of 8-bit codes, whatever its layers count. */
+bool prn_operator_multiplies_bytes(const prony_operator_row *row);
 /* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be NULL):
  * which of them is longer. */
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);

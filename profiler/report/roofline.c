@@ -40,9 +40,17 @@ double prn_operator_bytes(const prony_operator_row *row)
     return row->layer_count == 0 && bytes <= 0 ? 2 * (double)row->output_bytes : bytes;
 }
 
+/* A rewritten graph's layers count floating-point operations that its kernels do in integers. */
+bool prn_operator_multiplies_bytes(const prony_operator_row *row)
+{
+    for (size_t i = 0; i < row->kernel_fact_count; i++)
+        if (strcmp(row->kernel_facts[i].key, "byte_products") == 0) return true;
+    return row->cost.macs > 0 && row->cost.int_ops > row->cost.flops;
+}
+
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
 {
-    if (row->cost.macs > 0 && row->cost.int_ops > row->cost.flops) return 0; /* integer products: no peak is measured */
+    if (prn_operator_multiplies_bytes(row)) return 0; /* no peak of theirs is measured */
     double flops = prn_report_roof_flops(report);
     double bytes = prn_operator_bytes(row);
     double bandwidth = bandwidth_for(report, bytes);

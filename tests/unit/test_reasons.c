@@ -130,6 +130,31 @@ static void reasons_of_work(void **state)
     expect(row, "reference kernel", "plain C");
 }
 
+/* Layers of a rewritten graph count floating-point operations; what multiplies bytes has no roof of theirs. */
+static void reasons_of_codes(void **state)
+{
+    (void)state;
+    static const prony_fact bytes[] = {{"byte_products", 1}};
+    prony_operator_row row = half_way();
+    prony_report r;
+    row.kernel_facts = bytes;
+    row.kernel_fact_count = 1;
+    judge(&r, &row, 1);
+    assert_true(prn_operator_multiplies_bytes(&row));
+    assert_int_equal(prony_report_bound(&r, 0, NULL), PRONY_BOUND_UNKNOWN);
+    prn_pool_release(&r.pool);
+    row = half_way();
+    assert_false(prn_operator_multiplies_bytes(&row));
+    static const char *const words[] = {"no operator on codes", "not quantized", "neither quantized nor constant", "do not fit"};
+    for (int64_t k = 0; k < 4; k++) {
+        const prony_fact stays[] = {{"stays_in_float", k + 1}};
+        row = half_way();
+        row.kernel_facts = stays;
+        row.kernel_fact_count = 1;
+        expect(row, "stays in float", words[k]);
+    }
+}
+
 static void reasons_of_a_team(void **state)
 {
     (void)state;
@@ -218,6 +243,7 @@ static void facts_of_integer_products(void **state)
     assert_int_equal(fact_of(&facts, "product_columns"), 100);
     assert_int_equal(fact_of(&facts, "product_depth"), 64);
     assert_true(fact_of(&facts, "tile_rows") > 0 && fact_of(&facts, "tile_columns") > 0);
+    assert_int_equal(fact_of(&facts, "byte_products"), 1);
     assert_int_equal(fact_of(&facts, "packs_in_run"), -1);
     facts.fact_count = 0;
     prn_int_product_facts(&shape, false, &facts);
@@ -230,7 +256,7 @@ static void facts_of_integer_products(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads), cmocka_unit_test(reasons_of_work),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reasons_of_threads), cmocka_unit_test(reasons_of_work), cmocka_unit_test(reasons_of_codes),
                                        cmocka_unit_test(reasons_of_a_team), cmocka_unit_test(what_a_kernel_reaches),
                                        cmocka_unit_test(facts_of_products),
                                        cmocka_unit_test(facts_of_integer_products)};

@@ -1,0 +1,61 @@
+/* What no rewrite took to codes, and why; the report says it of the operator. */
+#include "engine/rewrites/codes.h"
+
+static bool is_any(const prn_node_def *node, const char *const *names)
+{
+    for (; *names; names++)
+        if (prn_node_is(node, *names)) return true;
+    return false;
+}
+
+static bool has_form(const prn_node_def *node)
+{
+    static const char *const forms[] = {"Conv",        "Gemm",       "MatMul",      "Add",       "Relu",
+                                        "Clip",        "MaxPool",    "AveragePool", "Reshape",   "GlobalAveragePool",
+                                        "Flatten",     "Transpose",  "Squeeze",     "Unsqueeze", "Slice",
+                                        "Concat",      "Expand",     "Identity",    NULL};
+    return is_any(node, forms);
+}
+
+/* Whether QuantizeLinear alone reads what the node makes, or an Add, Relu or Clip that is read so. */
+static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth)
+{
+    static const char *const between[] = {"Add", "Relu", "Clip", NULL};
+    const uint32_t value = node->outputs[0];
+    if (!prn_rewrite_used_once(r, value)) return false;
+    for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
+        const prn_node_def *reader = use->node;
+        if (!reader || reader->dead || use->index >= reader->input_count || reader->inputs[use->index] != value) continue;
+        if (prn_node_is(reader, "QuantizeLinear")) return true;
+        return depth > 0 && is_any(reader, between) && is_stored(r, reader, depth - 1);
+    }
+    return false;
+}
+
+static prn_stays_in_float why(prn_rewriter *r, const prn_node_def *node)
+{
+    const uint32_t types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8);
+    bool coded = false, floats = false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        prn_coded found;
+        if (!prn_rewrite_is_f32(r, node->inputs[i])) continue;
+        if (prn_rewrite_coded(r, node->inputs[i], types, &found))
+            coded = true;
+        else if (!r->program->values[node->inputs[i]]->constant)
+            floats = true;
+    }
+    if (!coded) return PRN_FLOAT_NOTHING_SAID;
+    if (!has_form(node)) return PRN_FLOAT_NO_FORM;
+    if (floats) return PRN_FLOAT_OPERAND;
+    return is_stored(r, node, 2) ? PRN_FLOAT_PARAMETERS : PRN_FLOAT_NOT_STORED;
+}
+
+void prn_rewrite_say_floats(prn_rewriter *r)
+{
+    for (uint32_t n = 0; n < r->program->node_count; n++) {
+        prn_node_def *node = r->program->nodes[n];
+        if (node->dead || node->dynamic || !node->binding.op || node->output_count < 1) continue;
+        if (node->outputs[0] == PRN_NO_VALUE || prn_node_is(node, "QuantizeLinear")) continue;
+        node->stays_in_float = (uint8_t)why(r, node);
+    }
+}

@@ -1,0 +1,429 @@
+/* Rewrites from dequantized floats to 8-bit codes: each fires where it should and nowhere else. All scales are powers of two, so
+ * that the float graph and the one on codes must give the same numbers. */
+#include "engine/rewrites/rewrite.h"
+#include "rewrite_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint32_t state = 1;
+
+static int32_t next_code(int32_t low, int32_t high)
+{
+    state = state * 1664525u + 1013904223u;
+    return low + (int32_t)((state >> 8) % (uint32_t)(high - low + 1));
+}
+
+/* ---- pieces of graphs ---- */
+
+static void scale(model_builder *m, const char *name, float value)
+{
+    rc_scalar(m, name, value);
+}
+
+static void zero(model_builder *m, const char *name, prony_dtype type, int value)
+{
+    const int8_t byte = (int8_t)value;
+    mb_initializer(m, name, type, "", &byte);
+}
+
+/* `to` is `from` through "to_q", with this scale and zero point. */
+static void pair(model_builder *m, const char *from, const char *to, prony_dtype type, float step, int point)
+{
+    char names[4][48], inputs[160];
+    snprintf(names[0], sizeof names[0], "%s_scale", to);
+    snprintf(names[1], sizeof names[1], "%s_zero", to);
+    snprintf(names[2], sizeof names[2], "%s_q", to);
+    scale(m, names[0], step);
+    zero(m, names[1], type, point);
+    snprintf(inputs, sizeof inputs, "%s %s %s", from, names[0], names[1]);
+    mb_node(m, "QuantizeLinear", inputs, names[2], "");
+    snprintf(inputs, sizeof inputs, "%s %s %s", names[2], names[0], names[1]);
+    mb_node(m, "DequantizeLinear", inputs, to, "");
+}
+
+/* `name`: codes of `count` numbers, dequantized along axis 0 with `scales` scales of about `step`. */
+static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales, float step)
+{
+    int8_t bytes[4096];
+    int32_t words[64];
+    float steps[64];
+    char names[2][48], text[16], inputs[112];
+    assert_true(count <= 4096 && scales <= 64 && (type == PRONY_INT8 || count <= 64));
+    for (int i = 0; i < count; i++) bytes[i] = (int8_t)next_code(-64, 64);
+    for (int i = 0; i < count && i < 64; i++) words[i] = next_code(-2000, 2000);
+    for (int i = 0; i < scales; i++) steps[i] = i % 2 ? step : step * 2;
+    snprintf(names[0], sizeof names[0], "%s_codes", name);
+    snprintf(names[1], sizeof names[1], "%s_scale", name);
+    snprintf(text, sizeof text, "%d", scales);
+    mb_initializer(m, names[0], type, dims, type == PRONY_INT8 ? (const void *)bytes : (const void *)words);
+    mb_initializer(m, names[1], PRONY_FLOAT32, scales == 1 ? "" : text, steps);
+    snprintf(inputs, sizeof inputs, "%s %s", names[0], names[1]);
+    mb_node(m, "DequantizeLinear", inputs, name, "axis=0");
+}
+
+#define X_STEP 0.03125f
+#define W_STEP 0.0078125f
+
+/* Input x [2, 4, 4, 4], stored as "xd"; weights w [4, 4, 3, 3] and a bias b. */
+static model_builder *begin(prony_dtype type)
+{
+    state = 1;
+    rc_seed(1);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,4,4,4");
+    pair(m, "x", "xd", type, X_STEP, type == PRONY_UINT8 ? 128 : -3);
+    codes(m, "w", PRONY_INT8, "4,4,3,3", 144, 4, W_STEP);
+    codes(m, "b", PRONY_INT32, "4", 4, 4, X_STEP *W_STEP);
+    return m;
+}
+
+static void conv(model_builder *m, const char *x, const char *y)
+{
+    char inputs[80];
+    snprintf(inputs, sizeof inputs, "%s w b", x);
+    mb_node(m, "Conv", inputs, y, "pads=[1,1,1,1]");
+}
+
+static void expect(model_builder *m, const char *output, const char *wanted)
+{
+    char text[256];
+    rc_output(m, output);
+    snprintf(text, sizeof text, "QuantizeLinear %s DequantizeLinear", wanted);
+    rc_expect(m, text);
+}
+
+/* ---- contractions ---- */
+
+static void convolutions(void **unused)
+{
+    (void)unused;
+    static const struct {
+        prony_dtype x, y;
+        int point;
+        const char *clamp, *bounds, *wanted;
+    } cases[] = {
+        {PRONY_UINT8, PRONY_UINT8, 128, NULL, "", "QLinearConv"},
+        {PRONY_INT8, PRONY_INT8, 5, NULL, "", "QLinearConv"},
+        {PRONY_UINT8, PRONY_INT8, 5, NULL, "", "QLinearConv"},
+        {PRONY_UINT8, PRONY_UINT8, 0, "Relu", "", "QLinearConv"},
+        {PRONY_UINT8, PRONY_UINT8, 9, "Relu", "", "QConv"},
+        {PRONY_INT8, PRONY_INT8, 0, "Relu", "", "QConv"},
+        {PRONY_INT8, PRONY_INT8, -7, "Clip", " low high", "QConv"},
+        {PRONY_UINT8, PRONY_UINT8, 40, "Clip", " low", "QConv"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char inputs[48];
+        model_builder *m = begin(cases[k].x);
+        scale(m, "low", -1.0f);
+        scale(m, "high", 3.0f);
+        conv(m, "xd", "c");
+        snprintf(inputs, sizeof inputs, "c%s", cases[k].bounds);
+        if (cases[k].clamp) mb_node(m, cases[k].clamp, inputs, "r", "");
+        pair(m, cases[k].clamp ? "r" : "c", "y", cases[k].y, 0.125f, cases[k].point);
+        expect(m, "y", cases[k].wanted);
+    }
+}
+
+static void biases(void **unused)
+{
+    (void)unused;
+    static const struct {
+        float bias[4], step;
+        const char *wanted;
+    } cases[] = {
+        {{0.5f, -0.25f, 1.0f, 0.0f}, 0.125f, "QLinearConv"},                                      /* whole steps */
+        {{0.5f, -0.25f, 1.0f, 0.0f}, 0x1p-11f, "DequantizeLinear Conv QuantizeLinear"},           /* steps are too coarse */
+        {{0x1p20f, 0.0f, 0.0f, 0.0f}, 0.125f, "DequantizeLinear Conv QuantizeLinear"},            /* does not fit */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        model_builder *m = begin(PRONY_UINT8);
+        mb_initializer(m, "float_bias", PRONY_FLOAT32, "4", cases[k].bias);
+        mb_node(m, "Conv", "xd w float_bias", "c", "pads=[1,1,1,1]");
+        pair(m, "c", "y", PRONY_UINT8, cases[k].step, 100);
+        expect(m, "y", cases[k].wanted);
+    }
+    model_builder *m = begin(PRONY_UINT8); /* none */
+    mb_node(m, "Conv", "xd w", "c", "group=1");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", "QLinearConv");
+}
+
+/* Weights that are quantized in the graph are constants all the same. */
+static void weights_quantized_in_the_graph(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin(PRONY_UINT8);
+    rc_weights(m, "fw", "4,4,1,1");
+    pair(m, "fw", "wd", PRONY_INT8, W_STEP, 0);
+    mb_node(m, "Conv", "xd wd b", "c", "");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", "QLinearConv");
+}
+
+static void products(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin(PRONY_UINT8); /* Flatten is a view of codes */
+    codes(m, "v", PRONY_INT8, "7,64", 448, 7, W_STEP);
+    codes(m, "c", PRONY_INT32, "7", 7, 7, X_STEP *W_STEP);
+    conv(m, "xd", "h");
+    pair(m, "h", "hd", PRONY_UINT8, 0.125f, 128);
+    mb_node(m, "Flatten", "hd", "f", "");
+    pair(m, "f", "fd", PRONY_UINT8, 0.125f, 128);
+    mb_node(m, "Gemm", "fd v", "g", "transB=1");
+    mb_node(m, "Relu", "g", "r", "");
+    pair(m, "r", "y", PRONY_INT8, 0.25f, 0);
+    expect(m, "y", "QLinearConv Flatten QGemm");
+
+    m = mb_begin(17); /* a step of the bias is the product of those of input and weights */
+    state = 3;
+    mb_input(m, "x", PRONY_FLOAT32, "5,16");
+    pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
+    codes(m, "v", PRONY_INT8, "9,16", 144, 9, W_STEP);
+    codes(m, "c", PRONY_INT32, "9", 9, 9, X_STEP *W_STEP);
+    mb_node(m, "Gemm", "xd v c", "g", "transB=1");
+    pair(m, "g", "y", PRONY_UINT8, 0.125f, 30);
+    expect(m, "y", "QGemm");
+
+    m = mb_begin(17);
+    state = 5;
+    mb_input(m, "x", PRONY_FLOAT32, "5,16");
+    pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
+    codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+    mb_node(m, "MatMul", "xd v", "g", "");
+    pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
+    expect(m, "y", "QGemm");
+}
+
+/* ---- sums ---- */
+
+static void residuals(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin(PRONY_UINT8); /* rounded before it is added */
+    conv(m, "xd", "c");
+    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Add", "cd xd", "s", "");
+    mb_node(m, "Relu", "s", "r", "");
+    pair(m, "r", "y", PRONY_UINT8, 0.25f, 3);
+    expect(m, "y", "QConv");
+
+    m = begin(PRONY_INT8); /* and not */
+    conv(m, "xd", "c");
+    mb_node(m, "Add", "xd c", "s", "");
+    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    expect(m, "y", "QConv");
+
+    m = begin(PRONY_UINT8); /* with a bound of its own in between */
+    conv(m, "xd", "c");
+    mb_node(m, "Relu", "c", "cr", "");
+    pair(m, "cr", "cd", PRONY_INT8, 0.125f, 0);
+    mb_node(m, "Add", "xd cd", "s", "");
+    pair(m, "s", "y", PRONY_INT8, 0.25f, 0);
+    expect(m, "y", "QConv");
+
+    m = begin(PRONY_UINT8); /* of two, the later one takes the other's */
+    conv(m, "xd", "c");
+    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Conv", "xd w", "e", "pads=[1,1,1,1]");
+    pair(m, "e", "ed", PRONY_INT8, 0.125f, 0);
+    mb_node(m, "Add", "cd ed", "s", "");
+    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    expect(m, "y", "QLinearConv QConv");
+
+    m = begin(PRONY_UINT8); /* somebody else reads the convolution's codes */
+    conv(m, "xd", "c");
+    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Add", "cd xd", "s", "");
+    pair(m, "s", "sd", PRONY_UINT8, 0.25f, 60);
+    mb_node(m, "Add", "sd cd", "t", "");
+    pair(m, "t", "y", PRONY_UINT8, 0.25f, 60);
+    expect(m, "y", "QLinearConv QAdd QAdd");
+
+    m = begin(PRONY_UINT8); /* twice the same */
+    conv(m, "xd", "c");
+    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Add", "cd cd", "s", "");
+    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    expect(m, "y", "QLinearConv QAdd");
+}
+
+/* ---- moves and pools ---- */
+
+static void moves(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *op, *inputs, *attributes;
+        float step;
+        const char *wanted;
+    } cases[] = {
+        {"MaxPool", "xd", "kernel_shape=[2,2] strides=[2,2]", X_STEP, "MaxPool"},
+        {"MaxPool", "xd", "kernel_shape=[2,2]", 2 * X_STEP, "DequantizeLinear MaxPool QuantizeLinear"},
+        {"Transpose", "xd", "perm=[0,2,3,1]", X_STEP, "Transpose"},
+        {"Concat", "xd xd", "axis=1", X_STEP, "Concat"},
+        {"Concat", "xd x", "axis=1", X_STEP, "DequantizeLinear Concat QuantizeLinear"},
+        {"GlobalAveragePool", "xd", "", 0.0625f, "QLinearGlobalAveragePool"},
+        {"AveragePool", "xd", "kernel_shape=[2,2] strides=[2,2]", 0.0625f, "QLinearAveragePool"},
+        {"Sigmoid", "xd", "", 0.0078125f, "DequantizeLinear Sigmoid QuantizeLinear"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        model_builder *m = begin(PRONY_UINT8);
+        mb_node(m, cases[k].op, cases[k].inputs, "c", cases[k].attributes);
+        pair(m, "c", "y", PRONY_UINT8, cases[k].step, 128);
+        expect(m, "y", cases[k].wanted);
+    }
+}
+
+/* ---- what must stay ---- */
+
+static void keep(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin(PRONY_UINT8); /* the float result is an output */
+    conv(m, "xd", "c");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    rc_output(m, "c");
+    expect(m, "y", "DequantizeLinear Conv QuantizeLinear");
+
+    m = begin(PRONY_UINT8); /* the dequantized input is one: it stays, and the convolution reads codes */
+    conv(m, "xd", "c");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    rc_output(m, "xd");
+    rc_output(m, "y");
+    rc_expect(m, "QuantizeLinear DequantizeLinear QLinearConv DequantizeLinear");
+
+    m = begin(PRONY_UINT8); /* not stored */
+    conv(m, "xd", "y");
+    rc_output(m, "y");
+    rc_expect(m, "QuantizeLinear DequantizeLinear Conv");
+
+    m = begin(PRONY_UINT8); /* a scale that only a run knows */
+    mb_input(m, "step", PRONY_FLOAT32, "");
+    zero(m, "point", PRONY_UINT8, 120);
+    mb_node(m, "Abs", "step", "positive", "");
+    conv(m, "xd", "c");
+    mb_node(m, "QuantizeLinear", "c positive point", "q", "");
+    mb_node(m, "DequantizeLinear", "q positive point", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "QuantizeLinear DequantizeLinear Abs Conv QuantizeLinear DequantizeLinear");
+
+    m = begin(PRONY_UINT8); /* a scale for each channel of the input */
+    const float steps[] = {0.125f, 0.25f, 0.125f, 0.25f};
+    const int8_t points[4] = {0};
+    mb_initializer(m, "steps", PRONY_FLOAT32, "4", steps);
+    mb_initializer(m, "points", PRONY_INT8, "4", points);
+    mb_node(m, "QuantizeLinear", "xd steps points", "q", "axis=1");
+    mb_node(m, "DequantizeLinear", "q steps points", "d", "axis=1");
+    conv(m, "d", "c");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    expect(m, "y", "DequantizeLinear QuantizeLinear DequantizeLinear Conv QuantizeLinear");
+
+    m = begin(PRONY_UINT8); /* the sum of other shapes */
+    const float one[] = {1.0f, 0.5f, 0.25f, 2.0f};
+    mb_initializer(m, "row", PRONY_FLOAT32, "4,1,1", one);
+    mb_node(m, "Add", "xd row", "c", "");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    expect(m, "y", "DequantizeLinear Add QuantizeLinear");
+}
+
+/* A scale of 0 or of infinity is no scale. */
+static void keep_unsound_scales(void **unused)
+{
+    (void)unused;
+    const float scales[] = {0.0f, -0.125f, (float)1e39};
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        model_builder *m = begin(PRONY_UINT8);
+        rc_model l;
+        prn_program *program;
+        char text[512];
+        conv(m, "xd", "c");
+        pair(m, "c", "y", PRONY_UINT8, scales[k], 120);
+        rc_output(m, "y");
+        rc_load(&l, m, NULL);
+        assert_int_equal(rc_bind(&l, &program), PRONY_OK);
+        assert_int_equal(prn_program_rewrite(program, &l.error), PRONY_OK);
+        rc_describe(program, text, sizeof text);
+        assert_string_equal(text, "QuantizeLinear DequantizeLinear Conv QuantizeLinear DequantizeLinear");
+        prn_program_release(program);
+        rc_unload(&l);
+        mb_free(m);
+    }
+}
+
+/* ---- why a node stays ---- */
+
+static prn_stays_in_float reason_of(model_builder *m, const char *op)
+{
+    rc_model l;
+    prn_program *program;
+    prn_stays_in_float found = PRN_FLOAT_NOTHING_SAID;
+    rc_load(&l, m, NULL);
+    assert_int_equal(rc_bind(&l, &program), PRONY_OK);
+    assert_int_equal(prn_program_rewrite(program, &l.error), PRONY_OK);
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        if (!node->dead && strcmp(node->info.op_type, op) == 0) found = (prn_stays_in_float)node->stays_in_float;
+    }
+    prn_program_release(program);
+    rc_unload(&l);
+    mb_free(m);
+    return found;
+}
+
+static void reasons(void **unused)
+{
+    (void)unused;
+    model_builder *m = begin(PRONY_UINT8);
+    mb_node(m, "Sigmoid", "xd", "c", "");
+    pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Sigmoid"), PRN_FLOAT_NO_FORM);
+
+    m = begin(PRONY_UINT8);
+    conv(m, "xd", "y");
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Conv"), PRN_FLOAT_NOT_STORED);
+
+    m = begin(PRONY_UINT8);
+    mb_node(m, "Add", "xd x", "c", "");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 0);
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Add"), PRN_FLOAT_OPERAND);
+
+    m = begin(PRONY_UINT8);
+    const float bias[] = {0.5f, -0.25f, 1.0f, 0.0f};
+    mb_initializer(m, "float_bias", PRONY_FLOAT32, "4", bias);
+    mb_node(m, "Conv", "xd w float_bias", "c", "pads=[1,1,1,1]");
+    pair(m, "c", "y", PRONY_UINT8, 0x1p-11f, 100);
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Conv"), PRN_FLOAT_PARAMETERS);
+
+    m = begin(PRONY_UINT8); /* nothing is dequantized for it */
+    mb_node(m, "Sigmoid", "x", "y", "");
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Sigmoid"), PRN_FLOAT_NOTHING_SAID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(biases),
+        cmocka_unit_test(weights_quantized_in_the_graph),
+        cmocka_unit_test(products),
+        cmocka_unit_test(residuals),
+        cmocka_unit_test(moves),
+        cmocka_unit_test(keep),
+        cmocka_unit_test(keep_unsound_scales),
+        cmocka_unit_test(reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
