@@ -640,14 +640,26 @@ static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_
 #if defined(__AVX512VNNI__)
 
 /* Bytes of four taps are interleaved within lanes of 16 channels, so a vector has four channels of each lane, with four
- * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. */
+ * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. Where the last
+ * block has no more than 32 or 16 channels, lanes take several positions, and its weights stand there as often. */
+static int64_t width_of(int64_t left)
+{
+    return left > 32 ? 64 : left > 16 ? 32 : 16;
+}
+
+/* Channel of number `i` of a block: vectors, then lanes, then four. */
+static int64_t channel_of(int64_t i, int64_t width)
+{
+    return 16 * (i / 4 % 4) % width + 4 * (i / 16) + i % 4;
+}
+
 static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps)
 {
     for (int64_t block_at = 0; block_at < channels; block_at += CHANNELS) {
+        const int64_t width = width_of(channels - block_at);
         for (int64_t t = 0; t < padded_taps; t += 4) {
             for (int64_t i = 0; i < 4 * CHANNELS; i++) {
-                const int64_t vector = i / 64, lane = i / 16 % 4, c = block_at + 16 * lane + 4 * vector + i / 4 % 4;
-                const int64_t tap = t + i % 4;
+                const int64_t c = block_at + channel_of(i / 4, width), tap = t + i % 4;
                 *to++ = c < channels && tap < taps ? w[c * taps + tap] : 0;
             }
         }
@@ -660,7 +672,7 @@ static void depthwise_order(void *to, const void *from, int64_t channels)
     char *ordered = to;
     for (int64_t block_at = 0; block_at < channels; block_at += CHANNELS) {
         for (int64_t i = 0; i < CHANNELS; i++, ordered += 4) {
-            const int64_t c = block_at + 16 * (i / 4 % 4) + 4 * (i / 16) + i % 4;
+            const int64_t c = block_at + channel_of(i, width_of(channels - block_at));
             if (c < channels)
                 memcpy(ordered, numbers + 4 * c, 4);
             else
@@ -678,16 +690,56 @@ static inline __m512i residual_part(__m512i codes, int vector, bool is_signed)
     return widened(_mm512_castsi512_si128(_mm512_permutexvar_epi32(from, codes)), is_signed);
 }
 
-/* The taps of a block of channels at one position, four at a time: `taps` is a constant after inlining, or d->taps. */
+/* Where the bytes of a vector stand: 64 / width positions (`apart` bytes from each other; those that there are none of
+ * point to the first) of `width` channels, of which `mask` says which there are. */
+typedef struct spread {
+    int64_t at[4];
+    __mmask64 mask;
+} spread;
+
+static inline __attribute__((always_inline)) __m512i gathered(const uint8_t *p, const spread *s, const int64_t width)
+{
+    if (width == 64) return _mm512_maskz_loadu_epi8(s->mask, p + s->at[0]);
+    if (width == 32) {
+        const __mmask32 mask = (__mmask32)s->mask;
+        const __m256i low = _mm256_maskz_loadu_epi8(mask, p + s->at[0]), high = _mm256_maskz_loadu_epi8(mask, p + s->at[1]);
+        return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    }
+    const __mmask16 mask = (__mmask16)s->mask;
+    __m512i v = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(mask, p + s->at[0]));
+    v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(mask, p + s->at[1]), 1);
+    v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(mask, p + s->at[2]), 2);
+    return _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(mask, p + s->at[3]), 3);
+}
+
+static inline __attribute__((always_inline)) void scatter(uint8_t *p, const spread *s, const int64_t width,
+                                                          int64_t positions, __m512i bytes)
+{
+    if (width == 64) {
+        _mm512_mask_storeu_epi8(p + s->at[0], s->mask, bytes);
+    } else if (width == 32) {
+        const __mmask32 mask = (__mmask32)s->mask;
+        _mm256_mask_storeu_epi8(p + s->at[0], mask, _mm512_castsi512_si256(bytes));
+        if (positions > 1) _mm256_mask_storeu_epi8(p + s->at[1], mask, _mm512_extracti64x4_epi64(bytes, 1));
+    } else {
+        const __mmask16 mask = (__mmask16)s->mask;
+        _mm_mask_storeu_epi8(p + s->at[0], mask, _mm512_castsi512_si128(bytes));
+        if (positions > 1) _mm_mask_storeu_epi8(p + s->at[1], mask, _mm512_extracti32x4_epi32(bytes, 1));
+        if (positions > 2) _mm_mask_storeu_epi8(p + s->at[2], mask, _mm512_extracti32x4_epi32(bytes, 2));
+        if (positions > 3) _mm_mask_storeu_epi8(p + s->at[3], mask, _mm512_extracti32x4_epi32(bytes, 3));
+    }
+}
+
+/* Adds the taps of a block of channels, four at a time. Constants after inlining: taps, or d->taps; width. */
 static inline __attribute__((always_inline)) void depthwise_sums(const int8_t *w, const uint8_t *const *tap,
-                                                                 const int64_t taps, int64_t at, __mmask64 mask,
-                                                                 __m512i sign, __m512i sum[4])
+                                                                 const int64_t taps, const spread *s,
+                                                                 const int64_t width, __m512i sign, __m512i sum[4])
 {
     for (int64_t t = 0; t < taps; t += 4, w += 4 * CHANNELS) {
-        const __m512i x0 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t] + at), sign);
-        const __m512i x1 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 1] + at), sign);
-        const __m512i x2 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 2] + at), sign);
-        const __m512i x3 = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, tap[t + 3] + at), sign);
+        const __m512i x0 = _mm512_xor_si512(gathered(tap[t], s, width), sign);
+        const __m512i x1 = _mm512_xor_si512(gathered(tap[t + 1], s, width), sign);
+        const __m512i x2 = _mm512_xor_si512(gathered(tap[t + 2], s, width), sign);
+        const __m512i x3 = _mm512_xor_si512(gathered(tap[t + 3], s, width), sign);
         const __m512i low01 = _mm512_unpacklo_epi8(x0, x1), high01 = _mm512_unpackhi_epi8(x0, x1);
         const __m512i low23 = _mm512_unpacklo_epi8(x2, x3), high23 = _mm512_unpackhi_epi8(x2, x3);
         sum[0] = _mm512_dpbusd_epi32(sum[0], _mm512_unpacklo_epi16(low01, low23), _mm512_loadu_si512(w));
@@ -697,33 +749,54 @@ static inline __attribute__((always_inline)) void depthwise_sums(const int8_t *w
     }
 }
 
+/* The block of channels from number c on, at `count` positions. */
+static inline __attribute__((always_inline)) void depthwise_block(const prn_code_depthwise *d, const limits *l,
+                                                                  const uint8_t *const *tap, int64_t c,
+                                                                  const int64_t taps, const int64_t width, int64_t step,
+                                                                  int64_t count, uint8_t flip, uint8_t *y,
+                                                                  const uint8_t *residual)
+{
+    const prn_code_finish *f = &d->finish;
+    const __m512i sign = _mm512_set1_epi8((char)flip);
+    const int64_t left = d->channels - c, together = CHANNELS / width;
+    const __mmask64 mask = left >= CHANNELS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
+    for (int64_t p = 0; p < count; p += together) {
+        const int64_t positions = count - p < together ? count - p : together;
+        spread in = {.mask = mask}, out = {.mask = mask};
+        PRN_UNROLL
+        for (int64_t i = 0; i < together; i++) {
+            const int64_t at = i < positions ? p + i : p;
+            in.at[i] = at * step + c;
+            out.at[i] = at * d->channels + c;
+        }
+        __m512i sum[4], step_of[4];
+        PRN_UNROLL
+        for (int v = 0; v < 4; v++) sum[v] = _mm512_loadu_si512(f->bias + c + 16 * v);
+        depthwise_sums(d->weights + c * taps, tap, taps, &in, width, sign, sum);
+        const __m512i other = residual ? gathered(residual, &out, width) : sign;
+        PRN_UNROLL
+        for (int v = 0; v < 4; v++) {
+            const __m512 scale = _mm512_loadu_ps(f->scale + c + 16 * v);
+            step_of[v] = residual ? steps_of(f, l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
+                                  : steps_of(f, l, sum[v], scale, false, sum[v]);
+        }
+        scatter(y, &out, width, positions, packed(f, l, step_of));
+    }
+}
+
 static inline __attribute__((always_inline)) void depthwise_of(const prn_code_depthwise *d, const uint8_t *const *tap,
                                                                const int64_t taps, int64_t step, int64_t count,
                                                                uint8_t flip, uint8_t *y, const uint8_t *residual)
 {
-    const prn_code_finish *f = &d->finish;
-    const limits l = limits_of(f);
-    const __m512i sign = _mm512_set1_epi8((char)flip);
+    const limits l = limits_of(&d->finish);
     for (int64_t c = 0; c < d->channels; c += CHANNELS) {
-        const int64_t left = d->channels - c;
-        const __mmask64 mask = left >= CHANNELS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
-        const int8_t *w = d->weights + c * taps;
-        for (int64_t p = 0; p < count; p++) {
-            __m512i sum[4], step_of[4];
-            PRN_UNROLL
-            for (int v = 0; v < 4; v++) sum[v] = _mm512_loadu_si512(f->bias + c + 16 * v);
-            depthwise_sums(w, tap, taps, p * step + c, mask, sign, sum);
-            const int64_t at = p * d->channels + c;
-            const __m512i other = residual ? _mm512_maskz_loadu_epi8(mask, residual + at) : sign;
-            PRN_UNROLL
-            for (int v = 0; v < 4; v++) {
-                const __m512 scale = _mm512_loadu_ps(f->scale + c + 16 * v);
-                step_of[v] = residual
-                                 ? steps_of(f, &l, sum[v], scale, true, residual_part(other, v, f->residual_signed))
-                                 : steps_of(f, &l, sum[v], scale, false, sum[v]);
-            }
-            _mm512_mask_storeu_epi8(y + at, mask, packed(f, &l, step_of));
-        }
+        const int64_t width = width_of(d->channels - c);
+        if (width == 64)
+            depthwise_block(d, &l, tap, c, taps, 64, step, count, flip, y, residual);
+        else if (width == 32)
+            depthwise_block(d, &l, tap, c, taps, 32, step, count, flip, y, residual);
+        else
+            depthwise_block(d, &l, tap, c, taps, 16, step, count, flip, y, residual);
     }
 }
 

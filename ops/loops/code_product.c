@@ -26,6 +26,8 @@ enum {
     FETCH_ROWS = 16,    /* of a task that only fetches */
     DEPTH_PIECE = 1 << 14, /* between two looks at whether to go on */
     MANY_TASKS = 64,    /* beyond which a task takes several blocks */
+    TASK_WORK = 1 << 22, /* MACs that make a task worth while on tiles */
+    FINISH_DEPTH = 128, /* as many MACs as making codes of a sum takes */
     MOST_SLOTS = 64,    /* pieces of scratch */
     FEW_MACS = 1 << 18, /* not worth another thread */
     LINE = 64
@@ -34,6 +36,11 @@ enum {
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- weights */
@@ -175,10 +182,14 @@ static job job_of(const prn_code_product *p)
     job.panels = panels_of(p->columns);
     const bool few = job.blocks * p->groups < FEW_BLOCKS;
     job.shared = few && !lies_ready(p);
+    const int64_t panel_work = least(BLOCK, p->rows) * PRN_CODE_COLUMNS * (job.depth + FINISH_DEPTH);
     job.chunks = few ? least(job.panels, prn_ceil_div(2 * FEW_BLOCKS, job.blocks * p->groups)) : 1;
-    job.panels_per_task = prn_ceil_div(job.panels, job.chunks);
+    job.panels_per_task = most(prn_ceil_div(job.panels, job.chunks), prn_ceil_div(TASK_WORK, panel_work));
+    job.panels_per_task = least(job.panels_per_task, job.panels);
     job.chunks = prn_ceil_div(job.panels, job.panels_per_task);
-    job.blocks_per_task = prn_ceil_div(job.blocks * p->groups, MANY_TASKS);
+    job.blocks_per_task = most(prn_ceil_div(job.blocks * p->groups, MANY_TASKS),
+                               prn_ceil_div(TASK_WORK, panel_work * job.panels_per_task));
+    job.blocks_per_task = least(job.blocks_per_task, job.blocks);
     job.parts = prn_ceil_div(job.blocks, job.blocks_per_task);
     job.slot_bytes = BLOCK * job.row;
     return job;
