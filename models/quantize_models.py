@@ -45,6 +45,8 @@ MODELS = {
     "mobilenet_v2_int8_pow2": ("mobilenet_v2", np.uint8, True),
     "resnet18_int8": ("resnet18", np.uint8, False),
     "resnet18_int8_pow2": ("resnet18", np.uint8, True),
+    "resnet50_int8": ("resnet50", np.uint8, False),
+    "resnet50_int8_pow2": ("resnet50", np.uint8, True),
 }
 
 

@@ -116,7 +116,7 @@ def image_cases():
             yield Case(name, {"input": (batch, *sample)}, f"batch {batch}" if batch > 1 else "")
         if name == "if_two_branch":
             yield Case(name, {"input": (1, *sample)}, "other branch", sign=-1)
-    for name in ("small_cnn", "mobilenet_v2", "resnet18"):
+    for name in ("small_cnn", "mobilenet_v2", "resnet18", "resnet50"):
         for batch in (1, 3):
             for form in ("int8", "int8_pow2"):
                 yield Case(f"{name}_{form}", {"input": (batch, *samples[name])}, f"batch {batch}" if batch > 1 else "",
