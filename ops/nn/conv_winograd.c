@@ -10,6 +10,7 @@
  * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
 
+#include "base/ceil_div.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -31,6 +32,11 @@ enum {
 
 /* By how much it has to be faster than the direct kernel to be worth larger filters. */
 static const double worth_memory = 1.1;
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
 
 bool prn_conv_winograd_usable(const prony_context *context)
 {
@@ -144,10 +150,11 @@ typedef struct job {
     slot slot;
     prony_context rest; /* for the post-operations that are not part of the inverse transform */
     prn_post_ops rest_ops;
-    const float *packed, *x;
+    const float *packed, *packed_end, *x;
     const float *added; /* NULL: no residual that the sums are added to */
     bool apart;         /* a later residual lies in the output: rows are finished elsewhere */
     float *y, *scratch;
+    int64_t slots;
     atomic_int_fast64_t next; /* task */
 } job;
 
@@ -200,26 +207,60 @@ static void forward(const job *job, const prn_winograd_batch *batch, float *v)
     }
 }
 
-/* All tiles of a batch at one point, for a group of `blocks` output blocks. */
-static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m)
+/* What is fetched into the second-level cache while products are computed: `planes` runs of `floats`. */
+typedef struct ahead {
+    const float *from;
+    int64_t planes, floats, apart;
+    int64_t at;   /* floats of the first run that were fetched */
+    int64_t step; /* floats for each input channel of a call */
+} ahead;
+
+/* It is all to be fetched by `inputs` channels of calls. */
+static void spread(ahead *ahead, int64_t inputs)
+{
+    ahead->step = inputs > 0 ? prn_ceil_div(ahead->planes * ahead->floats - ahead->at, inputs) : 0;
+}
+
+/* The share of the next call, without a division: calls are short. */
+static void fetch_ahead(ahead *ahead, int64_t lanes, prn_winograd_product *p)
+{
+    p->next = ahead->from + ahead->at;
+    p->next_step = ahead->planes > 0 ? ahead->step : 0;
+    ahead->at += p->next_step * p->in_blocks * lanes;
+    for (; ahead->planes > 0 && ahead->at >= ahead->floats; ahead->planes--) {
+        ahead->at = ahead->planes > 1 ? ahead->at - ahead->floats : 0;
+        ahead->from += ahead->planes > 1 ? ahead->apart : 0;
+    }
+}
+
+/* Input blocks whose weights stay in the first-level cache. */
+static int64_t blocks_of_pass(const job *job, int64_t blocks)
+{
+    const int64_t run = job->cut.run, fitting = CACHED_WEIGHTS / (job->simd->lanes * blocks * job->simd->lanes);
+    return fitting > run ? fitting / run * run : run;
+}
+
+/* All tiles of a batch at one point, for a group of `blocks` output blocks. Fetches the weights that come next, or `ahead`. */
+static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m,
+                     ahead *ahead)
 {
     const int64_t lanes = job->simd->lanes, in_blocks = job->cut.in_blocks, per_block = lanes * blocks * lanes;
-    const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]);
+    const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]), step = blocks_of_pass(job, blocks);
+    const int64_t next_step = prn_ceil_div(blocks * lanes, parts);
     prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = job->cut.run};
-    int64_t step = CACHED_WEIGHTS / per_block / p.run * p.run;
-    if (step < p.run) step = p.run;
     for (int64_t from = 0; from < in_blocks; from += p.in_blocks) {
-        p.in_blocks = in_blocks - from < step ? in_blocks - from : step;
+        p.in_blocks = at_most(in_blocks - from, step);
         p.weights = weights + from * per_block;
         p.next = p.weights + p.in_blocks * per_block;
-        p.next_lines = prn_ceil_div(p.in_blocks * per_block, parts * LINE);
+        p.next_step = p.next < job->packed_end ? next_step : 0;
         p.add = from > 0;
         for (int64_t part = 0; part < parts; part++) {
             const int64_t first = part * tiles / parts, count = (part + 1) * tiles / parts - first;
             p.v = v + (from * tiles + first) * lanes;
             p.m = m + first * lanes;
+            if (ahead) fetch_ahead(ahead, lanes, &p);
             job->simd->product[blocks][count](&p);
-            p.next += p.next_lines * LINE;
+            if (!ahead) p.next += p.next_step * p.in_blocks * lanes;
         }
     }
 }
@@ -263,11 +304,6 @@ static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t 
     }
 }
 
-static int64_t at_most(int64_t value, int64_t most)
-{
-    return value < most ? value : most;
-}
-
 /* One row of tiles of one output block, whose plane begins at element `plane` of the output. */
 static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t row, int64_t plane, const float *m,
                         const float *bias, float *space)
@@ -293,18 +329,72 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     if (job->apart) copy_rows(rows, columns * lanes, to, y_row, y, y_row);
 }
 
-static void run_group(const job *job, const prn_winograd_batch *batch, int64_t group, float *space)
+/* The input that the batch after next reads, as far as it lies in one piece for each block. */
+static ahead input_ahead(const job *job, int64_t index)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const prn_window *window = &job->conv->window;
+    const int64_t lanes = job->simd->lanes;
+    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || index >= cut->tasks) return (ahead){.from = job->x};
+    const prn_winograd_batch batch = prn_winograd_batch_at(cut, index);
+    int64_t top = batch.row * cut->rows - window->pad_begin[1], end = batch.row_end * cut->rows - window->pad_begin[1] + 2;
+    if (top < 0) top = 0;
+    if (end > window->in[1]) end = window->in[1];
+    const int64_t plane = job->conv->in_spatial * lanes, row = window->in[2] * lanes;
+    return (ahead){.from = job->x + batch.image * cut->in_blocks * plane + top * row,
+                   .planes = cut->in_blocks,
+                   .floats = end > top ? (end - top) * row : 0,
+                   .apart = plane};
+}
+
+/* The output of some blocks of a batch. */
+static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64_t begin, int64_t blocks)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const prn_window *window = &job->conv->window;
+    const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
+    const int64_t top = batch->row * cut->rows, end = at_most(batch->row_end * cut->rows, window->out[1]);
+    if (cut->batches_across > 1) return (ahead){.from = job->y};
+    return (ahead){.from = job->y + (batch->image * cut->blocks + begin) * plane + top * row,
+                   .planes = blocks,
+                   .floats = (end - top) * row,
+                   .apart = plane};
+}
+
+/* What a task works on. */
+typedef struct task {
+    prn_winograd_batch batch;
+    int64_t group_end;
+    bool filters; /* are to be fetched: before they were read once, and where no cache holds them, always */
+    ahead input;  /* of a later task */
+} task;
+
+static void multiply_group(const job *job, task *task, int64_t group, float *space)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const int64_t lanes = job->simd->lanes, channels = job->conv->in_channels, half = cut->points / 2;
+    const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
+    const int64_t per_point = channels * blocks * lanes;
+    const int64_t inputs = channels * prn_ceil_div(task->batch.tiles, job->simd->tiles[blocks]);
+    const float *weights = job->packed + begin * lanes * channels * cut->points;
+    ahead output = output_ahead(job, &task->batch, begin, blocks);
+    spread(&output, half * inputs);
+    spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
+    for (int64_t p = 0; p < cut->points && !prn_stopped(); p++, weights += per_point) {
+        multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
+                 space + job->slot.m + p * cut->m_point, task->filters ? NULL : p < half ? &output : &task->input);
+    }
+}
+
+static void run_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_conv *conv = job->conv;
     const prn_winograd_cut *cut = &job->cut;
-    const int64_t lanes = job->simd->lanes, begin = prn_winograd_first_block(cut, group);
-    const int64_t blocks = prn_winograd_first_block(cut, group + 1) - begin;
-    const int64_t per_point = conv->in_channels * blocks * lanes;
-    const float *weights = job->packed + begin * lanes * conv->in_channels * cut->points;
-    float *m = space + job->slot.m;
-    for (int64_t p = 0; p < cut->points && !prn_stopped(); p++)
-        multiply(job, batch->tiles, space + p * cut->v_point, weights + p * per_point, blocks, m + p * cut->m_point);
-    for (int64_t b = begin; b < begin + blocks; b++) {
+    const prn_winograd_batch *batch = &task->batch;
+    const int64_t lanes = job->simd->lanes, end = prn_winograd_first_block(cut, group + 1);
+    const float *m = space + job->slot.m;
+    multiply_group(job, task, group, space);
+    for (int64_t b = prn_winograd_first_block(cut, group); b < end; b++) {
         float bias[MOST_LANES] = {0};
         if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)lanes * sizeof(float));
         const int64_t plane = (batch->image * cut->blocks + b) * conv->out_spatial * lanes;
@@ -323,15 +413,16 @@ static void run_slot(void *argument, int64_t index)
     float *space = job->scratch + index * job->slot.total;
     int64_t held = -1;
     while (!prn_stopped()) {
-        const int64_t task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (task >= cut->tasks) return;
-        const int64_t part = task % cut->tasks_of_batch;
-        const prn_winograd_batch batch = prn_winograd_batch_at(cut, task / cut->tasks_of_batch);
-        if (task / cut->tasks_of_batch != held) forward(job, &batch, space);
-        held = task / cut->tasks_of_batch;
-        const int64_t end = (part + 1) * cut->groups / cut->tasks_of_batch;
-        for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < end && !prn_stopped(); g++)
-            run_group(job, &batch, g, space);
+        const int64_t number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (number >= cut->tasks) return;
+        const int64_t part = number % cut->tasks_of_batch, batch = number / cut->tasks_of_batch;
+        task task = {.batch = prn_winograd_batch_at(cut, batch), .filters = held < 0 || cut->far};
+        task.input = input_ahead(job, number + job->slots);
+        task.group_end = (part + 1) * cut->groups / cut->tasks_of_batch;
+        if (batch != held) forward(job, &task.batch, space);
+        held = batch;
+        for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < task.group_end && !prn_stopped(); g++)
+            run_group(job, &task, g, space);
     }
 }
 
@@ -376,8 +467,9 @@ prony_status prn_conv_winograd_run(const prony_context *context)
     if (!prn_winograd_cut_best(&conv, simd(), &job.cut))
         return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
     job.slot = make_slot(context, &conv, &job.cut);
+    job.packed_end = job.packed + conv.in_channels * conv.out_channels * job.cut.points;
     split_post_ops(context, &job);
-    const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
-    prn_parallel_tasks(context->threads, slots, run_slot, &job);
+    job.slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
+    prn_parallel_tasks(context->threads, job.slots, run_slot, &job);
     return PRONY_OK;
 }

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Cycles, measured on Sapphire Rapids with AVX-512; AVX2 has about the same proportions. */
-static const double per_product = 0.63, per_line = 14.0, short_runs = 1.08;
+static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double worth_memory = 1.08;
 
@@ -72,8 +72,9 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     cut.tile_columns = prn_ceil_div(conv->window.out[2], cut.columns);
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     const double filters = (double)cut.points * (double)conv->in_channels * (double)conv->out_channels;
+    cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
-    cut_batches(&cut, conv->batch, (filters > NEAR_FILTERS ? FAR_BATCH : NEAR_BATCH) / tile_floats);
+    cut_batches(&cut, conv->batch, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
     cut.run = (conv->in_channels < tile->long_channels ? 16 : 32) / lanes;
     if (cut.run < 1) cut.run = 1;
     cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
@@ -83,7 +84,7 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
                             (conv->in_channels < tile->long_channels ? short_runs : 1.0);
     const double batches = (double)(conv->batch * cut.batches_down * cut.batches_across);
-    const double lines = filters > NEAR_FILTERS ? batches * filters / LINE : 0;
+    const double lines = (cut.far ? batches : 1.0) * filters / LINE;
     cut.cycles = overlapped(products, lines * per_line) +
                  tiles * ((double)cut.in_blocks * tile->forward + (double)cut.blocks * tile->inverse);
     *out = cut;
@@ -108,7 +109,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
     const double filters = (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
     const double outputs = (double)conv->batch * (double)conv->out_spatial;
     return overlapped(outputs * filters / (double)simd->lanes * per_product,
-                      filters > NEAR_FILTERS ? filters / LINE * per_line : 0);
+                      filters / LINE * per_line);
 }
 
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index)

@@ -16,6 +16,7 @@ typedef struct prn_winograd_cut {
     int64_t tasks_of_batch, tasks;         /* the groups of a batch are dealt to so many tasks; in all */
     int64_t run;                           /* input blocks whose products are one running sum */
     int64_t v_point, m_point;              /* floats from point to point of transformed inputs, and of products */
+    bool far;                              /* filters come from memory for each batch */
     double cycles;                         /* roughly, of one core */
 } prn_winograd_cut;
 

@@ -10,6 +10,7 @@
 #include "base/simd.h"
 
 #define LANES (PRN_SIMD_BYTES / 4)
+#define LINE 16 /* floats of a cache line */
 #define SIDE PRN_WINOGRAD_MOST_SIDE
 #if LANES == 16
 #define TILES_1 12
@@ -228,14 +229,18 @@ KIND(4, 4)
 
 typedef vec sums[PRN_WINOGRAD_MOST_BLOCKS][PRN_WINOGRAD_MOST_TILES];
 
-/* The products of one input block. blocks and tiles are constants after inlining. */
-INLINE void sum_block(const float *v, const float *weights, const int blocks, const int tiles, sums sum)
+/* The products of one input block; at each lane one line or two of what is needed next are fetched: a burst of them would be
+ * waited for. blocks and tiles are constants after inlining. */
+INLINE void sum_block(const float *v, const float *weights, const float *next, int64_t step, const int blocks,
+                      const int tiles, sums sum)
 {
     UNROLL
     for (int lane = 0; lane < LANES; lane++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
         vec held[PRN_WINOGRAD_MOST_BLOCKS];
         const float *w = weights + lane * blocks * LANES;
+        __builtin_prefetch(next + lane * step, 0, 2);
+        if (step > LINE) __builtin_prefetch(next + lane * step + step / 2, 0, 2);
         if (tiles < blocks) {
             UNROLL
             for (int i = 0; i < tiles; i++) held[i] = splat(v[i * LANES + lane]);
@@ -260,11 +265,10 @@ INLINE void sum_block(const float *v, const float *weights, const int blocks, co
 
 INLINE void product(const prn_winograd_product *p, const int blocks, const int tiles)
 {
-    const float *v = p->v, *weights = p->weights;
-    const int64_t v_block = p->v_block, m_block = p->m_block;
+    const float *v = p->v, *weights = p->weights, *next = p->next;
+    const int64_t v_block = p->v_block, m_block = p->m_block, step = p->next_step;
     float *m = p->m;
     bool add = p->add;
-    for (int64_t i = 0; i < p->next_lines; i++) __builtin_prefetch(p->next + i * 16, 0, 2);
     for (int64_t from = 0, end; from < p->in_blocks; from = end, add = true) {
         sums sum;
         end = p->in_blocks - from < p->run ? p->in_blocks : from + p->run;
@@ -273,8 +277,12 @@ INLINE void product(const prn_winograd_product *p, const int blocks, const int t
             UNROLL
             for (int i = 0; i < tiles; i++) sum[b][i] = (vec){0};
         }
-        for (int64_t c = from; c < end; c++, v += v_block, weights += LANES * blocks * LANES)
-            sum_block(v, weights, blocks, tiles, sum);
+        for (int64_t c = from; c < end; c++) {
+            sum_block(v, weights, next, step, blocks, tiles, sum);
+            v += v_block;
+            weights += LANES * blocks * LANES;
+            next += LANES * step;
+        }
         UNROLL
         for (int b = 0; b < blocks; b++) {
             UNROLL

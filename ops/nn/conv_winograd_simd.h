@@ -45,8 +45,8 @@ typedef struct prn_winograd_product {
     float *m;
     int64_t m_block;
     bool add;
-    const float *next; /* weights that are needed soon; `next_lines` cache lines of them are fetched on the way */
-    int64_t next_lines;
+    const float *next; /* what is needed soon, and fetched on the way: so many floats for each input lane */
+    int64_t next_step;
 } prn_winograd_product;
 
 typedef struct prn_winograd_simd {
