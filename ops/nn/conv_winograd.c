@@ -453,6 +453,7 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);
     prn_cost_fact(facts, "product_columns", conv.out_channels);
     prn_cost_fact(facts, "product_depth", conv.in_channels);
+    prn_cost_fact(facts, "product_flops", prn_winograd_flops(&conv, &cut));
     prn_cost_fact(facts, "tile_rows", simd()->tiles[widest]);
     prn_cost_fact(facts, "tile_columns", simd()->lanes * widest);
 }

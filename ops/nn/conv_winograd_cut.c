@@ -21,9 +21,9 @@ static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
 static const double worth_memory = 1.08;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
-    [PRN_WINOGRAD_2X2] = {2, 2, 32, 64, 110, 60},
-    [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140},
-    [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270}};
+    [PRN_WINOGRAD_2X2] = {2, 2, 32, 64, 110, 60, 32, 24},
+    [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 120, 80},
+    [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 288, 160}};
 
 /* What goes on at the same time: the longer of the two, and some of the other. */
 static double overlapped(double a, double b)
@@ -38,7 +38,7 @@ static int64_t odd_lines(int64_t floats)
 }
 
 /* Batches of at most `most` tiles, whole rows of them where a row fits. */
-static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t most)
+static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t lanes, int64_t most)
 {
     if (most < 1) most = 1;
     cut->batches_across = prn_ceil_div(cut->tile_columns, most);
@@ -47,15 +47,17 @@ static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t most)
     const int64_t each = images * cut->batches_across;
     int64_t down = prn_ceil_div(cut->tile_rows, rows);
     const double work = (double)cut->points * (double)(cut->tile_rows * cut->tile_columns) * (double)each *
-                        (double)cut->in_blocks * (double)cut->blocks * LINE * LINE;
+                        (double)(cut->in_blocks * lanes) * (double)(cut->blocks * lanes);
     const int64_t useful = work / TASK_WORK > FEW_TASKS ? FEW_TASKS : (int64_t)(work / TASK_WORK);
     while (down * each * cut->groups < useful && down < cut->tile_rows) down++;
     while (down * each > FEW_TASKS && down * each % FEW_TASKS && down < cut->tile_rows) down++;
     cut->batches_down = down;
     cut->batch_tiles = prn_ceil_div(cut->tile_rows, down) * columns;
-    const int64_t batches = down * each, wanted = prn_ceil_div(MANY_TASKS, batches);
-    cut->tasks_of_batch = useful <= 1 || batches >= MANY_TASKS ? 1 : wanted < cut->groups ? wanted : cut->groups;
-    cut->tasks = batches * cut->tasks_of_batch;
+    const int64_t batches = down * each, wanted = useful > 1 ? prn_ceil_div(MANY_TASKS, batches) : 1;
+    int64_t tasks = wanted < cut->groups ? wanted : cut->groups;
+    while (tasks > 1 && batches * tasks % FEW_TASKS && tasks < cut->groups) tasks++;
+    cut->tasks_of_batch = tasks;
+    cut->tasks = batches * tasks;
 }
 
 void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind,
@@ -74,7 +76,7 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     const double filters = (double)cut.points * (double)conv->in_channels * (double)conv->out_channels;
     cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
-    cut_batches(&cut, conv->batch, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
+    cut_batches(&cut, conv->batch, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
     cut.run = (conv->in_channels < tile->long_channels ? 16 : 32) / lanes;
     if (cut.run < 1) cut.run = 1;
     cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
@@ -110,6 +112,14 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
     const double outputs = (double)conv->batch * (double)conv->out_spatial;
     return overlapped(outputs * filters / (double)simd->lanes * per_product,
                       filters / LINE * per_line);
+}
+
+int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
+{
+    const struct prn_winograd_tile *tile = &prn_winograd_tiles[cut->kind];
+    const int64_t tiles = conv->batch * cut->tile_rows * cut->tile_columns;
+    return tiles * (2 * cut->points * conv->in_channels * conv->out_channels + conv->in_channels * tile->forward_flops +
+                    conv->out_channels * tile->inverse_flops);
 }
 
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index)

@@ -30,6 +30,7 @@ extern const struct prn_winograd_tile {
     int64_t least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/accuracy.md) */
     int64_t long_channels;  /* from so many on running sums may be long */
     double forward, inverse; /* cycles for a tile of a block of channels */
+    int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
 
 /* With tiles of `kind`. */
@@ -39,6 +40,9 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
 bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_cut *out);
 /* What the direct kernel takes, roughly, in the same cycles. */
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
+
+/* Operations of products and transforms. */
+int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut);
 
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index);
 /* The first output block of a group: blocks are dealt to as few groups as there can be, evenly. */
