@@ -58,7 +58,7 @@ logical operations on bools.
 
 - To the nodes of the file, before any rewriting. A fused kernel carries the sum of the nodes that it stands for, so layers,
   operators and model add up to the same macs, madds, flops, special, int_ops and parameters; the report says so
-  (`totals.conserved`). FLOPs are therefore what the model asks for, not what the machine executes: work that folding saves
+  (`totals.conserved`). FLOPs are therefore what the model asks for, not what the machine executes (`executed_flops`, where a kernel takes fewer): work that folding saves
   still counts, work that a blocked layout adds does not.
 - Bytes are not conserved. A layer's are its traffic if it stood alone; an operator's are those of what enters and leaves it, and
   so show what fusion saves.

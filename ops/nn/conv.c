@@ -11,6 +11,7 @@
 #include "ops/loops/widen.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
+#include "ops/nn/conv_winograd.h"
 #include "ops/vendor/dnnl.h"
 
 /* ---- problem */
@@ -256,6 +257,10 @@ PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
 #ifdef PRN_HAVE_DNNL
+    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_winograd_usable,
+     .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
+     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .own_layout = true},
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},

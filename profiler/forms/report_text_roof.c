@@ -41,7 +41,7 @@ static void explain(const prony_report *r, uint32_t index, char why[WHY_BYTES])
     }
     prn_number_time(time, (int64_t)(roof + 0.5), 3, "");
     if (compute)
-        snprintf(why, WHY_BYTES, "%s for %s FLOPs", time, prn_number_si(amount, (double)o->cost.flops, 3, ""));
+        snprintf(why, WHY_BYTES, "%s for %s FLOPs", time, prn_number_si(amount, prn_operator_flops(o), 3, ""));
     else
         snprintf(why, WHY_BYTES, "%s for %s", time, prn_number_bytes(amount, prn_operator_bytes(o), 3, ""));
 }

@@ -36,7 +36,7 @@ static bool point_of(const prony_operator_row *o, roof_point *p)
 {
     double bytes = (double)o->cost.bytes_read + (double)o->cost.bytes_written;
     if (!o->measured || o->cost.flops == 0 || bytes <= 0 || o->time.mean_ns <= 0) return false;
-    *p = (roof_point){(double)o->cost.flops / bytes, (double)o->cost.flops / ((double)o->time.mean_ns / 1e9)};
+    *p = (roof_point){prn_operator_flops(o) / bytes, prn_operator_flops(o) / ((double)o->time.mean_ns / 1e9)};
     return true;
 }
 

@@ -199,6 +199,7 @@ static void find_traffic(found *f, const prony_operator_row *row)
     prn_number_text bytes, share;
     bool compute;
     bytes_only.cost.flops = bytes_only.cost.macs = bytes_only.cost.int_ops = 0;
+    bytes_only.kernel_fact_count = 0;
     double part = prn_operator_roof_ns(r, &bytes_only, &compute) / (double)row->time.mean_ns;
     if (part < MOVING_LEAST) return;
     snprintf(text, sizeof text, "moves %s, which take %s %% of its time at the bandwidth of the level that holds them",

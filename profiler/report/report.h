@@ -251,6 +251,10 @@ double prn_report_roof_flops(const prony_report *report);
 /* Bandwidth of a level, likewise. */
 double prn_report_roof_bandwidth(const prony_report *report, const char *level);
 
+/* FLOPs that an operator's kernel executes, where it says so (prn_kernel.facts, product_flops); else those of its layers. */
+double prn_operator_flops(const prony_operator_row *row);
+/* Those of all operators; without operators the model's. */
+double prn_report_executed_flops(const prony_report *report);
 /* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
 double prn_operator_bytes(const prony_operator_row *row);
 /* Its products are of 8-bit codes, whatever its layers count. */

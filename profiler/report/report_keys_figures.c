@@ -15,8 +15,17 @@ static void fail(prn_json *j, prony_status status)
 
 /* ---- totals, phases ---- */
 
+static double executed_flops(const prn_at *at)
+{
+    const prony_report *r = at->root;
+    const double executed = prn_report_executed_flops(r);
+    return executed == (double)r->totals.cost.flops ? NAN : executed;
+}
+
 static const prn_key totals_keys[] = {
     {PRN_MORE(R, totals.cost, prn_count_keys)},
+    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER, "FLOPs that the operators' kernels execute; absent: as many as flops.",
+     .figure = executed_flops},
     {"layers", PRN_AT(R, totals.layers), PRN_ALWAYS, "Rows of layers."},
     {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Those evaluated at bind time."},
     {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},

@@ -114,6 +114,13 @@ static double intensity(const prn_at *at)
     return bytes > 0 ? (double)cost->flops / bytes : NAN;
 }
 
+static double executed_flops(const prn_at *at)
+{
+    const prony_operator_row *o = at->row;
+    const double executed = prn_operator_flops(o);
+    return executed == (double)o->cost.flops ? NAN : executed;
+}
+
 static double operator_rate(const prn_at *at)
 {
     const prony_operator_row *o = at->row;
@@ -215,6 +222,8 @@ const prn_key prn_operator_keys[] = {
     {"backend", PRN_AT(O, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
     {"layers", PRN_LIST(O, layers, layer_count), PRN_LENIENT | PRN_FLAT, "Indices of the layers it stands for."},
     {PRN_MORE(O, cost, traffic_keys)},
+    {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER, "FLOPs that the kernel executes, which the roofs are compared with; absent: as many as flops.",
+     .figure = executed_flops},
     {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.", .figure = intensity},
     {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},

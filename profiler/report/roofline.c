@@ -34,6 +34,23 @@ static double bandwidth_for(const prony_report *report, double bytes)
     return prn_report_roof_bandwidth(report, "DRAM");
 }
 
+double prn_operator_flops(const prony_operator_row *row)
+{
+    for (size_t i = 0; i < row->kernel_fact_count; i++) {
+        if (strcmp(row->kernel_facts[i].key, "product_flops") == 0)
+            return (double)row->cost.flops - 2 * (double)row->cost.macs + (double)row->kernel_facts[i].value;
+    }
+    return (double)row->cost.flops;
+}
+
+double prn_report_executed_flops(const prony_report *report)
+{
+    double sum = (double)report->totals.cost.flops;
+    for (size_t o = 0; o < report->operator_count; o++)
+        sum += prn_operator_flops(&report->operators[o]) - (double)report->operators[o].cost.flops;
+    return sum;
+}
+
 double prn_operator_bytes(const prony_operator_row *row)
 {
     double bytes = (double)row->cost.bytes_read + (double)row->cost.bytes_written;
@@ -55,7 +72,7 @@ double prn_operator_roof_ns(const prony_report *report, const prony_operator_row
     double bytes = prn_operator_bytes(row);
     double bandwidth = bandwidth_for(report, bytes);
     if (flops <= 0 || bandwidth <= 0) return 0;
-    double compute = (double)row->cost.flops / flops * 1e9, memory = bytes / bandwidth * 1e9;
+    double compute = prn_operator_flops(row) / flops * 1e9, memory = bytes / bandwidth * 1e9;
     if (compute_bound) *compute_bound = compute >= memory;
     return compute > memory ? compute : memory;
 }

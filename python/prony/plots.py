@@ -140,8 +140,9 @@ def roofline(report: "Report", ax: Optional["Axes"]) -> Any:
     if not rows:
         raise InvalidArgument("no operator of the report computes")
     ax = _axes(ax, 7.0, 4.8)
-    x = [r["arithmetic_intensity_flop_per_byte"] for r in rows]
-    y = [r["flops_per_second"] for r in rows]
+    executed = [(r.get("executed_flops") or r["flops"]) / r["flops"] for r in rows]  # by the kernel; flops are the model's
+    x = [r["arithmetic_intensity_flop_per_byte"] * part for r, part in zip(rows, executed)]
+    y = [r["flops_per_second"] * part for r, part in zip(rows, executed)]
     whole = sum(r.get("time_mean_ns") or 0 for r in rows) or 1
     for bound in dict.fromkeys(r.get("bound") for r in rows):
         mine = [i for i, r in enumerate(rows) if r.get("bound") == bound]

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_BLOCKS 256
+#define MOST_THREADS 4
 #define MOST_TERMS 1024
 #define MOST_ELEMENTS (1 << 18) /* of what a doubtful row makes */
 
@@ -223,6 +224,7 @@ static prony_status prepare(bench *b, const prn_kernel *kernel, prn_prepared *pr
 {
     void *data[OP_CASE_MAX_VALUES];
     if (!kernel->prepare) return PRONY_OK;
+    b->context.threads = MOST_THREADS; /* scratch may depend on it */
     for (size_t i = 0; i < b->context.input_count; i++) {
         data[i] = b->in[i].data;
         if (!b->row.constant[i]) b->in[i].data = NULL;
@@ -317,8 +319,8 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
     prony_value first[OP_CASE_MAX_VALUES], shapes[OP_CASE_MAX_VALUES];
     memcpy(shapes, b->out, sizeof shapes);
     bool ok = true, have_first = false;
-    for (int round = 0; round < 4 + (int)b->context.input_count && ok; round++) {
-        int inplace = round < 4 ? -1 : round - 4, threads = round < 4 ? round + 1 : 2;
+    for (int round = 0; round < MOST_THREADS + (int)b->context.input_count && ok; round++) {
+        int inplace = round < MOST_THREADS ? -1 : round - MOST_THREADS, threads = round < MOST_THREADS ? round + 1 : 2;
         if (inplace >= 0 &&
             (inplace >= 32 || !(kernel->inplace >> inplace & 1) || !b->inputs[inplace] || b->row.constant[inplace] ||
              shapes[0].shape.rank < 0 || prn_layout_bytes(&b->in[inplace]) != prn_layout_bytes(&shapes[0]))) {

@@ -229,13 +229,13 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->counter_read_ns = 900;
     static const prony_reason reasons[] = {{"imbalance", "the busiest thread works 31 % longer than the mean"},
                                            {"edge tiles", "12 x 64 results in tiles of 14 x 32: 14 % of their places are empty"}};
-    static const prony_fact facts[] = {{"product_rows", 12}, {"tile_rows", 14}};
+    static const prony_fact facts[] = {{"product_rows", 12}, {"tile_rows", 14}, {"product_flops", 12}};
     r->operators[2].reasons = reasons;
     r->operators[2].reason_count = 2;
     r->operators[2].kernel_best = 0.5;
     r->operators[2].kernel_best_operator = 3;
     r->operators[2].kernel_facts = facts;
-    r->operators[2].kernel_fact_count = 2;
+    r->operators[2].kernel_fact_count = 3;
     r->operators[0].counted = true;
     r->operators[0].cycles = 5400000;
     r->operators[0].instructions = 14000000;

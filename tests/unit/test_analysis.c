@@ -151,6 +151,36 @@ static void test_bound_by_cache(void **state)
     prn_pool_release(&r.pool);
 }
 
+/* A kernel that takes fewer operations than the model asks for is held against those: never above its peak for that. */
+static void test_executed_flops(void **state)
+{
+    (void)state;
+    static const prn_roof_compute compute = {"fp32", 1, 1e9};
+    static const prn_roof_memory memory = {"DRAM", 1, 1e12};
+    static const prony_fact facts[] = {{"product_rows", 7}, {"product_flops", 400}};
+    prony_report r;
+    sample_report(&r, true);
+    r.roof = (prn_report_roof){&compute, 1, &memory, 1, NULL, NULL, 0};
+    r.has_roof = true;
+    r.config.intra_op_threads = 1;
+    prony_operator_row *o = &r.operators[0];
+    o->cost = (prony_cost){.macs = 500, .flops = 1010}; /* 10 of a bias */
+    o->kernel_fact_count = 0;
+    o->measured = true;
+    o->time.mean_ns = 820;
+    double share = 0, before = prn_report_executed_flops(&r);
+    assert_true(prn_operator_flops(o) == 1010);
+    assert_int_equal(prony_report_bound(&r, 0, &share), PRONY_BOUND_COMPUTE);
+    assert_true(share > 1.2);
+    o->kernel_facts = facts;
+    o->kernel_fact_count = 2;
+    assert_true(prn_operator_flops(o) == 410);
+    assert_int_equal(prony_report_bound(&r, 0, &share), PRONY_BOUND_COMPUTE);
+    assert_true(fabs(share - 0.5) < 1e-9);
+    assert_true(before - prn_report_executed_flops(&r) == 600);
+    prn_pool_release(&r.pool);
+}
+
 /* ---- latencies ---- */
 
 static void set_samples(prony_report *r, int64_t *samples, size_t count)
@@ -423,7 +453,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_impact),         cmocka_unit_test(test_types),
         cmocka_unit_test(test_critical_path),  cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_by_cache), cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_executed_flops), cmocka_unit_test(test_bound_by_cache), cmocka_unit_test(test_histogram),
         cmocka_unit_test(test_outliers),       cmocka_unit_test(test_latency_bins),
         cmocka_unit_test(test_steady_state),   cmocka_unit_test(test_layer_samples),
         cmocka_unit_test(test_text),           cmocka_unit_test(test_module_table),

@@ -65,6 +65,9 @@ const byteStep = most => 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, most) 
 function rooflineChart() {
   if (!stamped) return;
   const points = operators.filter(o => o.rate > 0 && o.arithmetic_intensity > 0),
+    executed = o => (o.executed_flops ?? o.flops) / o.flops,
+    rate = o => o.rate * executed(o),
+    intensity = o => o.arithmetic_intensity * executed(o),
     roof = roofs();
   const left = operators.length - points.length;
   const sub =
@@ -83,16 +86,16 @@ function rooflineChart() {
         if (!groups.has(key)) groups.set(key, []);
         groups.get(key).push(o);
       }
-      const low = 10 ** Math.floor(Math.log10(Math.min(0.1, ...points.map(o => o.arithmetic_intensity)))),
-        high = 10 ** Math.ceil(Math.log10(Math.max(10, ...points.map(o => o.arithmetic_intensity)) * 1.1));
+      const low = 10 ** Math.floor(Math.log10(Math.min(0.1, ...points.map(intensity)))),
+        high = 10 ** Math.ceil(Math.log10(Math.max(10, ...points.map(intensity)) * 1.1));
       const datasets = [...groups].map(([op, rows]) => ({
         label: op,
-        data: rows.map(o => ({ x: o.arithmetic_intensity, y: o.rate, r: 3 + 22 * Math.sqrt(o.share || 0), o })),
+        data: rows.map(o => ({ x: intensity(o), y: rate(o), r: 3 + 22 * Math.sqrt(o.share || 0), o })),
         backgroundColor: faint(op === 'other' ? '#8892a0' : typeColor(op), 0.55),
         borderColor: op === 'other' ? '#8892a0' : typeColor(op),
       }));
       if (roof) {
-        const ceiling = roof.peak || Math.max(...points.map(o => o.rate)) * 10;
+        const ceiling = roof.peak || Math.max(...points.map(rate)) * 10;
         for (const level of roof.levels) {
           const end = Math.min(high, ceiling / level.bytes_per_second);
           if (end > low)
@@ -136,7 +139,7 @@ function rooflineChart() {
             x: scale('arithmetic intensity, FLOP per byte', decade, { type: 'logarithmic', min: low, max: high }),
             y: scale('FLOP/s', decade, {
               type: 'logarithmic',
-              max: 1.6 * Math.max((roof && roof.peak) || 0, ...points.map(o => o.rate)),
+              max: 1.6 * Math.max((roof && roof.peak) || 0, ...points.map(rate)),
             }),
           },
           {
@@ -146,7 +149,7 @@ function rooflineChart() {
                 ? [
                     o.name,
                     o.kernel || '',
-                    si(o.rate) + 'FLOP/s at ' + si(o.arithmetic_intensity) + ' FLOP/B',
+                    si(rate(o)) + 'FLOP/s at ' + si(intensity(o)) + ' FLOP/B',
                     time(o.time) +
                       ', ' +
                       percent(o.share) +

@@ -263,7 +263,8 @@ function roofs() {
 }
 function roofShare() {
   const roof = roofs(),
-    rate = report.throughput && report.throughput.flops_per_second;
+    done = (report.totals.executed_flops ?? report.totals.flops) / report.totals.flops,
+    rate = report.throughput && report.throughput.flops_per_second * done;
   return roof && roof.peak && rate
     ? percent(rate / roof.peak) + " of the machine's peak"
     : 'useful operations of the model';

@@ -1,0 +1,476 @@
+/* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts.
+ *
+ *     batch = a rectangle of tiles of one image, whose transformed input stays in the second-level cache
+ *     group = up to four output channel blocks
+ *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
+ *
+ * The state is the transformed filters, which the model owns: [group][point][input channel][block of the group][output
+ * lane]. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other, and keeps v while
+ * the batch is the same. A residual that comes first may lie in the output. Invariant: batches, groups and the order of
+ * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
+#include "ops/nn/conv_winograd.h"
+
+#include "base/ceil_div.h"
+#include "base/parallel.h"
+#include "base/simd.h"
+#include "base/stop.h"
+#include "ops/loops/conv_problem.h"
+#include "ops/loops/post_ops_vec.h"
+#include "ops/nn/conv_winograd_cut.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+PRN_SIMD_PICK(prn_winograd_simd, prn_winograd_simd_, static const prn_winograd_simd *simd)
+
+enum {
+    LINE = 16, /* floats of a cache line */
+    MOST_LANES = 16,
+    CACHED_WEIGHTS = 5120 /* floats that leave room for the tiles in the first-level cache */
+};
+
+/* By how much it has to be faster than the direct kernel to be worth larger filters. */
+static const double worth_memory = 1.1;
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
+bool prn_conv_winograd_usable(const prony_context *context)
+{
+    prn_conv conv;
+    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
+    const prn_window *window = &conv.window;
+    const int64_t lanes = simd()->lanes;
+    if (conv.groups != 1 || conv.in_channels % lanes || conv.out_channels % lanes) return false;
+    if (window->axes != 2 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    for (int axis = 1; axis < PRN_WINDOW_AXES; axis++) {
+        if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1 || window->dilation[axis] != 1)
+            return false;
+        if (window->out[axis] < 1 || window->pad_begin[axis] > 2) return false;
+    }
+    prn_winograd_cut cut;
+    return prn_winograd_cut_best(&conv, simd(), &cut);
+}
+
+bool prn_conv_winograd_worth(const prony_context *context)
+{
+    prn_conv conv;
+    prn_winograd_cut cut;
+    return prn_conv_read(context, &conv) == PRONY_OK && prn_winograd_cut_best(&conv, simd(), &cut) &&
+           cut.cycles * worth_memory < prn_winograd_direct_cycles(&conv, simd());
+}
+
+void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    prn_layout layout = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    const prn_post_ops *post_ops = context->post_ops;
+    in[0] = out[0] = layout;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
+    }
+}
+
+/* ---- weights */
+
+typedef struct packing {
+    const prn_conv *conv;
+    prn_winograd_cut cut;
+} packing;
+
+static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+{
+    (void)context;
+    const packing *packing = argument;
+    const prn_conv *conv = packing->conv;
+    const prn_winograd_cut *cut = &packing->cut;
+    const int64_t lanes = simd()->lanes, row = conv->in_channels * conv->kernel_volume;
+    const float *weights = conv->weights->data;
+    for (int64_t g = 0; g < cut->groups; g++) {
+        const int64_t begin = prn_winograd_first_block(cut, g), end = prn_winograd_first_block(cut, g + 1);
+        const int64_t width = (end - begin) * lanes;
+        float *to = (float *)packed + begin * lanes * conv->in_channels * cut->points;
+        for (int64_t b = begin; b < end && !prn_stopped(); b++, to += lanes) {
+            const float *from = weights + b * lanes * row;
+            for (int64_t c = 0; c < conv->in_channels && !prn_stopped_at(c); c++)
+                simd()->filters[cut->kind](from + c * conv->kernel_volume, row, to + c * width, conv->in_channels * width);
+        }
+    }
+    return PRONY_OK;
+}
+
+/* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
+ * output. */
+typedef struct slot {
+    int64_t m, row, total;
+} slot;
+
+static slot make_slot(const prony_context *context, const prn_conv *conv, const prn_winograd_cut *cut)
+{
+    slot slot = {.m = cut->points * cut->v_point};
+    slot.row = slot.total = slot.m + cut->points * cut->m_point;
+    for (size_t i = 1; context->post_ops && i < context->post_ops->count; i++) {
+        if (context->post_ops->op[i].kind == PRN_POST_ADD)
+            slot.total = slot.row + cut->rows * conv->window.out[2] * simd()->lanes;
+    }
+    slot.total = prn_ceil_div(slot.total, LINE) * LINE;
+    return slot;
+}
+
+prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    char tag[96];
+    const void *packed;
+    PRN_TRY(prn_conv_read(context, &conv));
+    packing packing = {.conv = &conv};
+    prn_winograd_cut *cut = &packing.cut;
+    if (!prn_winograd_cut_best(&conv, simd(), cut))
+        return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
+    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld", (long long)simd()->lanes,
+             (long long)conv.out_channels, (long long)conv.in_channels, (long long)cut->rows, (long long)cut->columns);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv.out_channels * conv.in_channels * cut->points);
+    PRN_TRY(context->host->packed(context, conv.weights->data, tag, bytes, build_weights, &packing, &packed));
+    const int64_t threads = context->threads > 1 ? context->threads : 1;
+    out->state = (void *)(uintptr_t)packed;
+    out->scratch_bytes = (size_t)(cut->tasks < threads ? cut->tasks : threads) *
+                         (size_t)make_slot(context, &conv, cut).total * sizeof(float);
+    return PRONY_OK;
+}
+
+/* ---- run */
+
+typedef struct job {
+    const prn_winograd_simd *simd;
+    const prn_conv *conv;
+    prn_winograd_cut cut;
+    slot slot;
+    prony_context rest; /* for the post-operations that are not part of the inverse transform */
+    prn_post_ops rest_ops;
+    const float *packed, *packed_end, *x;
+    const float *added; /* NULL: no residual that the sums are added to */
+    bool apart;         /* a later residual lies in the output: rows are finished elsewhere */
+    float *y, *scratch;
+    int64_t slots;
+    atomic_int_fast64_t next; /* task */
+} job;
+
+typedef float patch[PRN_WINOGRAD_MOST_SIDE][PRN_WINOGRAD_MOST_SIDE][MOST_LANES];
+
+/* A tile that meets padding: through a copy of what there is of it. */
+static void forward_edge(const job *job, const float *plane, int64_t top, int64_t left, float *v)
+{
+    const prn_window *window = &job->conv->window;
+    const int64_t lanes = job->simd->lanes, height = job->cut.rows + 2, width = job->cut.columns + 2;
+    _Alignas(64) patch patch = {0};
+    const int64_t first = left < 0 ? -left : 0, end = left + width > window->in[2] ? window->in[2] - left : width;
+    float *const to = patch[0][0];
+    for (int64_t r = top < 0 ? -top : 0; r < height && top + r < window->in[1] && first < end; r++)
+        memcpy(to + (r * width + first) * lanes, plane + ((top + r) * window->in[2] + left + first) * lanes,
+               (size_t)((end - first) * lanes) * sizeof(float));
+    job->simd->forward[job->cut.kind](&(prn_winograd_forward){to, width * lanes, v, job->cut.v_point, 1});
+}
+
+/* One row of tiles of one channel block. */
+static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t row, const float *plane, float *v)
+{
+    const prn_window *window = &job->conv->window;
+    const prn_winograd_cut *cut = &job->cut;
+    const int64_t lanes = job->simd->lanes, top = row * cut->rows - window->pad_begin[1];
+    const bool whole = top >= 0 && top + cut->rows + 2 <= window->in[1];
+    for (int64_t tile = batch->column, count; tile < batch->column_end; tile += count, v += count * lanes) {
+        const int64_t left = tile * cut->columns - window->pad_begin[2], room = window->in[2] - left - cut->columns - 2;
+        count = 1;
+        if (!whole || left < 0 || room < 0) {
+            forward_edge(job, plane, top, left, v);
+            continue;
+        }
+        count = room / cut->columns + 1;
+        if (count > batch->column_end - tile) count = batch->column_end - tile;
+        job->simd->forward[cut->kind](&(prn_winograd_forward){plane + (top * window->in[2] + left) * lanes,
+                                                              window->in[2] * lanes, v, cut->v_point, count});
+    }
+}
+
+static void forward(const job *job, const prn_winograd_batch *batch, float *v)
+{
+    const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
+    const float *x = job->x + batch->image * job->cut.in_blocks * plane;
+    for (int64_t c = 0; c < job->cut.in_blocks && !prn_stopped(); c++, x += plane) {
+        for (int64_t row = batch->row; row < batch->row_end; row++) {
+            forward_row(job, batch, row, x, v);
+            v += (batch->column_end - batch->column) * lanes;
+        }
+    }
+}
+
+/* What is fetched into the second-level cache while products are computed: `planes` runs of `floats`. */
+typedef struct ahead {
+    const float *from;
+    int64_t planes, floats, apart;
+    int64_t at;   /* floats of the first run that were fetched */
+    int64_t step; /* floats for each input channel of a call */
+} ahead;
+
+/* It is all to be fetched by `inputs` channels of calls. */
+static void spread(ahead *ahead, int64_t inputs)
+{
+    ahead->step = inputs > 0 ? prn_ceil_div(ahead->planes * ahead->floats - ahead->at, inputs) : 0;
+}
+
+/* The share of the next call, without a division: calls are short. */
+static void fetch_ahead(ahead *ahead, int64_t lanes, prn_winograd_product *p)
+{
+    p->next = ahead->from + ahead->at;
+    p->next_step = ahead->planes > 0 ? ahead->step : 0;
+    ahead->at += p->next_step * p->in_blocks * lanes;
+    for (; ahead->planes > 0 && ahead->at >= ahead->floats; ahead->planes--) {
+        ahead->at = ahead->planes > 1 ? ahead->at - ahead->floats : 0;
+        ahead->from += ahead->planes > 1 ? ahead->apart : 0;
+    }
+}
+
+/* Input blocks whose weights stay in the first-level cache. */
+static int64_t blocks_of_pass(const job *job, int64_t blocks)
+{
+    const int64_t run = job->cut.run, fitting = CACHED_WEIGHTS / (job->simd->lanes * blocks * job->simd->lanes);
+    return fitting > run ? fitting / run * run : run;
+}
+
+/* All tiles of a batch at one point, for a group of `blocks` output blocks. Fetches the weights that come next, or `ahead`. */
+static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m,
+                     ahead *ahead)
+{
+    const int64_t lanes = job->simd->lanes, in_blocks = job->cut.in_blocks, per_block = lanes * blocks * lanes;
+    const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]), step = blocks_of_pass(job, blocks);
+    const int64_t next_step = prn_ceil_div(blocks * lanes, parts);
+    prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = job->cut.run};
+    for (int64_t from = 0; from < in_blocks; from += p.in_blocks) {
+        p.in_blocks = at_most(in_blocks - from, step);
+        p.weights = weights + from * per_block;
+        p.next = p.weights + p.in_blocks * per_block;
+        p.next_step = p.next < job->packed_end ? next_step : 0;
+        p.add = from > 0;
+        for (int64_t part = 0; part < parts; part++) {
+            const int64_t first = part * tiles / parts, count = (part + 1) * tiles / parts - first;
+            p.v = v + (from * tiles + first) * lanes;
+            p.m = m + first * lanes;
+            if (ahead) fetch_ahead(ahead, lanes, &p);
+            job->simd->product[blocks][count](&p);
+            if (!ahead) p.next += p.next_step * p.in_blocks * lanes;
+        }
+    }
+}
+
+static void copy_rows(int64_t rows, int64_t floats, const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    for (int64_t r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, (size_t)floats * sizeof(float));
+}
+
+/* A tile that reaches over the edge of the output, of which there are `rows` and `columns`: through a copy. */
+static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, int64_t rows, int64_t columns)
+{
+    const int64_t lanes = job->simd->lanes, row = job->cut.columns * lanes;
+    _Alignas(64) patch y, added = {0};
+    prn_winograd_inverse one = *inverse;
+    one.y = y[0][0];
+    one.y_row = row;
+    one.count = 1;
+    if (inverse->added) {
+        copy_rows(rows, columns * lanes, inverse->added, inverse->y_row, added[0][0], row);
+        one.added = added[0][0];
+    }
+    job->simd->inverse[job->cut.kind](&one);
+    copy_rows(rows, columns * lanes, y[0][0], row, inverse->y, inverse->y_row);
+}
+
+/* `tiles` tiles of a row, of which there are `rows` and `columns` outputs. */
+static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t tiles, int64_t rows, int64_t columns)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const int64_t lanes = job->simd->lanes;
+    inverse.count = rows < cut->rows ? 0 : columns / cut->columns;
+    if (inverse.count) job->simd->inverse[cut->kind](&inverse);
+    for (int64_t tile = inverse.count; tile < tiles; tile++) {
+        const int64_t left = columns - tile * cut->columns;
+        prn_winograd_inverse one = inverse;
+        one.m += tile * lanes;
+        one.y += tile * cut->columns * lanes;
+        if (one.added) one.added += tile * cut->columns * lanes;
+        inverse_edge(job, &one, rows, left < cut->columns ? left : cut->columns);
+    }
+}
+
+/* One row of tiles of one output block, whose plane begins at element `plane` of the output. */
+static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t row, int64_t plane, const float *m,
+                        const float *bias, float *space)
+{
+    const prn_window *window = &job->conv->window;
+    const prn_winograd_cut *cut = &job->cut;
+    const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column;
+    const int64_t top = row * cut->rows, left = batch->column * cut->columns, y_row = window->out[2] * lanes;
+    const int64_t rows = at_most(window->out[1] - top, cut->rows);
+    const int64_t columns = at_most(window->out[2] - left, tiles * cut->columns);
+    const int64_t first = plane + top * y_row + left * lanes;
+    float *const y = job->y + first, *const to = job->apart ? space : y;
+    inverse_tiles(job,
+                  (prn_winograd_inverse){.m = m,
+                                         .m_point = cut->m_point,
+                                         .bias = bias,
+                                         .added = job->added ? job->added + first : NULL,
+                                         .y = to,
+                                         .y_row = y_row},
+                  tiles, rows, columns);
+    for (int64_t r = 0; r < rows && job->rest_ops.count; r++)
+        prn_post_ops_apply_vec(&job->rest, to + r * y_row, first + r * y_row, columns * lanes);
+    if (job->apart) copy_rows(rows, columns * lanes, to, y_row, y, y_row);
+}
+
+/* The input that the batch after next reads, as far as it lies in one piece for each block. */
+static ahead input_ahead(const job *job, int64_t index)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const prn_window *window = &job->conv->window;
+    const int64_t lanes = job->simd->lanes;
+    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || index >= cut->tasks) return (ahead){.from = job->x};
+    const prn_winograd_batch batch = prn_winograd_batch_at(cut, index);
+    int64_t top = batch.row * cut->rows - window->pad_begin[1], end = batch.row_end * cut->rows - window->pad_begin[1] + 2;
+    if (top < 0) top = 0;
+    if (end > window->in[1]) end = window->in[1];
+    const int64_t plane = job->conv->in_spatial * lanes, row = window->in[2] * lanes;
+    return (ahead){.from = job->x + batch.image * cut->in_blocks * plane + top * row,
+                   .planes = cut->in_blocks,
+                   .floats = end > top ? (end - top) * row : 0,
+                   .apart = plane};
+}
+
+/* The output of some blocks of a batch. */
+static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64_t begin, int64_t blocks)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const prn_window *window = &job->conv->window;
+    const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
+    const int64_t top = batch->row * cut->rows, end = at_most(batch->row_end * cut->rows, window->out[1]);
+    if (cut->batches_across > 1) return (ahead){.from = job->y};
+    return (ahead){.from = job->y + (batch->image * cut->blocks + begin) * plane + top * row,
+                   .planes = blocks,
+                   .floats = (end - top) * row,
+                   .apart = plane};
+}
+
+/* What a task works on. */
+typedef struct task {
+    prn_winograd_batch batch;
+    int64_t group_end;
+    bool filters; /* are to be fetched: before they were read once, and where no cache holds them, always */
+    ahead input;  /* of a later task */
+} task;
+
+static void multiply_group(const job *job, task *task, int64_t group, float *space)
+{
+    const prn_winograd_cut *cut = &job->cut;
+    const int64_t lanes = job->simd->lanes, channels = job->conv->in_channels, half = cut->points / 2;
+    const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
+    const int64_t per_point = channels * blocks * lanes;
+    const int64_t inputs = channels * prn_ceil_div(task->batch.tiles, job->simd->tiles[blocks]);
+    const float *weights = job->packed + begin * lanes * channels * cut->points;
+    ahead output = output_ahead(job, &task->batch, begin, blocks);
+    spread(&output, half * inputs);
+    spread(&task->input, (task->group_end - group) * (cut->points - half) * inputs);
+    for (int64_t p = 0; p < cut->points && !prn_stopped(); p++, weights += per_point) {
+        multiply(job, task->batch.tiles, space + p * cut->v_point, weights, blocks,
+                 space + job->slot.m + p * cut->m_point, task->filters ? NULL : p < half ? &output : &task->input);
+    }
+}
+
+static void run_group(const job *job, task *task, int64_t group, float *space)
+{
+    const prn_conv *conv = job->conv;
+    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_batch *batch = &task->batch;
+    const int64_t lanes = job->simd->lanes, end = prn_winograd_first_block(cut, group + 1);
+    const float *m = space + job->slot.m;
+    multiply_group(job, task, group, space);
+    for (int64_t b = prn_winograd_first_block(cut, group); b < end; b++) {
+        float bias[MOST_LANES] = {0};
+        if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)lanes * sizeof(float));
+        const int64_t plane = (batch->image * cut->blocks + b) * conv->out_spatial * lanes;
+        for (int64_t row = batch->row; row < batch->row_end; row++) {
+            inverse_row(job, batch, row, plane, m, bias, space + job->slot.row);
+            m += (batch->column_end - batch->column) * lanes;
+        }
+    }
+}
+
+/* Whoever has slot `index` takes tasks as long as there are any. */
+static void run_slot(void *argument, int64_t index)
+{
+    job *job = argument;
+    const prn_winograd_cut *cut = &job->cut;
+    float *space = job->scratch + index * job->slot.total;
+    int64_t held = -1;
+    while (!prn_stopped()) {
+        const int64_t number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (number >= cut->tasks) return;
+        const int64_t part = number % cut->tasks_of_batch, batch = number / cut->tasks_of_batch;
+        task task = {.batch = prn_winograd_batch_at(cut, batch), .filters = held < 0 || cut->far};
+        task.input = input_ahead(job, number + job->slots);
+        task.group_end = (part + 1) * cut->groups / cut->tasks_of_batch;
+        if (batch != held) forward(job, &task.batch, space);
+        held = batch;
+        for (int64_t g = part * cut->groups / cut->tasks_of_batch; g < task.group_end && !prn_stopped(); g++)
+            run_group(job, &task, g, space);
+    }
+}
+
+/* A residual that is added first becomes part of the inverse transform. */
+static void split_post_ops(const prony_context *context, job *job)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    job->rest = *context;
+    job->rest.post_ops = &job->rest_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        const bool add = post_ops->op[i].kind == PRN_POST_ADD;
+        const float *data = add ? context->inputs[post_ops->op[i].input]->data : NULL;
+        if (add && i == 0) {
+            job->added = data;
+            continue;
+        }
+        job->apart = job->apart || (add && data == job->y);
+        job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i];
+    }
+}
+
+void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
+{
+    prn_conv conv;
+    prn_winograd_cut cut;
+    if (prn_conv_read(context, &conv) != PRONY_OK || !prn_winograd_cut_best(&conv, simd(), &cut)) return;
+    const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
+    prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);
+    prn_cost_fact(facts, "product_columns", conv.out_channels);
+    prn_cost_fact(facts, "product_depth", conv.in_channels);
+    prn_cost_fact(facts, "product_flops", prn_winograd_flops(&conv, &cut));
+    prn_cost_fact(facts, "tile_rows", simd()->tiles[widest]);
+    prn_cost_fact(facts, "tile_columns", simd()->lanes * widest);
+}
+
+prony_status prn_conv_winograd_run(const prony_context *context)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    job job = {.simd = simd(), .conv = &conv, .packed = context->state, .x = conv.x->data};
+    job.y = context->outputs[0]->data;
+    job.scratch = context->scratch;
+    if (!prn_winograd_cut_best(&conv, simd(), &job.cut))
+        return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
+    job.slot = make_slot(context, &conv, &job.cut);
+    job.packed_end = job.packed + conv.in_channels * conv.out_channels * job.cut.points;
+    split_post_ops(context, &job);
+    job.slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
+    prn_parallel_tasks(context->threads, job.slots, run_slot, &job);
+    return PRONY_OK;
+}

@@ -1,0 +1,136 @@
+/* The choice of tiles, batches and tasks. Times are those of a model with a few measured constants: products and
+ * transforms by the vector instruction, filters that no cache holds by the line. Invariant: nothing but the problem and
+ * the vectors' width decides. */
+#include "ops/nn/conv_winograd_cut.h"
+
+#include "base/ceil_div.h"
+
+enum {
+    LINE = 16,               /* floats of a cache line */
+    NEAR_FILTERS = 1 << 18,  /* floats that stay in the second-level cache from batch to batch */
+    NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
+    FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
+    TASK_WORK = 1 << 20,     /* multiply-adds that are worth a task */
+    FEW_TASKS = 4,
+    MANY_TASKS = 8
+};
+
+/* Cycles, measured on Sapphire Rapids with AVX-512; AVX2 has about the same proportions. */
+static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
+/* By how much larger filters have to be faster than smaller ones. */
+static const double worth_memory = 1.08;
+
+const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
+    [PRN_WINOGRAD_2X2] = {2, 2, 32, 64, 110, 60, 32, 24},
+    [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 120, 80},
+    [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 288, 160}};
+
+/* What goes on at the same time: the longer of the two, and some of the other. */
+static double overlapped(double a, double b)
+{
+    return a > b ? a + b / 4 : b + a / 4;
+}
+
+/* Of an odd number of lines, so that the points of a tile do not all meet in one set of a cache. */
+static int64_t odd_lines(int64_t floats)
+{
+    return (prn_ceil_div(floats, LINE) | 1) * LINE;
+}
+
+/* Batches of at most `most` tiles, whole rows of them where a row fits. */
+static void cut_batches(prn_winograd_cut *cut, int64_t images, int64_t lanes, int64_t most)
+{
+    if (most < 1) most = 1;
+    cut->batches_across = prn_ceil_div(cut->tile_columns, most);
+    const int64_t columns = prn_ceil_div(cut->tile_columns, cut->batches_across);
+    const int64_t rows = most / columns > 1 ? most / columns : 1;
+    const int64_t each = images * cut->batches_across;
+    int64_t down = prn_ceil_div(cut->tile_rows, rows);
+    const double work = (double)cut->points * (double)(cut->tile_rows * cut->tile_columns) * (double)each *
+                        (double)(cut->in_blocks * lanes) * (double)(cut->blocks * lanes);
+    const int64_t useful = work / TASK_WORK > FEW_TASKS ? FEW_TASKS : (int64_t)(work / TASK_WORK);
+    while (down * each * cut->groups < useful && down < cut->tile_rows) down++;
+    while (down * each > FEW_TASKS && down * each % FEW_TASKS && down < cut->tile_rows) down++;
+    cut->batches_down = down;
+    cut->batch_tiles = prn_ceil_div(cut->tile_rows, down) * columns;
+    const int64_t batches = down * each, wanted = useful > 1 ? prn_ceil_div(MANY_TASKS, batches) : 1;
+    int64_t tasks = wanted < cut->groups ? wanted : cut->groups;
+    while (tasks > 1 && batches * tasks % FEW_TASKS && tasks < cut->groups) tasks++;
+    cut->tasks_of_batch = tasks;
+    cut->tasks = batches * tasks;
+}
+
+void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind,
+                         prn_winograd_cut *out)
+{
+    const struct prn_winograd_tile *tile = &prn_winograd_tiles[kind];
+    const int64_t lanes = simd->lanes;
+    prn_winograd_cut cut = {.kind = kind, .rows = tile->rows, .columns = tile->columns};
+    cut.in_blocks = conv->in_channels / lanes;
+    cut.blocks = conv->out_channels / lanes;
+    cut.groups = prn_ceil_div(cut.blocks, PRN_WINOGRAD_MOST_BLOCKS);
+    cut.points = (cut.rows + PRN_WINOGRAD_TAPS - 1) * (cut.columns + PRN_WINOGRAD_TAPS - 1);
+    cut.tile_rows = prn_ceil_div(conv->window.out[1], cut.rows);
+    cut.tile_columns = prn_ceil_div(conv->window.out[2], cut.columns);
+    const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
+    const double filters = (double)cut.points * (double)conv->in_channels * (double)conv->out_channels;
+    cut.far = filters > NEAR_FILTERS;
+    const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
+    cut_batches(&cut, conv->batch, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
+    cut.run = (conv->in_channels < tile->long_channels ? 16 : 32) / lanes;
+    if (cut.run < 1) cut.run = 1;
+    cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
+    cut.m_point = odd_lines(widest * cut.batch_tiles * lanes);
+
+    const double tiles = (double)conv->batch * (double)(cut.tile_rows * cut.tile_columns);
+    const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
+                            (conv->in_channels < tile->long_channels ? short_runs : 1.0);
+    const double batches = (double)(conv->batch * cut.batches_down * cut.batches_across);
+    const double lines = (cut.far ? batches : 1.0) * filters / LINE;
+    cut.cycles = overlapped(products, lines * per_line) +
+                 tiles * ((double)cut.in_blocks * tile->forward + (double)cut.blocks * tile->inverse);
+    *out = cut;
+}
+
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_cut *out)
+{
+    bool found = false;
+    for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
+        prn_winograd_cut cut;
+        if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
+        prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, &cut);
+        if (found && cut.cycles * worth_memory > out->cycles) continue;
+        *out = cut;
+        found = true;
+    }
+    return found;
+}
+
+double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd)
+{
+    const double filters = (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
+    const double outputs = (double)conv->batch * (double)conv->out_spatial;
+    return overlapped(outputs * filters / (double)simd->lanes * per_product,
+                      filters / LINE * per_line);
+}
+
+int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
+{
+    const struct prn_winograd_tile *tile = &prn_winograd_tiles[cut->kind];
+    const int64_t tiles = conv->batch * cut->tile_rows * cut->tile_columns;
+    return tiles * (2 * cut->points * conv->in_channels * conv->out_channels + conv->in_channels * tile->forward_flops +
+                    conv->out_channels * tile->inverse_flops);
+}
+
+prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index)
+{
+    prn_winograd_batch b = {.image = index / (cut->batches_down * cut->batches_across)};
+    index %= cut->batches_down * cut->batches_across;
+    const int64_t down = index / cut->batches_across, across = index % cut->batches_across;
+    b.row = down * cut->tile_rows / cut->batches_down;
+    b.row_end = (down + 1) * cut->tile_rows / cut->batches_down;
+    b.column = across * cut->tile_columns / cut->batches_across;
+    b.column_end = (across + 1) * cut->tile_columns / cut->batches_across;
+    b.tiles = (b.row_end - b.row) * (b.column_end - b.column);
+    return b;
+}

@@ -1,0 +1,54 @@
+/* Which tiles a Winograd convolution is computed in, and how it is cut into tasks. */
+#ifndef PRN_OPS_NN_CONV_WINOGRAD_CUT_H
+#define PRN_OPS_NN_CONV_WINOGRAD_CUT_H
+
+#include "ops/loops/conv_problem.h"
+#include "ops/nn/conv_winograd_simd.h"
+
+/* From the problem's shape and the vectors' width alone. */
+typedef struct prn_winograd_cut {
+    prn_winograd_kind kind;
+    int64_t rows, columns, points;         /* outputs of a tile; its products */
+    int64_t tile_rows, tile_columns;       /* of an image */
+    int64_t batches_down, batches_across;  /* of an image: tiles that are transformed together */
+    int64_t batch_tiles;                   /* of the largest batch */
+    int64_t in_blocks, blocks, groups;     /* of channels; output blocks are multiplied group by group */
+    int64_t tasks_of_batch, tasks;         /* the groups of a batch are dealt to so many tasks; in all */
+    int64_t run;                           /* input blocks whose products are one running sum */
+    int64_t v_point, m_point;              /* floats from point to point of transformed inputs, and of products */
+    bool far;                              /* filters come from memory for each batch */
+    double cycles;                         /* roughly, of one core */
+} prn_winograd_cut;
+
+/* The tiles of a batch: [row, row_end) x [column, column_end) of an image. */
+typedef struct prn_winograd_batch {
+    int64_t image, row, row_end, column, column_end, tiles;
+} prn_winograd_batch;
+
+extern const struct prn_winograd_tile {
+    int64_t rows, columns;
+    int64_t least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/accuracy.md) */
+    int64_t long_channels;  /* from so many on running sums may be long */
+    double forward, inverse; /* cycles for a tile of a block of channels */
+    int64_t forward_flops, inverse_flops; /* of a tile of one channel */
+} prn_winograd_tiles[PRN_WINOGRAD_KINDS];
+
+/* With tiles of `kind`. */
+void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind,
+                         prn_winograd_cut *out);
+/* With those that take the least time of the ones that are exact enough. false: there are none. */
+bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_cut *out);
+/* What the direct kernel takes, roughly, in the same cycles. */
+double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
+
+/* Operations of products and transforms. */
+int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut);
+
+prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index);
+/* The first output block of a group: blocks are dealt to as few groups as there can be, evenly. */
+static inline int64_t prn_winograd_first_block(const prn_winograd_cut *cut, int64_t group)
+{
+    return group * cut->blocks / cut->groups;
+}
+
+#endif

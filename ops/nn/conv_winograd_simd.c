@@ -1,0 +1,321 @@
+/* Vector loops of the Winograd convolution (compiled once per PRN_SIMD): transforms of a channel block at a time, and
+ * the products of a point in register tiles.
+ *
+ * One axis of 2 outputs is evaluated at the points 0, 1, -1 and infinity, one of 4 at 0, a, -a, b, -b and infinity with
+ * a = 21/32, b = 3/2: of the points tried the ones that magnify rounding errors least (docs/accuracy.md). All their powers
+ * below are exact in float32.
+ *
+ * Invariant: each output is summed in one order, whatever lies beside it. */
+#include "ops/nn/conv_winograd_simd.h"
+#include "base/simd.h"
+
+#define LANES (PRN_SIMD_BYTES / 4)
+#define LINE 16 /* floats of a cache line */
+#define SIDE PRN_WINOGRAD_MOST_SIDE
+#if LANES == 16
+#define TILES_1 12
+#define TILES_2 12
+#define TILES_3 8
+#define TILES_4 6
+#elif LANES == 8
+#define TILES_1 8
+#define TILES_2 6
+#define TILES_3 4
+#define TILES_4 3
+#else
+#define TILES_1 8
+#define TILES_2 4
+#define TILES_3 3
+#define TILES_4 3
+#endif
+
+/* With a check at every element of every unrolled step, a sanitizer's build of this file would take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
+#define UNROLL
+#else
+#define UNROLL PRN_UNROLL
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+
+INLINE vec splat(float x)
+{
+    return x - (vec){0};
+}
+
+INLINE vec load(const float *p)
+{
+    return *(const vec *)p;
+}
+
+INLINE void store(float *p, vec x)
+{
+    *(vec *)p = x;
+}
+
+/* ---- points */
+
+#define A 0.65625 /* 21/32 */
+#define B 1.5
+#define A2 (A * A)
+#define B2 (B * B)
+#define A3 (A2 * A)
+#define B3 (B2 * B)
+
+/* One axis of `outputs` + 2 inputs d to as many points. `outputs` is a constant after inlining, here and below. */
+INLINE void to_points(const int outputs, const vec *d, vec *t)
+{
+    if (outputs == 2) {
+        t[0] = d[0] - d[2];
+        t[1] = d[1] + d[2];
+        t[2] = d[2] - d[1];
+        t[3] = d[1] - d[3];
+        return;
+    }
+    const vec even_a = d[4] - d[2] * (float)B2, odd_a = d[3] - d[1] * (float)B2;
+    const vec even_b = d[4] - d[2] * (float)A2, odd_b = d[3] - d[1] * (float)A2;
+    const vec even = d[4] - d[2] * (float)(A2 + B2), odd = d[5] - d[3] * (float)(A2 + B2);
+    t[0] = even + d[0] * (float)(A2 * B2);
+    t[1] = even_a + odd_a * (float)A;
+    t[2] = even_a - odd_a * (float)A;
+    t[3] = even_b + odd_b * (float)B;
+    t[4] = even_b - odd_b * (float)B;
+    t[5] = odd + d[1] * (float)(A2 * B2);
+}
+
+/* One axis of points to outputs. */
+INLINE void from_points(const int outputs, const vec *t, vec *y)
+{
+    const vec sum_a = t[1] + t[2], gap_a = t[1] - t[2];
+    if (outputs == 2) {
+        y[0] = t[0] + sum_a;
+        y[1] = gap_a - t[3];
+        return;
+    }
+    const vec sum_b = t[3] + t[4], gap_b = t[3] - t[4];
+    const vec third = t[5] + gap_a * (float)A3;
+    const vec first = gap_a * (float)A, second = sum_a * (float)A2;
+    y[0] = t[0] + sum_a + sum_b;
+    y[1] = first + gap_b * (float)B;
+    y[2] = second + sum_b * (float)B2;
+    y[3] = third + gap_b * (float)B3;
+}
+
+/* The three taps along one axis to points. */
+INLINE void taps_to_points(const int outputs, const double (*g)[LANES], double (*t)[LANES])
+{
+    static const double at_2[3][2] = {{1.0, 0.0}, {1.0, 0.5}, {-1.0, 0.5}};
+    static const double at_4[5][2] = {{0.0, 1.0 / (A2 * B2)},
+                                      {A, 1.0 / (2.0 * A2 * (A2 - B2))},
+                                      {-A, 1.0 / (2.0 * A2 * (A2 - B2))},
+                                      {B, 1.0 / (2.0 * B2 * (B2 - A2))},
+                                      {-B, 1.0 / (2.0 * B2 * (B2 - A2))}};
+    for (int p = 0; p < outputs + 1; p++) {
+        const double at = outputs == 2 ? (p ? at_2[p][0] : 0.0) : at_4[p][0];
+        const double scale = outputs == 2 ? (p ? at_2[p][1] : 1.0) : at_4[p][1];
+        for (int lane = 0; lane < LANES; lane++)
+            t[p][lane] = (g[0][lane] + at * (g[1][lane] + at * g[2][lane])) * scale;
+    }
+    for (int lane = 0; lane < LANES; lane++) t[outputs + 1][lane] = g[2][lane];
+}
+
+/* ---- transforms */
+
+INLINE void forward(const prn_winograd_forward *f, const int rows, const int columns)
+{
+    const float *x = f->x;
+    float *v = f->v;
+    const int64_t x_row = f->x_row, v_point = f->v_point;
+    for (int64_t i = 0; i < f->count; i++, x += columns * LANES, v += LANES) {
+        vec t[SIDE][SIDE];
+        UNROLL
+        for (int c = 0; c < columns + 2; c++) {
+            vec d[SIDE], points[SIDE];
+            UNROLL
+            for (int r = 0; r < rows + 2; r++) d[r] = load(x + r * x_row + c * LANES);
+            to_points(rows, d, points);
+            UNROLL
+            for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
+        }
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) {
+            vec points[SIDE];
+            to_points(columns, t[r], points);
+            UNROLL
+            for (int c = 0; c < columns + 2; c++) store(v + (r * (columns + 2) + c) * v_point, points[c]);
+        }
+    }
+}
+
+INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int columns)
+{
+    const float *m = f->m, *added = f->added;
+    float *y = f->y;
+    const int64_t m_point = f->m_point, y_row = f->y_row;
+    const vec bias = load(f->bias);
+    for (int64_t i = 0; i < f->count; i++, m += LANES, y += columns * LANES) {
+        vec t[SIDE][SIDE];
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) {
+            vec points[SIDE], out[SIDE];
+            UNROLL
+            for (int c = 0; c < columns + 2; c++) points[c] = load(m + (r * (columns + 2) + c) * m_point);
+            from_points(columns, points, out);
+            UNROLL
+            for (int c = 0; c < columns; c++) t[c][r] = out[c];
+        }
+        UNROLL
+        for (int c = 0; c < columns; c++) {
+            vec out[SIDE];
+            from_points(rows, t[c], out);
+            UNROLL
+            for (int r = 0; r < rows; r++) {
+                vec one = out[r] + bias;
+                if (added) one += load(added + r * y_row + c * LANES);
+                store(y + r * y_row + c * LANES, one);
+            }
+        }
+        if (added) added += columns * LANES;
+    }
+}
+
+INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, const int rows, const int columns)
+{
+    double g[3][3][LANES], half[3][SIDE][LANES], t[SIDE][3][LANES], points[SIDE][LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        for (int k = 0; k < 9; k++) g[k % 3][k / 3][lane] = (double)w[lane * row + k];
+    }
+    for (int c = 0; c < 3; c++) {
+        taps_to_points(rows, g[c], half[c]);
+        for (int r = 0; r < rows + 2; r++) {
+            for (int lane = 0; lane < LANES; lane++) t[r][c][lane] = half[c][r][lane];
+        }
+    }
+    for (int r = 0; r < rows + 2; r++) {
+        taps_to_points(columns, t[r], points);
+        for (int c = 0; c < columns + 2; c++) {
+            float *to = u + (r * (columns + 2) + c) * u_point;
+            for (int lane = 0; lane < LANES; lane++) to[lane] = (float)points[c][lane];
+        }
+    }
+}
+
+#define KIND(rows, columns)                                                                                            \
+    static void forward_##rows##x##columns(const prn_winograd_forward *f)                                              \
+    {                                                                                                                  \
+        forward(f, rows, columns);                                                                                     \
+    }                                                                                                                  \
+    static void inverse_##rows##x##columns(const prn_winograd_inverse *f)                                              \
+    {                                                                                                                  \
+        inverse(f, rows, columns);                                                                                     \
+    }                                                                                                                  \
+    static void filters_##rows##x##columns(const float *w, int64_t row, float *u, int64_t u_point)                     \
+    {                                                                                                                  \
+        filters(w, row, u, u_point, rows, columns);                                                                    \
+    }
+KIND(2, 2)
+KIND(2, 4)
+KIND(4, 4)
+
+/* ---- products */
+
+typedef vec sums[PRN_WINOGRAD_MOST_BLOCKS][PRN_WINOGRAD_MOST_TILES];
+
+/* The products of one input block; at each lane one line or two of what is needed next are fetched: a burst of them would be
+ * waited for. blocks and tiles are constants after inlining. */
+INLINE void sum_block(const float *v, const float *weights, const float *next, int64_t step, const int blocks,
+                      const int tiles, sums sum)
+{
+    UNROLL
+    for (int lane = 0; lane < LANES; lane++) {
+        /* Held in registers: whichever are fewer, inputs or weights. */
+        vec held[PRN_WINOGRAD_MOST_BLOCKS];
+        const float *w = weights + lane * blocks * LANES;
+        __builtin_prefetch(next + lane * step, 0, 2);
+        if (step > LINE) __builtin_prefetch(next + lane * step + step / 2, 0, 2);
+        if (tiles < blocks) {
+            UNROLL
+            for (int i = 0; i < tiles; i++) held[i] = splat(v[i * LANES + lane]);
+            UNROLL
+            for (int b = 0; b < blocks; b++) {
+                const vec one = load(w + b * LANES);
+                UNROLL
+                for (int i = 0; i < tiles; i++) sum[b][i] += held[i] * one;
+            }
+        } else {
+            UNROLL
+            for (int b = 0; b < blocks; b++) held[b] = load(w + b * LANES);
+            UNROLL
+            for (int i = 0; i < tiles; i++) {
+                const vec one = splat(v[i * LANES + lane]);
+                UNROLL
+                for (int b = 0; b < blocks; b++) sum[b][i] += one * held[b];
+            }
+        }
+    }
+}
+
+INLINE void product(const prn_winograd_product *p, const int blocks, const int tiles)
+{
+    const float *v = p->v, *weights = p->weights, *next = p->next;
+    const int64_t v_block = p->v_block, m_block = p->m_block, step = p->next_step;
+    float *m = p->m;
+    bool add = p->add;
+    for (int64_t from = 0, end; from < p->in_blocks; from = end, add = true) {
+        sums sum;
+        end = p->in_blocks - from < p->run ? p->in_blocks : from + p->run;
+        UNROLL
+        for (int b = 0; b < blocks; b++) {
+            UNROLL
+            for (int i = 0; i < tiles; i++) sum[b][i] = (vec){0};
+        }
+        for (int64_t c = from; c < end; c++) {
+            sum_block(v, weights, next, step, blocks, tiles, sum);
+            v += v_block;
+            weights += LANES * blocks * LANES;
+            next += LANES * step;
+        }
+        UNROLL
+        for (int b = 0; b < blocks; b++) {
+            UNROLL
+            for (int i = 0; i < tiles; i++) {
+                float *to = m + b * m_block + i * LANES;
+                if (add) sum[b][i] += load(to);
+                store(to, sum[b][i]);
+            }
+        }
+    }
+}
+
+#define PRODUCT(blocks, tiles)                                                                                         \
+    static void product_##blocks##x##tiles(const prn_winograd_product *p)                                              \
+    {                                                                                                                  \
+        product(p, blocks, tiles);                                                                                     \
+    }
+#define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
+#define EACH_4(X, b) EACH_3(X, b) X(b, 4)
+#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
+#define EACH_12(X, b) EACH_8(X, b) X(b, 9) X(b, 10) X(b, 11) X(b, 12)
+#define EACH(X, b) PRN_SIMD_JOIN(EACH_, TILES_##b)(X, b)
+EACH(PRODUCT, 1)
+EACH(PRODUCT, 2)
+EACH(PRODUCT, 3)
+EACH(PRODUCT, 4)
+
+#define ENTRY(blocks, tiles) [tiles] = product_##blocks##x##tiles,
+const prn_winograd_simd PRN_SIMD_TABLE(prn_winograd_simd_) = {
+    .lanes = LANES,
+    .tiles = {0, TILES_1, TILES_2, TILES_3, TILES_4},
+    .forward = {forward_2x2, forward_2x4, forward_4x4},
+    .inverse = {inverse_2x2, inverse_2x4, inverse_4x4},
+    .product = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}},
+    .filters = {filters_2x2, filters_2x4, filters_4x4}};

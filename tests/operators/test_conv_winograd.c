@@ -1,0 +1,403 @@
+/* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/accuracy.md. */
+#include "base/alloc.h"
+#include "base/isa.h"
+#include "ops/layout.h"
+#include "ops/nn/conv_winograd_cut.h"
+#include "ops/op.h"
+#include "tests/support/op_cases.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- a Conv node of its own ---- */
+
+typedef struct problem {
+    op_case_node node;
+    const prn_op *op;
+    _Alignas(16) char params[1024];
+    prony_value in[3], out;
+    const prony_value *inputs[3];
+    prony_value *outputs[1];
+    prony_error error;
+    prony_context context;
+    void *packed;
+} problem;
+
+static prony_status host_packed(const prony_context *context, const void *source, const char *tag, size_t bytes,
+                                prony_status (*build)(const prony_context *context, void *argument, void *packed),
+                                void *argument, const void **out)
+{
+    problem *p = context->host_data;
+    (void)source, (void)tag;
+    prn_free_aligned(p->packed);
+    *out = p->packed = op_case_bytes(bytes);
+    return build(context, argument, p->packed);
+}
+
+static problem *open_problem(const char *attributes, const char *inputs)
+{
+    static const prn_host host = {.packed = host_packed};
+    const op_case row = {.op = "Conv", .opset = 13, .attributes = attributes, .inputs = inputs};
+    char message[256] = "";
+    problem *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    if (!op_case_parse(&p->node, &row, message, sizeof message)) fail_msg("%s", message);
+    p->op = prn_op_find("", "Conv", 13);
+    assert_int_equal(prn_params_parse(p->op, &p->node.node, p->params, &p->error), PRONY_OK);
+    p->context = (prony_context){.node = &p->node.node, .params = p->params, .inputs = p->inputs, .outputs = p->outputs,
+                                 .input_count = p->node.input_count, .output_count = 1, .host = &host, .host_data = p,
+                                 .threads = 1, .error = &p->error};
+    for (size_t i = 0; i < p->node.input_count; i++) {
+        p->in[i] = p->node.values[i];
+        if (!p->node.constant[i]) p->in[i].data = NULL;
+        p->inputs[i] = &p->in[i];
+    }
+    p->outputs[0] = &p->out;
+    assert_int_equal(p->op->infer(&p->context), PRONY_OK);
+    return p;
+}
+
+static void close_problem(problem *p)
+{
+    prn_free_aligned(p->packed);
+    prn_free_aligned(p->out.data);
+    op_case_node_release(&p->node);
+    free(p);
+}
+
+static const prn_kernel *kernel_of(const problem *p, const char *name)
+{
+    for (const prn_kernel *kernel = p->op->kernels; kernel->name; kernel++)
+        if (strcmp(kernel->name, name) == 0) return kernel;
+    return NULL;
+}
+
+static const prn_kernel *winograd(const problem *p)
+{
+    return kernel_of(p, "conv_f32_winograd");
+}
+
+static void need_winograd(void)
+{
+    problem *p = open_problem("pads=[1,1,1,1]", "f32[1,64,8,8] !f32[64,64,3,3]");
+    const bool there = winograd(p) && winograd(p)->usable(&p->context);
+    close_problem(p);
+    if (!there) skip();
+}
+
+/* ---- what it takes ---- */
+
+static bool takes(const char *attributes, const char *inputs)
+{
+    problem *p = open_problem(attributes, inputs);
+    const bool usable = winograd(p)->usable(&p->context);
+    close_problem(p);
+    return usable;
+}
+
+static void it_takes_3x3_in_steps_of_one(void **state)
+{
+    (void)state;
+    need_winograd();
+    assert_true(takes("pads=[1,1,1,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_true(takes("pads=[0,2,1,0]", "f32[4,64,5,9] !f32[32,64,3,3] !f32[32]"));
+    assert_false(takes("pads=[1,1,1,1]", "f32[1,16,8,8] !f32[16,16,3,3]")); /* no tiles are exact enough */
+    assert_false(takes("pads=[1,1,1,1]", "f32[1,36,8,8] !f32[16,36,3,3]"));
+    assert_false(takes("pads=[1,1,1,1]", "f32[1,32,8,8] !f32[20,32,3,3]"));
+    assert_false(takes("pads=[1,1,1,1] strides=[2,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_false(takes("pads=[2,2,2,2] dilations=[2,2]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_false(takes("pads=[3,1,1,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_false(takes("pads=[1,1,1,1] group=2", "f32[1,64,8,8] !f32[32,32,3,3]"));
+    assert_false(takes("", "f32[1,32,8,8] !f32[16,32,1,3]"));
+    assert_false(takes("", "f32[1,32,8,8,8] !f32[16,32,3,3,3]"));
+    assert_false(takes("", "f32[1,32,8] !f32[16,32,3]"));
+    assert_false(takes("", "f32[1,32,8,8] f32[16,32,3,3]"));
+    assert_false(takes("", "f32[0,32,8,8] !f32[16,32,3,3]"));
+}
+
+/* ---- the cut ---- */
+
+static prn_conv conv_of(int64_t batch, int64_t in, int64_t height, int64_t width, int64_t out)
+{
+    return (prn_conv){.window = {.axes = 2, .in = {1, height, width}, .out = {1, height, width}, .kernel = {1, 3, 3},
+                                 .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pad_begin = {0, 1, 1}, .pad_end = {0, 1, 1}},
+                      .batch = batch, .groups = 1, .in_channels = in, .out_channels = out, .group_in = in, .group_out = out,
+                      .in_spatial = height * width, .out_spatial = height * width, .kernel_volume = 9};
+}
+
+static const prn_winograd_simd widths[] = {{.lanes = 8, .tiles = {0, 8, 6, 4, 3}}, {.lanes = 16, .tiles = {0, 12, 12, 8, 6}}};
+
+/* Every tile stands in one batch, and no batch is larger than what there is room for. */
+static void check_cut(const prn_conv *conv, const prn_winograd_cut *cut)
+{
+    const int64_t of_image = cut->tile_rows * cut->tile_columns, batches = cut->tasks / cut->tasks_of_batch;
+    char *seen = calloc((size_t)(conv->batch * of_image), 1);
+    assert_non_null(seen);
+    assert_int_equal(batches, conv->batch * cut->batches_down * cut->batches_across);
+    assert_true(cut->tasks_of_batch >= 1 && cut->tasks_of_batch <= cut->groups);
+    for (int64_t i = 0; i < batches; i++) {
+        const prn_winograd_batch b = prn_winograd_batch_at(cut, i);
+        assert_true(b.tiles >= 1 && b.tiles <= cut->batch_tiles);
+        assert_int_equal(b.tiles, (b.row_end - b.row) * (b.column_end - b.column));
+        for (int64_t row = b.row; row < b.row_end; row++)
+            for (int64_t column = b.column; column < b.column_end; column++)
+                assert_int_equal(seen[b.image * of_image + row * cut->tile_columns + column]++, 0);
+    }
+    assert_null(memchr(seen, 0, (size_t)(conv->batch * of_image)));
+    free(seen);
+    assert_true(cut->v_point >= conv->in_channels * cut->batch_tiles);
+}
+
+static void batches_fill_the_images(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][5] = {{1, 64, 56, 56, 64},   {1, 128, 28, 28, 128}, {1, 256, 14, 14, 256},
+                                        {1, 512, 7, 7, 512},   {1, 256, 56, 56, 256}, {3, 32, 9, 7, 16},
+                                        {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48}};
+    for (size_t w = 0; w < 2; w++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
+            for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
+                prn_winograd_cut cut;
+                prn_winograd_cut_as(&conv, &widths[w], (prn_winograd_kind)kind, &cut);
+                check_cut(&conv, &cut);
+            }
+        }
+    }
+}
+
+static void layers_of_networks_give_four_threads_work(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{64, 56, 64}, {128, 28, 128}, {256, 14, 256}, {256, 56, 256}, {512, 28, 512}, {32, 56, 32}};
+    for (size_t w = 0; w < 2; w++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
+            prn_winograd_cut cut;
+            assert_true(prn_winograd_cut_best(&conv, &widths[w], &cut));
+            assert_true(cut.tasks >= 4 && cut.tasks % 2 == 0);
+            assert_true(cut.cycles * 1.2 < prn_winograd_direct_cycles(&conv, &widths[w]));
+        }
+    }
+}
+
+/* Small images with large filters, which have to be read from memory, are left to the direct kernel. */
+static void what_reads_more_than_it_saves_is_not_worth_it(void **state)
+{
+    (void)state;
+    const prn_conv conv = conv_of(1, 512, 7, 7, 512);
+    prn_winograd_cut cut;
+    assert_true(prn_winograd_cut_best(&conv, &widths[1], &cut));
+    assert_true(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]));
+}
+
+/* Fewer products than the model's, by what the tiles save. */
+static void executed_products_are_counted(void **state)
+{
+    (void)state;
+    need_winograd();
+    problem *p = open_problem("pads=[1,1,1,1]", "f32[2,64,16,16] !f32[64,64,3,3]");
+    prony_cost facts = {.fact_count = 0};
+    winograd(p)->facts(&p->context, &facts);
+    int64_t flops = 0;
+    for (size_t i = 0; i < facts.fact_count; i++)
+        if (strcmp(facts.facts[i].key, "product_flops") == 0) flops = facts.facts[i].value;
+    close_problem(p);
+    const int64_t tiles = 2 * 8 * 4; /* of 2 x 4 outputs */
+    assert_int_equal(flops, tiles * (2 * 24 * 64 * 64 + 64 * 120 + 64 * 80));
+}
+
+/* ---- the contract: rms and largest error against float64 are no larger than those of the plain float32 sum ---- */
+
+static uint64_t random_state;
+
+static double uniform(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (double)(random_state >> 11) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++) sum += uniform();
+    return sum;
+}
+
+typedef enum data_kind { NORMAL, RECTIFIED, POSITIVE, CANCELLING, ALTERNATING, WIDE, WIDE_CHANNELS, DATA_KINDS } data_kind;
+static const char *const data_names[DATA_KINDS] = {"normal", "rectified", "positive", "cancelling", "alternating", "wide", "wide channels"};
+
+/* x [C, H, W] and w [K, C, 3, 3]. */
+static void fill(data_kind kind, int64_t channels, int64_t spatial, int64_t out, float *x, float *w)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        const double channel = kind == WIDE_CHANNELS ? exp2(12 * uniform() - 6) : 1;
+        for (int64_t i = 0; i < spatial; i++) {
+            double value = kind == POSITIVE || kind == ALTERNATING ? uniform() : normal();
+            if (kind == RECTIFIED && value < 0) value = 0;
+            if (kind == WIDE) value *= exp2(12 * uniform() - 6);
+            /* The second half repeats the first, and weights take it away again. */
+            if (kind == CANCELLING && c >= channels / 2) value = (double)x[(c - channels / 2) * spatial + i];
+            x[c * spatial + i] = (float)(value * channel);
+        }
+    }
+    for (int64_t k = 0; k < out; k++) {
+        for (int64_t c = 0; c < channels; c++) {
+            const double channel = kind == WIDE_CHANNELS ? exp2(12 * uniform() - 6) : 1;
+            for (int64_t t = 0; t < 9; t++) {
+                float *to = w + (k * channels + c) * 9 + t;
+                double value = kind == POSITIVE || kind == ALTERNATING ? uniform() : normal();
+                if (kind == ALTERNATING && c % 2) value = -value;
+                if (kind == WIDE) value *= exp2(12 * uniform() - 6);
+                if (kind == CANCELLING && c >= channels / 2) value = 1e-3 * value - (double)to[-channels / 2 * 9];
+                *to = (float)(value * channel);
+            }
+        }
+    }
+}
+
+typedef struct deviation {
+    double squares, most;
+    int64_t count;
+} deviation;
+
+static void deviate(deviation *d, double got, double exact)
+{
+    const double error = fabs(got - exact);
+    d->squares += error * error;
+    d->most = error > d->most ? error : d->most;
+    d->count++;
+}
+
+static bool no_larger(const deviation *d, const deviation *plain)
+{
+    return d->squares <= plain->squares && d->most <= plain->most;
+}
+
+typedef struct shape {
+    int64_t in, height, width, out;
+    prn_winograd_kind kind;
+} shape;
+
+/* One output in float64, and as the plain sum: channel by channel, tap by tap, each product and each sum rounded. */
+static void sum_output(const shape *s, const float *x, const float *w, int64_t k, int64_t place, double *exact, float *plain)
+{
+    volatile float sum = 0; /* so that no compiler joins the product to the addition */
+    *exact = 0;
+    for (int64_t c = 0; c < s->in; c++) {
+        for (int64_t t = 0; t < 9; t++) {
+            const int64_t row = place / s->width + t / 3 - 1, column = place % s->width + t % 3 - 1;
+            if (row < 0 || row >= s->height || column < 0 || column >= s->width) continue;
+            const float a = x[(c * s->height + row) * s->width + column], b = w[(k * s->in + c) * 9 + t];
+            const volatile float product = a * b;
+            sum = sum + product;
+            *exact += (double)a * (double)b;
+        }
+    }
+    *plain = sum;
+}
+
+/* What the kernel makes of x, which is plain; plain too. */
+static void run_kernel(problem *p, const shape *s, const float *x, float *y)
+{
+    const prn_kernel *kernel = winograd(p);
+    prn_layout in[3] = {PRN_PLAIN}, out[1] = {PRN_PLAIN};
+    prn_prepared prepared = {0};
+    kernel->layouts(&p->context, in, out);
+    const int64_t lanes = prn_layout_block(in[0]), spatial = s->height * s->width;
+    assert_true(lanes > 0 && in[0] == out[0]);
+    p->in[0].layout = p->out.layout = (uint8_t)in[0];
+    assert_int_equal(kernel->prepare(&p->context, &prepared), PRONY_OK);
+    p->in[0].data = op_case_bytes(prn_layout_bytes(&p->in[0]));
+    p->out.data = op_case_bytes(prn_layout_bytes(&p->out));
+    for (int64_t c = 0; c < s->in; c++)
+        for (int64_t i = 0; i < spatial; i++)
+            ((float *)p->in[0].data)[(c / lanes * spatial + i) * lanes + c % lanes] = x[c * spatial + i];
+    p->context.state = prepared.state;
+    p->context.scratch_bytes = prepared.scratch_bytes;
+    p->context.scratch = op_case_bytes(prepared.scratch_bytes);
+    assert_int_equal(kernel->run(&p->context), PRONY_OK);
+    for (int64_t k = 0; k < s->out; k++)
+        for (int64_t i = 0; i < spatial; i++)
+            y[k * spatial + i] = ((const float *)p->out.data)[(k / lanes * spatial + i) * lanes + k % lanes];
+    prn_free_aligned(p->context.scratch);
+    prn_free_aligned(p->in[0].data);
+    prn_free_aligned(p->out.data);
+    p->in[0].data = p->out.data = NULL;
+}
+
+enum { SAMPLES = 10000 };
+
+static void check_contract(const shape *s, data_kind kind, bool *passed)
+{
+    const int64_t spatial = s->height * s->width;
+    char inputs[128];
+    snprintf(inputs, sizeof inputs, "f32[1,%lld,%lld,%lld] !f32[%lld,%lld,3,3]", (long long)s->in, (long long)s->height,
+             (long long)s->width, (long long)s->out, (long long)s->in);
+    problem *p = open_problem("pads=[1,1,1,1]", inputs);
+    float *x = malloc((size_t)(s->in * spatial) * sizeof *x), *y = malloc((size_t)(s->out * spatial) * sizeof *y);
+    assert_true(x && y);
+    fill(kind, s->in, spatial, s->out, x, p->node.values[1].data);
+    const prn_conv conv = conv_of(1, s->in, s->height, s->width, s->out);
+    prn_winograd_cut cut;
+    for (size_t w = 0; w < 2; w++) {
+        assert_true(prn_winograd_cut_best(&conv, &widths[w], &cut));
+        assert_int_equal(cut.kind, s->kind);
+    }
+    run_kernel(p, s, x, y);
+    deviation got = {0}, plain = {0}, coarse = {0};
+    const int64_t step = s->out * spatial / SAMPLES + 1;
+    for (int64_t k = 0; k < s->out; k++) {
+        for (int64_t i = 0; i < spatial; i++) {
+            double exact;
+            float sum;
+            if ((k * spatial + i) % step) continue;
+            sum_output(s, x, p->node.values[1].data, k, i, &exact, &sum);
+            deviate(&got, (double)y[k * spatial + i], exact);
+            deviate(&plain, (double)sum, exact);
+            deviate(&coarse, exact * (1 + 0x1p-9), exact); /* as if in half precision */
+        }
+    }
+    assert_false(no_larger(&coarse, &plain)); /* the rule can fail */
+    if (!no_larger(&got, &plain)) {
+        *passed = false;
+        print_error("%lld channels, %s: rms %.2f, largest %.2f of the plain sum's\n", (long long)s->in, data_names[kind],
+                    sqrt(got.squares / plain.squares), got.most / plain.most);
+    }
+    free(x);
+    free(y);
+    close_problem(p);
+}
+
+static void errors_are_no_larger_than_the_plain_sums(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2}, {48, 18, 18, 32, PRN_WINOGRAD_2X2},
+                                   {64, 18, 20, 32, PRN_WINOGRAD_2X4}, {128, 18, 20, 32, PRN_WINOGRAD_2X4},
+                                   {256, 24, 24, 16, PRN_WINOGRAD_4X4}, {512, 28, 28, 512, PRN_WINOGRAD_4X4}};
+    need_winograd();
+    bool passed = true;
+    random_state = 88172645463325252u;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < DATA_KINDS; kind++) check_contract(&shapes[i], (data_kind)kind, &passed);
+    assert_true(passed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_takes_3x3_in_steps_of_one),
+                                       cmocka_unit_test(batches_fill_the_images),
+                                       cmocka_unit_test(layers_of_networks_give_four_threads_work),
+                                       cmocka_unit_test(what_reads_more_than_it_saves_is_not_worth_it),
+                                       cmocka_unit_test(executed_products_are_counted),
+                                       cmocka_unit_test(errors_are_no_larger_than_the_plain_sums)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
