@@ -87,6 +87,8 @@ typedef struct prn_post_ops {
 /* Applies context->post_ops to `count` consecutive float32 elements of the output, the first of them at element index
  * `first` of output 0 (as stored), in place at `data`. A NULL post_ops does nothing. */
 void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t first, int64_t count);
+/* Whether zero stays zero (an addition's does where the residual is zero). */
+bool prn_post_op_keeps_zero(const prn_post_op *op);
 
 /* ---- host: what an operator may ask of the engine ----------------------------------------------------------------- */
 

@@ -43,3 +43,17 @@ void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t f
     if (!post_ops) return;
     for (size_t k = 0; k < post_ops->count; k++) apply_one(context, &post_ops->op[k], data, first, count);
 }
+
+bool prn_post_op_keeps_zero(const prn_post_op *op)
+{
+    switch (op->kind) {
+    case PRN_POST_CLIP:
+        return op->a <= 0.0f && op->b >= 0.0f;
+    case PRN_POST_SIGMOID:
+        return false;
+    case PRN_POST_HARD_SIGMOID:
+        return op->b <= 0.0f;
+    default:
+        return true;
+    }
+}

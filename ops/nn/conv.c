@@ -263,7 +263,7 @@ static const prn_kernel kernels[] = {
      .own_layout = true},
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
-     .run = prn_conv_direct_run, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
+     .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,

@@ -1,4 +1,4 @@
-/* The blocked direct convolution: few output channels on large images, constant weights, blocked layouts. */
+/* The blocked direct convolution: constant weights, blocked layouts. */
 #ifndef PRN_OPS_NN_CONV_DIRECT_H
 #define PRN_OPS_NN_CONV_DIRECT_H
 
@@ -10,5 +10,6 @@ void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_l
 prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_direct_facts(const prony_context *context, prony_cost *facts);
 prony_status prn_conv_direct_run(const prony_context *context);
+void prn_conv_direct_release(void *state);
 
 #endif

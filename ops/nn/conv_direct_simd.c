@@ -5,10 +5,16 @@
 #include "ops/nn/conv_direct_simd.h"
 #include "base/simd.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #define LANES (PRN_SIMD_BYTES / 4)
+/* Positions of a tile with so many blocks, where all are counted from one address, and where each has an address of its
+ * own, of which no more than eight have a register. */
 #if LANES == 16
-#define POSITIONS_1 8
-#define POSITIONS_2 8
+#define POSITIONS_1 12
+#define POSITIONS_2 12
 #define POSITIONS_3 8
 #define POSITIONS_4 6
 #elif LANES == 8
@@ -22,6 +28,7 @@
 #define POSITIONS_3 3
 #define POSITIONS_4 3
 #endif
+#define ADDRESSES(positions) ((positions) < 8 ? (positions) : 8)
 
 /* With a check at every element of every unrolled step, a sanitizer's build of this file would take minutes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -43,6 +50,24 @@ static inline vec splat(float x)
 {
     return x - (vec){0};
 }
+
+/* The bound where x is beyond it, else x: NaN stays. */
+#if LANES == 16 && defined(__AVX512F__)
+#define AT_LEAST(bound, x) (vec) _mm512_max_ps((__m512)(bound), (__m512)(x))
+#define AT_MOST(bound, x) (vec) _mm512_min_ps((__m512)(bound), (__m512)(x))
+#elif LANES == 8 && defined(__AVX2__)
+#define AT_LEAST(bound, x) (vec) _mm256_max_ps((__m256)(bound), (__m256)(x))
+#define AT_MOST(bound, x) (vec) _mm256_min_ps((__m256)(bound), (__m256)(x))
+#else
+typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float))));
+
+static inline vec bounded(mask where, vec yes, vec no)
+{
+    return (vec)((where & (mask)yes) | (~where & (mask)no));
+}
+#define AT_LEAST(bound, x) bounded((x) < (bound), bound, x)
+#define AT_MOST(bound, x) bounded((x) > (bound), bound, x)
+#endif
 
 /* What padding is read from. */
 static const float padding[LANES];
@@ -119,11 +144,80 @@ static inline __attribute__((always_inline)) void add_there(sums sum, const floa
     }
 }
 
+/* Lines that are needed soon, on the way: many at once would keep the loads behind them waiting. No pointer to them
+ * lives on: the registers are the positions' addresses. */
+static inline __attribute__((always_inline)) void fetch_next(const prn_direct_tile *t, int64_t step, const bool near)
+{
+    const float *next = t->next + step * t->next_lines * PRN_DIRECT_LINE_FLOATS;
+    for (int64_t i = 0; i < t->next_lines; i++) {
+        if (near)
+            __builtin_prefetch(next + i * PRN_DIRECT_LINE_FLOATS, 0, 3);
+        else
+            __builtin_prefetch(next + i * PRN_DIRECT_LINE_FLOATS, 0, 2);
+    }
+}
+
+static inline __attribute__((always_inline)) void fetch_there(const float *there, const int64_t y_block,
+                                                              const int blocks, const int positions)
+{
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        for (int p = 0; p < positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
+            __builtin_prefetch(there + b * y_block + p * LANES, 0, 3);
+    }
+}
+
+static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile *t, const int blocks,
+                                                           const int positions, sums sum)
+{
+    for (int64_t i = 0; i < t->in_blocks; i++) {
+        const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
+        const float *at[PRN_DIRECT_MOST_POSITIONS];
+        for (int p = 0; t->ahead && p < positions; p++) __builtin_prefetch(x + t->ahead[p], 0, 3);
+        for (int64_t k = 0; k < t->taps; k++, weights += LANES * blocks * LANES) {
+            if (t->next_lines) fetch_next(t, i * t->taps + k, blocks <= 2);
+            tap_inputs(x, t->offsets + k * positions, positions, at);
+            sum_tap(at, weights, blocks, positions, sum);
+        }
+    }
+}
+
+/* One tap: the next tile's input is what follows. */
+static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile *t, const int blocks,
+                                                          const int positions, sums sum)
+{
+    const float *x = t->x, *weights = t->weights;
+    for (int64_t i = 0; i < t->in_blocks; i++, x += t->x_block, weights += LANES * blocks * LANES) {
+        const float *at[PRN_DIRECT_MOST_POSITIONS];
+        fetch_next(t, i, false);
+        UNROLL
+        for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
+        for (int p = positions; p < 2 * positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
+            __builtin_prefetch(x + p * LANES, 0, 3);
+        sum_tap(at, weights, blocks, positions, sum);
+    }
+}
+
+static inline __attribute__((always_inline)) void clamp(sums sum, const float low, const float high, const int blocks,
+                                                        const int positions)
+{
+    const vec least = splat(low), most = splat(high);
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int p = 0; p < positions; p++) {
+            const vec x = AT_LEAST(least, sum[b][p]);
+            sum[b][p] = AT_MOST(most, x);
+        }
+    }
+}
+
 static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t, const int blocks, const int positions)
 {
     sums sum;
-    const int64_t y_block = t->y_block, taps = t->taps;
-    for (int64_t i = 0; i < t->next_lines; i++) __builtin_prefetch(t->next + i * 16, 0, 2);
+    const int64_t y_block = t->y_block;
+    const float *there = t->start ? t->added : t->y;
+    if (there) fetch_there(there, y_block, blocks, positions);
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
@@ -131,14 +225,10 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             sum[b][p] = (vec){0};
         }
     }
-    for (int64_t i = 0; i < t->in_blocks; i++) {
-        const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
-        const float *at[PRN_DIRECT_MOST_POSITIONS];
-        for (int64_t k = 0; k < taps; k++, weights += LANES * blocks * LANES) {
-            tap_inputs(x, t->offsets + k * positions, positions, at);
-            sum_tap(at, weights, blocks, positions, sum);
-        }
-    }
+    if (t->offsets)
+        sum_taps(t, blocks, positions, sum);
+    else
+        sum_row(t, blocks, positions, sum);
     /* What is there already comes last: short sums are the more exact ones. */
     if (!t->start) {
         add_there(sum, t->y, y_block, blocks, positions);
@@ -146,6 +236,7 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
         add_start(sum, t->start, blocks, positions);
         if (t->added) add_there(sum, t->added, y_block, blocks, positions);
     }
+    if (t->clamped) clamp(sum, t->low, t->high, blocks, positions);
     UNROLL
     for (int b = 0; b < blocks; b++) {
         UNROLL
@@ -162,6 +253,7 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
 #define EACH_4(X, b) EACH_3(X, b) X(b, 4)
 #define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
 #define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
+#define EACH_12(X, b) EACH_8(X, b) X(b, 9) X(b, 10) X(b, 11) X(b, 12)
 #define EACH(X, b) PRN_SIMD_JOIN(EACH_, POSITIONS_##b)(X, b)
 EACH(TILE, 1)
 EACH(TILE, 2)
@@ -171,5 +263,6 @@ EACH(TILE, 4)
 #define ENTRY(blocks, positions) [positions] = tile_##blocks##x##positions,
 const prn_direct_simd PRN_SIMD_TABLE(prn_direct_simd_) = {
     .lanes = LANES,
-    .positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
+    .positions = {0, ADDRESSES(POSITIONS_1), ADDRESSES(POSITIONS_2), ADDRESSES(POSITIONS_3), ADDRESSES(POSITIONS_4)},
+    .row_positions = {0, POSITIONS_1, POSITIONS_2, POSITIONS_3, POSITIONS_4},
     .tile = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}}};

@@ -2,6 +2,7 @@
 #ifndef PRN_OPS_NN_CONV_DIRECT_SIMD_H
 #define PRN_OPS_NN_CONV_DIRECT_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What a tap that falls into the padding stands at; no other offset is negative. */
@@ -9,9 +10,11 @@
 
 /* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */
 typedef struct prn_direct_tile {
-    const float *x;         /* the first input block's first position */
+    const float *x;         /* the first input block's first position; of the tile where there are no offsets */
     int64_t x_block;        /* between input blocks */
-    const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING */
+    const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING; NULL: one tap,
+                               and positions that follow each other */
+    const int32_t *ahead;   /* offsets of the next tile's first tap, to be fetched; NULL: they are not */
     const float *weights;   /* of the first tap; [input block][tap][input lane][output block][output lane] */
     int64_t w_block;        /* between input blocks */
     int64_t in_blocks, taps;
@@ -19,18 +22,20 @@ typedef struct prn_direct_tile {
     int64_t y_block;
     const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */
     const float *added; /* with `start`: a residual that is added as well, lying as y does; NULL: none */
-    const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched on the way */
+    const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched with each tap */
     int64_t next_lines;
+    bool clamped;
+    float low, high;
 } prn_direct_tile;
 
-enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 8 };
+enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 12, PRN_DIRECT_LINE_FLOATS = 16 };
 
 typedef struct prn_direct_simd {
-    int64_t lanes;                                 /* channels of a block */
-    int64_t positions[PRN_DIRECT_MOST_BLOCKS + 1]; /* most of a tile with so many output blocks */
+    int64_t lanes; /* channels of a block */
+    /* Most of a tile with so many output blocks: where each position has an offset, and where there are none. */
+    int64_t positions[PRN_DIRECT_MOST_BLOCKS + 1], row_positions[PRN_DIRECT_MOST_BLOCKS + 1];
     /* tile[blocks][positions], both at least 1 */
     void (*tile[PRN_DIRECT_MOST_BLOCKS + 1][PRN_DIRECT_MOST_POSITIONS + 1])(const prn_direct_tile *tile);
 } prn_direct_simd;
-
 
 #endif

@@ -259,20 +259,6 @@ static dnnl_status_t fill_piece(conv_state *state, const prony_context *context,
                               &places);
 }
 
-static bool keeps_zero(const prn_post_op *op)
-{
-    switch (op->kind) {
-    case PRN_POST_CLIP:
-        return op->a <= 0.0f && op->b >= 0.0f;
-    case PRN_POST_SIGMOID:
-        return false;
-    case PRN_POST_HARD_SIGMOID:
-        return op->b <= 0.0f;
-    default:
-        return true;
-    }
-}
-
 /* What run needs to know of the whole, the output's last lanes included: post-operations that do not keep zero at zero
  * have them cleared. */
 static void fill_sizes(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem)
@@ -293,7 +279,7 @@ static void fill_sizes(conv_state *state, const prony_context *context, const pr
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
         bool add = post_ops->op[i].kind == PRN_POST_ADD;
         state->copies = state->copies || (add && !prn_dnnl_summed_in_place(post_ops, i));
-        zero = zero && keeps_zero(&post_ops->op[i]);
+        zero = zero && prn_post_op_keeps_zero(&post_ops->op[i]);
     }
     if (!zero) state->lanes_to_clear = channels - conv->out_channels;
 }
