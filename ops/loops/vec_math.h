@@ -352,11 +352,35 @@ VEC_INLINE vf v_gelu_tanh(vf x)
     return 0.5f * x * (v_tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)) + 1.0f);
 }
 
+/* Lane i holds what lane i + by held. */
+#define V_LANE_(i, by) (((i) + (by)) % VEC_LANES)
+#define V_LANES_4_(i, by) V_LANE_(i, by), V_LANE_((i) + 1, by), V_LANE_((i) + 2, by), V_LANE_((i) + 3, by)
+#if VEC_LANES == 16
+#define V_ROTATE(x, by)                                                                                                \
+    __builtin_shufflevector(x, x, V_LANES_4_(0, by), V_LANES_4_(4, by), V_LANES_4_(8, by), V_LANES_4_(12, by))
+#elif VEC_LANES == 8
+#define V_ROTATE(x, by) __builtin_shufflevector(x, x, V_LANES_4_(0, by), V_LANES_4_(4, by))
+#else
+#define V_ROTATE(x, by) __builtin_shufflevector(x, x, V_LANES_4_(0, by))
+#endif
+
+/* Lane 0 of it: f over all lanes, halves first. */
+#define V_FOLD(x, f)                                                                                                   \
+    do {                                                                                                               \
+        if (VEC_LANES > 8) x = f(x, V_ROTATE(x, 8));                                                                   \
+        if (VEC_LANES > 4) x = f(x, V_ROTATE(x, 4));                                                                   \
+        x = f(x, V_ROTATE(x, 2));                                                                                      \
+        x = f(x, V_ROTATE(x, 1));                                                                                      \
+    } while (0)
+
+VEC_INLINE vf v_plus(vf a, vf b)
+{
+    return a + b;
+}
+
 VEC_INLINE float v_total(vf x)
 {
-    for (int width = VEC_LANES / 2; width > 0; width /= 2) {
-        for (int i = 0; i < width; i++) x[i] += x[i + width];
-    }
+    V_FOLD(x, v_plus);
     return x[0];
 }
 
