@@ -3,15 +3,25 @@
  *       └── Sub ── b ──                    └── b ──
  *
  * Two nodes of the same operator, attributes and inputs make the same values: the first makes them for both and absorbs
- * the second. The model's arithmetic stays counted as the model has it. */
+ * the second. The model's arithmetic stays counted as the model has it; what a node costs whose shapes a run knows only is
+ * counted when it runs, once, so those are shared where there is no arithmetic (NonZero, Transpose and their like). */
 #include "engine/rewrites/rewrites.h"
 
 #include <string.h>
 
+/* Of a node whose shapes only a run knows. */
+static bool is_moving_only(const prn_node_def *node)
+{
+    const prn_op *op = node->binding.op;
+    return node->binding.cost == prn_cost_none && !(op->flags & (PRN_OP_OPEN | PRN_OP_OTHER_FORM)) &&
+           op == prn_op_find(node->info.domain, node->info.op_type, node->info.opset);
+}
+
 static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
 {
-    if (node->dead || node->dynamic || !node->binding.op || node->child_count || node->post_ops ||
-        (node->binding.op->flags & PRN_OP_RANDOM) || !prn_node_is(node, node->info.op_type))
+    if (node->dead || !node->binding.op || node->child_count || node->post_ops ||
+        (node->binding.op->flags & PRN_OP_RANDOM) ||
+        !(node->dynamic ? is_moving_only(node) : prn_node_is(node, node->info.op_type)))
         return false;
     for (uint32_t k = 0; k < node->output_count; k++)
         if (node->outputs[k] != PRN_NO_VALUE && r->program->values[node->outputs[k]]->output) return false;

@@ -46,27 +46,54 @@ VEC_INLINE void v_store(float *p, vf x)
     *(vf_unaligned *)p = x;
 }
 
+VEC_INLINE vf v_select(vi mask, vf yes, vf no)
+{
+    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+}
+
+/* Parts of a vector: masked where the instruction set has that, since a copy of any length is a call, and what it wrote
+ * in pieces cannot be read back at once. */
+#if defined(__AVX512F__)
+VEC_INLINE __mmask16 v_part(int64_t count)
+{
+    return (__mmask16)_bzhi_u32(0xffff, (uint32_t)count);
+}
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+VEC_INLINE __m256i v_part(int64_t count)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
 /* The first `count` (>= 1) elements; the lanes beyond hold `fill`. */
 VEC_INLINE vf v_load_part(const float *p, int64_t count, float fill)
 {
     if (count >= VEC_LANES) return v_load(p);
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_loadu_ps((__m512)v_splat(fill), v_part(count), p);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    const __m256i part = v_part(count);
+    return v_select((vi)part, (vf)_mm256_maskload_ps(p, part), v_splat(fill));
+#else
     vf x = v_splat(fill);
     memcpy(&x, p, (size_t)count * sizeof(float));
     return x;
+#endif
 }
 
 VEC_INLINE void v_store_part(float *p, vf x, int64_t count)
 {
     if (count >= VEC_LANES) {
         v_store(p, x);
-    } else {
-        memcpy(p, &x, (size_t)count * sizeof(float));
+        return;
     }
-}
-
-VEC_INLINE vf v_select(vi mask, vf yes, vf no)
-{
-    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, v_part(count), (__m512)x);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    _mm256_maskstore_ps(p, v_part(count), (__m256)x);
+#else
+    memcpy(p, &x, (size_t)count * sizeof(float));
+#endif
 }
 
 VEC_INLINE vf v_abs(vf x)
@@ -107,6 +134,20 @@ VEC_INLINE vf v_larger(vf a, vf b)
     return (vf)_mm_max_ps((__m128)b, (__m128)a);
 #else
     return v_select(b > a, b, a);
+#endif
+}
+
+/* b where it is below a, otherwise a: also where either is NaN. */
+VEC_INLINE vf v_smaller(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_min_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__) && !defined(__AVX2__)
+    return (vf)_mm_min_ps((__m128)b, (__m128)a);
+#else
+    return v_select(b < a, b, a);
 #endif
 }
 
@@ -311,11 +352,35 @@ VEC_INLINE vf v_gelu_tanh(vf x)
     return 0.5f * x * (v_tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)) + 1.0f);
 }
 
+/* Lane i holds what lane i + by held. */
+#define V_LANE_(i, by) (((i) + (by)) % VEC_LANES)
+#define V_LANES_4_(i, by) V_LANE_(i, by), V_LANE_((i) + 1, by), V_LANE_((i) + 2, by), V_LANE_((i) + 3, by)
+#if VEC_LANES == 16
+#define V_ROTATE(x, by)                                                                                                \
+    __builtin_shufflevector(x, x, V_LANES_4_(0, by), V_LANES_4_(4, by), V_LANES_4_(8, by), V_LANES_4_(12, by))
+#elif VEC_LANES == 8
+#define V_ROTATE(x, by) __builtin_shufflevector(x, x, V_LANES_4_(0, by), V_LANES_4_(4, by))
+#else
+#define V_ROTATE(x, by) __builtin_shufflevector(x, x, V_LANES_4_(0, by))
+#endif
+
+/* Lane 0 of it: f over all lanes, halves first. */
+#define V_FOLD(x, f)                                                                                                   \
+    do {                                                                                                               \
+        if (VEC_LANES > 8) x = f(x, V_ROTATE(x, 8));                                                                   \
+        if (VEC_LANES > 4) x = f(x, V_ROTATE(x, 4));                                                                   \
+        x = f(x, V_ROTATE(x, 2));                                                                                      \
+        x = f(x, V_ROTATE(x, 1));                                                                                      \
+    } while (0)
+
+VEC_INLINE vf v_plus(vf a, vf b)
+{
+    return a + b;
+}
+
 VEC_INLINE float v_total(vf x)
 {
-    for (int width = VEC_LANES / 2; width > 0; width /= 2) {
-        for (int i = 0; i < width; i++) x[i] += x[i + width];
-    }
+    V_FOLD(x, v_plus);
     return x[0];
 }
 

@@ -282,9 +282,8 @@ static double row_dot(const float *a, const float *b, int64_t n)
             for (; i < end; i += VEC_LANES) best[0] = pick(v_load_part(x + i, end - i, empty), best[0]);               \
         }                                                                                                              \
         best[0] = pick(best[0], best[1]);                                                                              \
-        float result = best[0][0];                                                                                     \
-        for (int k = 1; k < VEC_LANES; k++) result = pick(v_splat(best[0][k]), v_splat(result))[0];                    \
-        return result;                                                                                                 \
+        V_FOLD(best[0], pick);                                                                                         \
+        return best[0][0];                                                                                             \
     }
 
 ROW_EXTREME(row_max, -INFINITY, v_max)

@@ -83,9 +83,18 @@ static void second_row_f32(const prn_recurrent_row_f32 *row)
     mix(row, candidate);
 }
 
+static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+{
+    const prn_gate *gate = node->gate[direction];
+    steps[0] = linear_first(node) ? PRN_STEP_GRU_LINEAR : PRN_STEP_GRU_GATES;
+    steps[1] = PRN_STEP_GRU_CANDIDATE;
+    return gate[0].id == PRN_GATE_SIGMOID && gate[1].id == PRN_GATE_TANH;
+}
+
 static const prn_recurrent_cell cell = {
     .gates = 3, .functions = 2, .defaults = {"Sigmoid", "Tanh"},
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {first_row_f32, second_row_f32}};
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {first_row_f32, second_row_f32},
+    .fused_steps = fused_steps};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, linear_before_reset, 0), {0}};
 

@@ -90,9 +90,18 @@ static void row_f32(const prn_recurrent_row_f32 *row)
     vec->vv[PRN_BINARY_MUL](row->h, row->h, o, n);
 }
 
+static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+{
+    const prn_gate *gate = node->gate[direction];
+    steps[0] = PRN_STEP_LSTM;
+    return !node->params->input_forget && gate[0].id == PRN_GATE_SIGMOID && gate[1].id == PRN_GATE_TANH &&
+           gate[2].id == PRN_GATE_TANH;
+}
+
 static const prn_recurrent_cell cell = {
     .gates = 4, .functions = 3, .defaults = {"Sigmoid", "Tanh", "Tanh"}, .has_c = true,
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32}};
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
+    .fused_steps = fused_steps};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent_params, input_forget, 0), {0}};
 

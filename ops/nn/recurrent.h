@@ -9,6 +9,7 @@
 #define PRN_OPS_NN_RECURRENT_H
 
 #include "ops/loops/number.h"
+#include "ops/nn/recurrent_simd.h"
 #include "ops/op.h"
 
 enum { PRN_MAX_DIRECTIONS = 2, PRN_MAX_GATE_FUNCTIONS = 3 };
@@ -94,6 +95,9 @@ typedef struct prn_recurrent_cell {
     /* Gates whose product with R takes h(t-1) itself; the others follow in a second product. */
     int (*first_gates)(const struct prn_recurrent *node);
     void (*row_f32[2])(const prn_recurrent_row_f32 *row);
+    /* Whether a step of this direction, whose input is not clipped and has no peepholes, is one of recurrent_simd.h, and
+     * which each of its products is. */
+    bool (*fused_steps)(const struct prn_recurrent *node, int direction, prn_recurrent_step_id *steps);
 } prn_recurrent_cell;
 
 /* A node's sizes and strides (in elements). Data pointers are whatever the context has. */

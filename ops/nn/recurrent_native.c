@@ -1,6 +1,5 @@
 /* The recurrence in float32. Time is cut into blocks: one product projects a block of inputs for the whole batch, then
- * each direction of each group of batch items walks the block by itself, a small product with R and one row after the
- * other.
+ * each direction of each group of batch items walks the block by itself (recurrent_walk.c).
  *
  *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, where they are no constants
  *
@@ -8,10 +7,12 @@
 #include "base/alloc.h"
 #include "base/ceil_div.h"
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "base/stop.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/vec.h"
-#include "ops/nn/recurrent.h"
+#include "ops/nn/recurrent_native.h"
+
+#include <stdio.h>
+#include <string.h>
 
 enum {
     BLOCK_ROWS = 512, /* of X in one projection: enough to use W well, few enough to find the result in the cache */
@@ -19,26 +20,9 @@ enum {
     GROUP_ROWS_LARGE = 48,     /* … and where it does not */
     CACHED_FLOATS = 1 << 16,   /* R of one direction, up to which it stays */
     HEAVY_STEP_MACS = 1 << 21, /* a step that is better shared by all threads */
-    PARTS = 2
+    PARTS = PRN_RECURRENT_PARTS,
+    PACKED_STEPS = 8 /* from here on packing a variable R for fused steps pays */
 };
-
-/* Constant weights in packed form; NULL where they are read as they are, or packed in scratch by each run. */
-typedef struct native_state {
-    const float *w[PRN_MAX_DIRECTIONS], *r[PRN_MAX_DIRECTIONS][PARTS];
-    bool pack_w, pack_r;
-} native_state;
-
-typedef struct native_job {
-    prn_recurrent node;
-    native_state weights;
-    const prn_vec_table *vec;
-    int64_t block, group, groups; /* steps of a block, batch items of a group, groups */
-    int64_t part[PARTS + 1];      /* first column of each product with R, and their end */
-    float *bias, *projection, *gates, *temp, *h, *c;
-    int64_t state_row, state_direction; /* of h and c */
-    int threads;                        /* inside of a step */
-    int64_t first;
-} native_job;
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -47,9 +31,12 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- where things lie */
 
-static void cut(native_job *job)
+PRN_SIMD_PICK(prn_recurrent_simd, prn_recurrent_simd_, static const prn_recurrent_simd *simd)
+
+static void cut(prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
+    job->simd = simd();
     const int64_t rows = node->hidden * node->columns <= CACHED_FLOATS ? GROUP_ROWS : GROUP_ROWS_LARGE;
     job->groups = prn_ceil_div(node->batch, rows);
     job->group = job->groups ? prn_ceil_div(node->batch, job->groups) : 0;
@@ -67,27 +54,34 @@ static bool take(uint64_t *total, float **out, float *base, uint64_t a, uint64_t
            prn_add_u64(total, *total, (elements + 15) / 16 * 16);
 }
 
-static uint64_t packed_count(int64_t k, int64_t n)
+static uint64_t packed_w_count(const prn_recurrent_job *job)
 {
-    return (uint64_t)prn_gemm_packed_count(k, n);
+    return (uint64_t)prn_gemm_packed_count(job->node.input, job->node.columns);
 }
 
-static bool lay_out(native_job *job, float *base, uint64_t *total)
+static uint64_t packed_r_count(const prn_recurrent_job *job, int part)
+{
+    if (job->weights.fused) return prn_recurrent_packed_count(job, part);
+    return (uint64_t)prn_gemm_packed_count(job->node.hidden, job->part[part + 1] - job->part[part]);
+}
+
+static bool lay_out(prn_recurrent_job *job, float *base, uint64_t *total)
 {
     const prn_recurrent *node = &job->node;
     const uint64_t d = (uint64_t)node->directions, columns = (uint64_t)node->columns;
     const uint64_t rows = d * (uint64_t)node->batch, hidden = (uint64_t)node->hidden;
+    const bool fused = job->weights.fused, split = job->part[1] < job->part[PARTS];
     bool fits = take(total, &job->bias, base, d, columns) &&
                 take(total, &job->projection, base, rows * (uint64_t)job->block, columns) &&
-                take(total, &job->gates, base, rows, columns) && take(total, &job->temp, base, rows, hidden) &&
-                take(total, &job->h, base, node->yh ? 0 : rows, hidden) &&
+                take(total, &job->gates, base, rows, !fused ? columns : split ? hidden : 0) &&
+                take(total, &job->temp, base, rows, !fused || split ? hidden : 0) &&
+                take(total, &job->h, base, fused ? 2 * rows : node->yh ? 0 : rows, hidden) &&
                 take(total, &job->c, base, node->yc || !node->cell->has_c ? 0 : rows, hidden);
     for (int i = 0; i < node->directions && fits; i++) {
         float *packed[1 + PARTS];
-        fits = take(total, &packed[0], base, job->weights.pack_w ? packed_count(node->input, node->columns) : 0, 1);
+        fits = take(total, &packed[0], base, job->weights.pack_w ? packed_w_count(job) : 0, 1);
         for (int p = 0; p < PARTS && fits; p++) {
-            const int64_t n = job->part[p + 1] - job->part[p];
-            fits = take(total, &packed[1 + p], base, job->weights.pack_r ? packed_count(node->hidden, n) : 0, 1);
+            fits = take(total, &packed[1 + p], base, job->weights.pack_r ? packed_r_count(job, p) : 0, 1);
             if (job->weights.pack_r) job->weights.r[i][p] = packed[1 + p];
         }
         if (job->weights.pack_w) job->weights.w[i] = packed[0];
@@ -102,7 +96,7 @@ static const float *values(const prony_value *value)
     return value ? value->data : NULL;
 }
 
-static prn_gemm projection_product(const native_job *job, int d)
+static prn_gemm projection_product(const prn_recurrent_job *job, int d)
 {
     const prn_recurrent *node = &job->node;
     const float *w = values(node->w);
@@ -120,19 +114,19 @@ static prn_gemm projection_product(const native_job *job, int d)
                       .beta = 1.0f};
 }
 
-static prn_gemm step_product(const native_job *job, int d, int part)
+prn_gemm prn_recurrent_step_product(const prn_recurrent_job *job, int direction, int part)
 {
     const prn_recurrent *node = &job->node;
     const float *r = values(node->r);
     return (prn_gemm){.m = job->group,
                       .n = job->part[part + 1] - job->part[part],
                       .k = node->hidden,
-                      .a_row = part == 0 ? job->state_row : node->hidden,
+                      .a_row = part == 0 ? job->h_row : node->hidden,
                       .a_col = 1,
-                      .b = r ? r + (d * node->columns + job->part[part]) * node->hidden : NULL,
+                      .b = r ? r + (direction * node->columns + job->part[part]) * node->hidden : NULL,
                       .b_row = 1,
                       .b_col = node->hidden,
-                      .packed = job->weights.r[d][part],
+                      .packed = job->weights.r[direction][part],
                       .c_row = node->columns,
                       .alpha = 1.0f,
                       .beta = 1.0f};
@@ -147,28 +141,79 @@ static bool keep_plain(const prn_gemm *gemm, const prony_value *weights)
     return prn_gemm_plain_is_best(gemm);
 }
 
+/* Whether every step of every direction is one of those in recurrent_simd.h, which says which ones. */
+static bool is_fused(const prn_recurrent *node, prn_recurrent_step_id *steps)
+{
+    if (node->params->clip < INFINITY || node->p) return false;
+    for (int d = 0; d < node->directions; d++) {
+        prn_recurrent_step_id own[PARTS] = {0};
+        if (!node->cell->fused_steps(node, d, own)) return false;
+        if (d > 0 && own[0] != steps[0]) return false;
+        memcpy(steps, own, sizeof own);
+    }
+    return true;
+}
+
+typedef struct pack_argument {
+    const prn_recurrent_job *job;
+    int direction, part;
+} pack_argument;
+
+static prony_status build_packed(const prony_context *context, void *argument, void *packed)
+{
+    const pack_argument *pack = argument;
+    prn_recurrent_pack(pack->job, context->threads, pack->direction, pack->part, packed);
+    return PRONY_OK;
+}
+
+/* A constant R, for the steps of one part and direction. */
+static prony_status pack_r_shared(const prony_context *context, prn_recurrent_job *job, int d, int part)
+{
+    const prn_gemm product = prn_recurrent_step_product(job, d, part);
+    if (!product.b || product.n == 0) return PRONY_OK;
+    if (!job->weights.fused) return prn_gemm_pack_shared(context, &product, &job->weights.r[d][part]);
+    char tag[128];
+    pack_argument argument = {job, d, part};
+    const void *out = NULL;
+    snprintf(tag, sizeof tag, "recurrent %s %lldx%lld", job->simd->name, (long long)product.k,
+             (long long)product.n);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)packed_r_count(job, part));
+    PRN_TRY(context->host->packed(context, product.b, tag, bytes, build_packed, &argument, &out));
+    job->weights.r[d][part] = out;
+    return PRONY_OK;
+}
+
+static prony_status pack_constants(const prony_context *context, prn_recurrent_job *job)
+{
+    prn_recurrent_state *weights = &job->weights;
+    const bool constant_r = job->node.r->data != NULL, some = job->node.hidden > 0;
+    weights->fused = some && is_fused(&job->node, job->step) && (constant_r || job->node.steps >= PACKED_STEPS);
+    for (int d = 0; d < job->node.directions; d++) {
+        const prn_gemm projection = projection_product(job, d);
+        const bool plain_w = keep_plain(&projection, job->node.w);
+        weights->pack_w = !plain_w && !job->node.w->data;
+        if (!plain_w && projection.b) PRN_TRY(prn_gemm_pack_shared(context, &projection, &weights->w[d]));
+        for (int p = 0; p < PARTS; p++) {
+            const prn_gemm step = prn_recurrent_step_product(job, d, p);
+            const bool plain_r = !weights->fused && keep_plain(&step, job->node.r);
+            if (step.n == 0) continue;
+            weights->pack_r = !plain_r && !constant_r;
+            if (!plain_r) PRN_TRY(pack_r_shared(context, job, d, p));
+        }
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out)
 {
-    native_job job = {0};
+    prn_recurrent_job job = {0};
     uint64_t total = 0;
     PRN_TRY(prn_recurrent_describe(context, &job.node));
     cut(&job);
-    for (int d = 0; d < job.node.directions; d++) {
-        const prn_gemm projection = projection_product(&job, d);
-        const bool plain_w = keep_plain(&projection, job.node.w);
-        job.weights.pack_w = !plain_w && !job.node.w->data;
-        if (!plain_w && projection.b) PRN_TRY(prn_gemm_pack_shared(context, &projection, &job.weights.w[d]));
-        for (int p = 0; p < PARTS; p++) {
-            const prn_gemm step = step_product(&job, d, p);
-            const bool plain_r = keep_plain(&step, job.node.r);
-            if (step.n == 0) continue;
-            job.weights.pack_r = !plain_r && !job.node.r->data;
-            if (!plain_r && step.b) PRN_TRY(prn_gemm_pack_shared(context, &step, &job.weights.r[d][p]));
-        }
-    }
+    PRN_TRY(pack_constants(context, &job));
     if (!lay_out(&job, NULL, &total) || total > INT64_MAX / sizeof(float))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
-    native_state *state = prn_alloc(sizeof *state);
+    prn_recurrent_state *state = prn_alloc(sizeof *state);
     if (!state) return prn_no_memory(context->error);
     *state = job.weights;
     *out = (prn_prepared){state, (size_t)total * sizeof(float)};
@@ -194,7 +239,7 @@ bool prn_recurrent_native_usable(const prony_context *context)
 /* ---- running */
 
 /* Wb + Rb, apart from the gate whose Rb goes through the reset gate. */
-static void sum_biases(const native_job *job)
+static void sum_biases(const prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
     const int64_t columns = node->columns;
@@ -207,26 +252,27 @@ static void sum_biases(const native_job *job)
     }
 }
 
-static void pack_weights(native_job *job, int threads)
+static void pack_weights(prn_recurrent_job *job, int threads)
 {
     for (int d = 0; d < job->node.directions; d++) {
         prn_gemm product = projection_product(job, d);
         if (job->weights.pack_w) prn_gemm_pack(threads, &product, (float *)job->weights.w[d]);
         for (int p = 0; p < PARTS && job->weights.pack_r; p++) {
-            product = step_product(job, d, p);
-            if (product.n) prn_gemm_pack(threads, &product, (float *)job->weights.r[d][p]);
+            product = prn_recurrent_step_product(job, d, p);
+            float *to = (float *)job->weights.r[d][p];
+            if (product.n && job->weights.fused) prn_recurrent_pack(job, threads, d, p, to);
+            if (product.n && !job->weights.fused) prn_gemm_pack(threads, &product, to);
         }
     }
 }
 
-/* The states start out where they will end: in the outputs, or in scratch. */
-static void start_state(const native_job *job, const prony_value *from, float *state)
+static void start_state(const prn_recurrent *node, const prony_value *from, float *state, int64_t direction,
+                        int64_t row)
 {
-    const prn_recurrent *node = &job->node;
     const size_t bytes = (size_t)node->hidden * sizeof(float);
     for (int64_t d = 0; d < node->directions; d++) {
         for (int64_t b = 0; b < node->batch; b++) {
-            float *to = state + d * job->state_direction + b * job->state_row;
+            float *to = state + d * direction + b * row;
             if (from) {
                 memcpy(to, values(from) + d * node->state_direction + b * node->state_row, bytes);
             } else {
@@ -248,18 +294,12 @@ static void offsets_by_row(const void *argument, int64_t item, int64_t *a, int64
     *c = item * offsets->c_row;
 }
 
-/* First time step of the block that begins with the walk's step `first`, for a direction. */
-static int64_t block_start(const native_job *job, int64_t first, int64_t count, int d)
-{
-    return job->node.reverse[d] ? job->node.steps - first - count : first;
-}
-
-static void project(const native_job *job, int threads, int64_t first, int64_t count)
+static void project(const prn_recurrent_job *job, int threads, int64_t count)
 {
     const prn_recurrent *node = &job->node;
     for (int d = 0; d < node->directions; d++) {
         prn_gemm product = projection_product(job, d);
-        product.a = values(node->x) + block_start(job, first, count, d) * node->x_step;
+        product.a = values(node->x) + prn_recurrent_block_start(job, count, d) * node->x_step;
         product.c = job->projection + d * job->block * node->batch * node->columns;
         product.m = count;
         if (node->b) {
@@ -274,97 +314,59 @@ static void project(const native_job *job, int threads, int64_t first, int64_t c
     }
 }
 
-/* One step of a group: items [b0, b1) of direction d at time t, the block's `at`-th. */
-static void walk_step(const native_job *job, int d, int64_t b0, int64_t b1, int64_t t, int64_t at)
+/* States start out where they will end, in the outputs or in scratch; those of h in fused steps are never the outputs. */
+static void place_states(prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
-    const int64_t columns = node->columns, hidden = node->hidden;
-    const int64_t at_row = node->params->layout ? job->block : 1, at_step = node->params->layout ? 1 : node->batch;
-    const float *p = node->p ? values(node->p) + d * 3 * hidden : NULL;
-    const float *rb = node->b ? values(node->b) + (d * 2 + 1) * columns : NULL;
-    for (int part = 0; part < PARTS; part++) {
-        prn_gemm product = step_product(job, d, part);
-        if (product.n == 0) continue;
-        const int64_t state = d * job->state_direction + b0 * job->state_row, first = d * node->batch + b0;
-        product.m = b1 - b0;
-        product.a = part == 0 ? job->h + state : job->temp + first * hidden;
-        product.c = job->gates + first * columns + job->part[part];
-        prn_gemm_run(job->threads, &product, NULL, NULL);
-        for (int64_t b = b0; b < b1; b++) {
-            if (node->lengths && t >= ((const int32_t *)node->lengths->data)[b]) continue;
-            const int64_t row = d * node->batch + b,
-                          projected = d * job->block * node->batch + b * at_row + at * at_step;
-            node->cell->row_f32[part](&(prn_recurrent_row_f32){
-                .node = node,
-                .direction = d,
-                .x = job->projection + projected * columns,
-                .rb = rb,
-                .p = p,
-                .gates = job->gates + row * columns,
-                .h = job->h + d * job->state_direction + b * job->state_row,
-                .c = job->c + d * job->state_direction + b * job->state_row,
-                .temp = job->temp + row * hidden,
-            });
-        }
+    job->h_row = job->c_row = node->state_row;
+    job->h_direction = job->c_direction = node->state_direction;
+    if (job->weights.fused) {
+        job->h_row = node->hidden;
+        job->h_direction = node->batch * node->hidden;
+        job->h_other = node->directions * job->h_direction;
+    } else if (node->yh) {
+        job->h = node->yh->data;
     }
+    if (node->yc) job->c = node->yc->data;
+    start_state(node, node->h0, job->h, job->h_direction, job->h_row);
+    if (node->cell->has_c) start_state(node, node->c0, job->c, job->c_direction, job->c_row);
 }
 
-static void store_step(const native_job *job, int d, int64_t b0, int64_t b1, int64_t t)
+static void store_last(const prn_recurrent_job *job)
 {
     const prn_recurrent *node = &job->node;
-    const size_t bytes = (size_t)node->hidden * sizeof(float);
-    for (int64_t b = b0; b < b1; b++) {
-        float *y = (float *)node->y->data + t * node->y_step + d * node->y_direction + b * node->y_row;
-        if (node->lengths && t >= ((const int32_t *)node->lengths->data)[b]) {
-            memset(y, 0, bytes);
-        } else {
-            memcpy(y, job->h + d * job->state_direction + b * job->state_row, bytes);
-        }
-    }
-}
-
-/* A block of steps for one group of one direction. */
-static void walk(void *argument, int64_t task)
-{
-    const native_job *job = argument;
-    const prn_recurrent *node = &job->node;
-    const int d = (int)(task / job->groups);
-    const int64_t count = least(job->block, node->steps - job->first), start = block_start(job, job->first, count, d);
-    const int64_t b0 = task % job->groups * job->group, b1 = least(b0 + job->group, node->batch);
-    for (int64_t step = 0; step < count && b0 < b1 && !prn_stopped(); step++) {
-        const int64_t at = node->reverse[d] ? count - 1 - step : step;
-        walk_step(job, d, b0, b1, start + at, at);
-        if (node->y) store_step(job, d, b0, b1, start + at);
+    const float *last = job->h + (node->steps & 1 ? job->h_other : 0);
+    for (int64_t d = 0; d < node->directions; d++) {
+        for (int64_t b = 0; b < node->batch; b++)
+            memcpy((float *)node->yh->data + d * node->state_direction + b * node->state_row,
+                   last + d * job->h_direction + b * job->h_row, (size_t)node->hidden * sizeof(float));
     }
 }
 
 prony_status prn_recurrent_native_run(const prony_context *context)
 {
-    native_job job = {.weights = *(const native_state *)context->state, .vec = prn_vec(), .threads = context->threads};
+    prn_recurrent_job job = {.weights = *(const prn_recurrent_state *)context->state, .vec = prn_vec(), .threads = context->threads};
     uint64_t total = 0;
     PRN_TRY(prn_recurrent_describe(context, &job.node));
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
     cut(&job);
+    if (job.weights.fused) is_fused(node, job.step);
     if (!lay_out(&job, context->scratch, &total)) return PRONY_OK;
-    job.state_row = node->state_row;
-    job.state_direction = node->state_direction;
-    if (node->yh) job.h = node->yh->data;
-    if (node->yc) job.c = node->yc->data;
-    start_state(&job, node->h0, job.h);
-    if (node->cell->has_c) start_state(&job, node->c0, job.c);
+    place_states(&job);
     pack_weights(&job, context->threads);
     sum_biases(&job);
     const int64_t tasks = node->directions * job.groups;
     const bool heavy = job.group * node->hidden * node->columns >= HEAVY_STEP_MACS && tasks < context->threads;
     for (job.first = 0; job.first < node->steps && !prn_stopped(); job.first += job.block) {
-        project(&job, context->threads, job.first, least(job.block, node->steps - job.first));
+        project(&job, context->threads, least(job.block, node->steps - job.first));
         if (tasks == 1 || heavy) {
-            for (int64_t task = 0; task < tasks; task++) walk(&job, task);
+            for (int64_t task = 0; task < tasks; task++) prn_recurrent_walk(&job, task);
         } else {
-            prn_parallel_tasks(context->threads, tasks, walk, &job);
+            prn_parallel_tasks(context->threads, tasks, prn_recurrent_walk, &job);
         }
     }
+    if (job.weights.fused && node->yh) store_last(&job);
     return PRONY_OK;
 }

@@ -30,9 +30,17 @@ static void row_f32(const prn_recurrent_row_f32 *row)
     prn_gate_f32(row->node, row->node->gate[row->direction][0], row->h, n);
 }
 
+static bool fused_steps(const prn_recurrent *node, int direction, prn_recurrent_step_id *steps)
+{
+    const prn_gate_id id = node->gate[direction][0].id;
+    steps[0] = id == PRN_GATE_RELU ? PRN_STEP_RNN_RELU : PRN_STEP_RNN_TANH;
+    return id == PRN_GATE_RELU || id == PRN_GATE_TANH;
+}
+
 static const prn_recurrent_cell cell = {
     .gates = 1, .functions = 1, .defaults = {"Tanh"},
-    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32}};
+    .unit_cost = unit_cost, .first_gates = first_gates, .row_f64 = row_f64, .row_f32 = {row_f32},
+    .fused_steps = fused_steps};
 
 static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
 

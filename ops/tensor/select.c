@@ -22,21 +22,171 @@ static bool is_nonzero(const prony_value *value, int64_t i)
     }
 }
 
+/* What a type's elements are compared with 0 by: the bits of `width` bytes that tell, a sign of zero left out. 0: not by bits. */
+static uint64_t telling_bits(prony_dtype dtype)
+{
+    switch (dtype) {
+    case PRONY_BOOL:
+    case PRONY_UINT8:
+    case PRONY_INT8:
+        return UINT8_MAX;
+    case PRONY_UINT16:
+    case PRONY_INT16:
+        return UINT16_MAX;
+    case PRONY_FLOAT16:
+    case PRONY_BFLOAT16:
+        return INT16_MAX;
+    case PRONY_UINT32:
+    case PRONY_INT32:
+        return UINT32_MAX;
+    case PRONY_FLOAT32:
+        return INT32_MAX;
+    case PRONY_UINT64:
+    case PRONY_INT64:
+        return UINT64_MAX;
+    case PRONY_FLOAT64:
+        return INT64_MAX;
+    default:
+        return 0;
+    }
+}
+
+/* One bit for each byte of a word that is not 0. */
+static uint64_t nonzero_bytes(uint64_t word)
+{
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+    return (((word & low) + low) | word) & ~low;
+}
+
+#define FIRST_BYTE(word) (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_ctzll(word) / 8 : __builtin_clzll(word) / 8)
+#define WITHOUT_FIRST_BYTE(word)                                                                                       \
+    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (word) & ((word)-1)                                                   \
+                                               : (word) & ~(UINT64_C(0x8000000000000000) >> __builtin_clzll(word)))
+
+/* Positions in [0, n) of what is not 0, at most `room` of them, which is how many there are. The other cases write every
+ * position where the next one belongs, which spares a branch that nothing foretells. */
+static int64_t find_bytes(const uint8_t *x, int64_t n, int64_t *out, int64_t room)
+{
+    int64_t at = 0, i = 0;
+    for (; i + 8 <= n && at < room && !prn_stopped_at(i / 8); i += 8) {
+        uint64_t word;
+        memcpy(&word, x + i, sizeof word);
+        for (word = nonzero_bytes(word); word && at < room; word = WITHOUT_FIRST_BYTE(word)) out[at++] = i + FIRST_BYTE(word);
+    }
+    for (; i < n && at < room && i + 8 > n; i++) {
+        if (x[i]) out[at++] = i;
+    }
+    return at;
+}
+
+#define FIND(type)                                                                                                     \
+    static int64_t find_##type(const type *x, int64_t n, type bits, int64_t *out, int64_t room)                        \
+    {                                                                                                                  \
+        int64_t at = 0;                                                                                                \
+        for (int64_t i = 0; i < n && at < room && !prn_stopped_at(i); i++) {                                           \
+            out[at] = i;                                                                                               \
+            at += (x[i] & bits) != 0;                                                                                  \
+        }                                                                                                              \
+        return at;                                                                                                     \
+    }
+#define COUNT(type)                                                                                                   \
+    static int64_t count_##type(const type *x, int64_t n, type bits)                                                   \
+    {                                                                                                                  \
+        int64_t found = 0;                                                                                             \
+        for (int64_t from = 0; from < n && !prn_stopped(); from += COUNT_RUN) {                                        \
+            const int64_t end = n - from < COUNT_RUN ? n : from + COUNT_RUN;                                           \
+            int32_t part = 0;                                                                                          \
+            for (int64_t i = from; i < end; i++) part += (x[i] & bits) != 0;                                           \
+            found += part;                                                                                             \
+        }                                                                                                              \
+        return found;                                                                                                  \
+    }
+enum { COUNT_RUN = 1 << 16 };
+FIND(uint16_t)
+FIND(uint32_t)
+FIND(uint64_t)
+COUNT(uint8_t)
+COUNT(uint16_t)
+COUNT(uint32_t)
+COUNT(uint64_t)
+
+static int64_t find_nonzero(const prony_value *in, int64_t from, int64_t n, int64_t *out, int64_t room)
+{
+    const size_t width = prn_copy_width(in->dtype);
+    const uint64_t bits = telling_bits(in->dtype);
+    const void *x = (const char *)in->data + (size_t)from * width;
+    return width == 1   ? find_bytes(x, n, out, room)
+           : width == 2 ? find_uint16_t(x, n, (uint16_t)bits, out, room)
+           : width == 4 ? find_uint32_t(x, n, (uint32_t)bits, out, room)
+                        : find_uint64_t(x, n, bits, out, room);
+}
+
+static int64_t count_nonzero(const prony_value *in, int64_t n)
+{
+    const uint64_t bits = telling_bits(in->dtype);
+    int64_t found = 0;
+    switch (bits ? prn_copy_width(in->dtype) : 0) {
+    case 1:
+        return count_uint8_t(in->data, n, (uint8_t)bits);
+    case 2:
+        return count_uint16_t(in->data, n, (uint16_t)bits);
+    case 4:
+        return count_uint32_t(in->data, n, (uint32_t)bits);
+    case 8:
+        return count_uint64_t(in->data, n, bits);
+    default:
+        for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) found += is_nonzero(in, i);
+        return found;
+    }
+}
+
 static prony_status nonzero_infer(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
-    int64_t count = prony_shape_numel(&in->shape), found = 0;
+    int64_t count = prony_shape_numel(&in->shape);
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER_BOOL));
     /* A scalar has one coordinate, as NumPy sees it. */
     prony_shape shape = {2, {in->shape.rank ? in->shape.rank : 1}};
     if (in->data || count == 0) {
-        for (int64_t i = 0; i < count && !prn_stopped_at(i); i++) found += is_nonzero(in, i);
-        shape.dim[1] = found;
+        shape.dim[1] = count ? count_nonzero(in, count) : 0;
     } else {
         shape.rank = -1;
     }
     prn_set_output(context, 0, PRONY_INT64, &shape);
     return PRONY_OK;
+}
+
+static void fill_coordinate(int64_t *out, int64_t n, int64_t coordinate)
+{
+    for (int64_t i = 0; i < n && !prn_stopped_at(i); i++) out[i] = coordinate;
+}
+
+/* Row by row of the last axis: the other coordinates are the same for all of it. */
+static prony_status nonzero_run_native(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    int64_t *out = context->outputs[0]->data, found = context->outputs[0]->shape.dim[1];
+    const int rank = in->shape.rank;
+    if (rank < 2) {
+        find_nonzero(in, 0, rank ? in->shape.dim[0] : 1, out, found);
+        return PRONY_OK;
+    }
+    const int64_t length = in->shape.dim[rank - 1], rows = prn_shape_count(&in->shape, 0, rank - 1);
+    for (int64_t row = 0, at = 0; row < rows && at < found && !prn_stopped_at(row); row++) {
+        const int64_t n = find_nonzero(in, row * length, length, out + (rank - 1) * found + at, found - at);
+        int64_t rest = row;
+        for (int axis = rank - 2; axis >= 0 && n; axis--) {
+            fill_coordinate(out + axis * found + at, n, rest % in->shape.dim[axis]);
+            rest /= in->shape.dim[axis];
+        }
+        at += n;
+    }
+    return PRONY_OK;
+}
+
+static bool nonzero_usable(const prony_context *context)
+{
+    return telling_bits(context->inputs[0]->dtype) != 0;
 }
 
 static prony_status nonzero_run(const prony_context *context)
@@ -58,6 +208,8 @@ static prony_status nonzero_run(const prony_context *context)
 }
 
 static const prn_kernel nonzero_kernels[] = {
+    {.name = "nonzero_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = nonzero_usable,
+     .run = nonzero_run_native},
     {.name = "nonzero_reference", .backend = "reference", .types = PRN_TYPES_NUMBER_BOOL, .run = nonzero_run}, {0}};
 
 /* ---- OneHot */

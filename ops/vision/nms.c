@@ -2,11 +2,16 @@
  * one taken before.
  *
  * Each class has a stretch of scratch of one int32 per box: in front a heap of the boxes not yet looked at, at the end,
- * which the heap has left by then, the boxes taken, last one first. Invariant: a class is one task; equal scores are
+ * which the heap has left by then, the boxes taken, last one first. The native kernel has in addition the sides of the first
+ * boxes taken, field by field, for vectors of them. Invariant: a class is one task; equal scores are
  * taken in the order of the boxes, so the result does not depend on the thread count. */
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "base/stop.h"
 #include "ops/op.h"
+#include "ops/vision/nms_simd.h"
+
+PRN_SIMD_PICK(prn_nms_simd, prn_nms_simd_, static const prn_nms_simd *simd)
 
 enum { BOXES, SCORES, MOST, OVERLAP, LEAST_SCORE };
 
@@ -22,7 +27,13 @@ typedef struct nms {
     bool centers, filtered;
     int32_t *order; /* [images, classes, count] */
     int64_t *taken; /* [images, classes] */
+    float *sides;   /* [images, classes, PRN_NMS_FIELDS, room] */
+    int64_t room;
+    const prn_nms_simd *simd; /* NULL: box by box */
 } nms;
+
+/* Boxes taken whose sides are kept: of a class, and of all classes. */
+enum { ROOM_OF_CLASS = 1 << 10, ROOM_OF_ALL = 1 << 16 };
 
 /* ---- shapes */
 
@@ -108,6 +119,16 @@ static bool overlaps(const nms *job, const float *one, const float *other)
     return shared / all > job->overlap;
 }
 
+static void measure(const nms *job, const float *box, float *fields)
+{
+    const span x = box_span(job, box, 0), y = box_span(job, box, 1);
+    fields[PRN_NMS_LOW_X] = x.low;
+    fields[PRN_NMS_HIGH_X] = x.high;
+    fields[PRN_NMS_LOW_Y] = y.low;
+    fields[PRN_NMS_HIGH_Y] = y.high;
+    fields[PRN_NMS_AREA] = (x.high - x.low) * (y.high - y.low);
+}
+
 /* ---- one class */
 
 static bool goes_before(const float *scores, int32_t a, int32_t b)
@@ -127,11 +148,31 @@ static void sink(const float *scores, int32_t *heap, int64_t size, int64_t at)
     }
 }
 
+/* Whether box `next` of the class overlaps one of those taken; if not, its sides are kept if there is room. */
+static bool is_suppressed(const nms *job, const float *boxes, const int32_t *last, int64_t taken, int32_t next,
+                          float *sides)
+{
+    const float *box = boxes + 4 * (int64_t)next;
+    int64_t from = 0;
+    float fields[PRN_NMS_FIELDS];
+    if (job->simd) {
+        from = taken < job->room ? taken : job->room;
+        measure(job, box, fields);
+        if (job->simd->overlaps(fields, sides, job->room, from, job->overlap)) return true;
+    }
+    for (int64_t t = from; t < taken && !prn_stopped_at(t); t++) {
+        if (overlaps(job, box, boxes + 4 * (int64_t)last[-t])) return true;
+    }
+    for (int k = 0; job->simd && taken < job->room && k < PRN_NMS_FIELDS; k++) sides[k * job->room + taken] = fields[k];
+    return false;
+}
+
 static void suppress_class(void *argument, int64_t task)
 {
     const nms *job = argument;
     const float *boxes = job->boxes + task / job->classes * job->count * 4, *scores = job->scores + task * job->count;
-    int32_t *heap = job->order + task * job->count;
+    int32_t *heap = job->order + task * job->count, *last = heap + job->count - 1;
+    float *sides = job->simd ? job->sides + task * PRN_NMS_FIELDS * job->room : NULL;
     int64_t size = 0, taken = 0;
     for (int64_t i = 0; i < job->count && !prn_stopped_at(i); i++) {
         if (!job->filtered || scores[i] > job->least) heap[size++] = (int32_t)i;
@@ -141,11 +182,7 @@ static void suppress_class(void *argument, int64_t task)
         const int32_t next = heap[0];
         heap[0] = heap[--size];
         sink(scores, heap, size, 0);
-        bool free = true;
-        for (int64_t t = 0; t < taken && free && !prn_stopped_at(t); t++) {
-            free = !overlaps(job, boxes + 4 * (int64_t)next, boxes + 4 * (int64_t)heap[job->count - 1 - t]);
-        }
-        if (free) heap[job->count - 1 - taken++] = next;
+        if (!is_suppressed(job, boxes, last, taken, next, sides)) last[-taken++] = next;
     }
     job->taken[task] = taken;
 }
@@ -160,6 +197,23 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     if (!prn_mul_u64(&bytes, tasks, boxes * sizeof(int32_t) + sizeof(int64_t)) || bytes > SIZE_MAX / 2)
         return prony_fail(context, PRONY_LIMIT, "the order of the boxes does not fit in memory");
     out->scratch_bytes = (size_t)bytes;
+    return PRONY_OK;
+}
+
+/* No more than there are boxes, and so little that it does not count beside their order. */
+static int64_t room_of_class(const prony_shape *scores)
+{
+    const int64_t tasks = prn_shape_count(scores, 0, 2), boxes = scores->dim[2];
+    const int64_t room = tasks > ROOM_OF_ALL / ROOM_OF_CLASS ? ROOM_OF_CLASS : tasks ? ROOM_OF_ALL / tasks : 0;
+    return boxes < room ? boxes : room;
+}
+
+static prony_status prepare_native(const prony_context *context, prn_prepared *out)
+{
+    const prony_shape *scores = &context->inputs[SCORES]->shape;
+    PRN_TRY(prepare(context, out));
+    const uint64_t sides = (uint64_t)prn_shape_count(scores, 0, 2) * (uint64_t)room_of_class(scores);
+    out->scratch_bytes += (size_t)sides * PRN_NMS_FIELDS * sizeof(float);
     return PRONY_OK;
 }
 
@@ -185,7 +239,7 @@ static prony_status write_taken(const prony_context *context, const nms *job)
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status run_with(const prony_context *context, const prn_nms_simd *table)
 {
     const prony_shape *scores = &context->inputs[SCORES]->shape;
     const prony_value *most = prn_input(context, MOST), *overlap = prn_input(context, OVERLAP);
@@ -204,9 +258,22 @@ static prony_status run(const prony_context *context)
                .taken = context->scratch};
     const int64_t tasks = job.images * job.classes;
     job.order = (int32_t *)(void *)(job.taken + tasks);
+    job.simd = table;
+    job.room = room_of_class(scores);
+    job.sides = table ? (float *)(void *)(job.order + tasks * job.count) : NULL;
     prn_parallel_tasks(context->threads, tasks, suppress_class, &job);
     if (prn_stopped()) return PRONY_OK; /* not every class has its count */
     return write_taken(context, &job);
+}
+
+static prony_status run(const prony_context *context)
+{
+    return run_with(context, NULL);
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_with(context, simd());
 }
 
 /* ---- descriptor */
@@ -214,6 +281,7 @@ static prony_status run(const prony_context *context)
 static const prn_param params[] = {PRN_INT(nms_params, center_point_box, 0), {0}};
 
 static const prn_kernel kernels[] = {
+    {.name = "nms_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare_native, .run = run_native},
     {.name = "nms_reference", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare, .run = run}, {0}};
 
 const prn_op prn_ops_nms[] = {

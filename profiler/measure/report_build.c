@@ -218,6 +218,14 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     return PRONY_OK;
 }
 
+/* What a run measured, but for the parameters, which it cannot change. */
+static void take_cost(prony_cost *to, const prony_cost *from)
+{
+    const uint64_t parameters = to->parameters;
+    *to = *from;
+    to->parameters = parameters;
+}
+
 static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
 {
     report->operators = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
@@ -237,8 +245,9 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (uint32_t l = 0; l < step->node->layer_count; l++) {
             layers[l] = step->node->layers[l];
             report->layers[layers[l]].operator_index = s;
-            if ((step->dynamic || step->children) && step->node->layer_count == 1)
-                report->layers[layers[l]].cost = step->cost;
+            /* Several layers of a dynamic step are one node written several times, without arithmetic. */
+            if (step->dynamic || (step->children && step->node->layer_count == 1))
+                take_cost(&report->layers[layers[l]].cost, &step->cost);
         }
         row->layers = layers;
         row->layer_count = step->node->layer_count;

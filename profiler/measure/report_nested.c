@@ -219,7 +219,10 @@ static prony_status link_layers(builder *b, prony_nested_row *row, const prn_pla
         layer->operator_index = row->index;
         layer->kernel = row->kernel;
         layer->backend = row->backend;
-        if (step->node->layer_count == 1 && (step->dynamic || step->children)) layer->cost = row->cost;
+        if (!step->dynamic && (!step->children || step->node->layer_count > 1)) continue;
+        const uint64_t parameters = layer->cost.parameters;
+        layer->cost = row->cost;
+        layer->cost.parameters = parameters;
     }
     row->layers = layers;
     row->layer_count = step->node->layer_count;

@@ -202,6 +202,8 @@ static void long_rows_are_left(void **state)
         {{"GlobalAveragePool", "GlobalAveragePool", 1, "f1,1,20000000", "", 0, 0}, 0},
         {{"Gather of one block", "Gather", 13, "f1,20000000 i1=0", "", 0, 0}, 0},
         {{"Pad", "Pad", 13, "f20000000 !i2=5,5", "mode='edge'", 0, 0}, 0},
+        {{"NonZero", "NonZero", 13, "f20000000", "", "i", 0}, 0},
+        {{"NonZero of bytes", "NonZero", 13, "u80000000", "", "i", 0}, 0},
         {{"Trilu", "Trilu", 14, "f1,20000000", "", 0, 0}, 0},
         {{"SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss", 13, "f1,20000000 i1%2", "", 0, 0}, 0},
         {{"Multinomial", "Multinomial", 7, "f1,20000000", "sample_size=10", "j", 0}, 0},

@@ -443,6 +443,64 @@ static void profiling_survives_faults(void **state)
     mr_close(&r);
 }
 
+/* Two NonZero of one value, outside and in a body, become one operator each; either layer has what the operator read. */
+static void what_is_written_twice_is_counted_twice(void **state)
+{
+    (void)state;
+    static const int64_t trips = 5;
+    static float x[32];
+    for (int i = 0; i < 32; i++) x[i] = (float)(i % 3);
+    model_builder *m = mb_begin(16);
+    mb_input(m, "trips", PRONY_INT64, "");
+    mb_input(m, "x", PRONY_FLOAT32, "4,8");
+    for (int k = 0; k < 2; k++) {
+        mb_node(m, "NonZero", "x", k ? "b" : "a", "");
+        mb_node_name(m, k ? "/second" : "/first");
+    }
+    mb_node(m, "Concat", "a b", "y", "axis=0");
+    mb_node(m, "Loop", "trips ? x", "last sizes", "");
+    mb_node_name(m, "/loop");
+    mb_graph_begin(m, "body");
+    mb_input(m, "i", PRONY_INT64, "");
+    mb_input(m, "on", PRONY_BOOL, "");
+    mb_input(m, "carried", PRONY_FLOAT32, "4,8");
+    mb_node(m, "Identity", "on", "still", "");
+    for (int k = 0; k < 2; k++) {
+        mb_node(m, "NonZero", "carried", k ? "d" : "c", "");
+        mb_node_name(m, k ? "/loop/second" : "/loop/first");
+    }
+    mb_node(m, "Concat", "c d", "places", "axis=1");
+    mb_node(m, "Shape", "places", "size", "");
+    mb_node(m, "Abs", "carried", "next", "");
+    mb_output(m, "still", PRONY_BOOL, "");
+    mb_output(m, "next", PRONY_FLOAT32, "4,8");
+    mb_output(m, "size", PRONY_INT64, "2");
+    mb_graph_end(m);
+    mb_output(m, "y", PRONY_INT64, "4,n");
+    mb_output(m, "last", PRONY_FLOAT32, "4,8");
+    model_run r = {0};
+    mr_open(&r, m);
+    mr_set(&r, "trips", PRONY_INT64, "", &trips);
+    mr_set(&r, "x", PRONY_FLOAT32, "4,8", x);
+    prony_report *report = nested_profile(&r, 2);
+
+    const prony_operator_row *outside = own_operator(report, "/first");
+    assert_int_equal(outside->layer_count, 2);
+    assert_int_equal(outside->cost.bytes_read, sizeof x);
+    assert_int_equal(own_layer(report, "/first")->operator_index, outside->index);
+    assert_int_equal(own_layer(report, "/second")->operator_index, outside->index);
+    assert_int_equal(own_layer(report, "/first")->cost.bytes_read, sizeof x);
+    assert_int_equal(own_layer(report, "/second")->cost.bytes_read, sizeof x);
+    const prony_nested_row *inside = nested_row(report, OPERATOR, "/loop/first");
+    assert_int_equal(inside->layer_count, 2);
+    assert_int_equal(inside->cost.bytes_read, trips * (int64_t)sizeof x);
+    assert_int_equal(nested_row(report, LAYER, "/loop/first")->cost.bytes_read, trips * (int64_t)sizeof x);
+    assert_int_equal(nested_row(report, LAYER, "/loop/second")->cost.bytes_read, trips * (int64_t)sizeof x);
+    assert_true(report->conserved);
+    prony_report_release(report);
+    mr_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,7 +509,7 @@ int main(void)
         cmocka_unit_test(inspect_has_one_execution_of_each), cmocka_unit_test(many_trips_take_no_memory),
         cmocka_unit_test(workers_count_alike),            cmocka_unit_test(sessions_count_for_themselves),
         cmocka_unit_test(scan_and_sequence_map_have_rows), cmocka_unit_test(an_operator_has_work_of_its_own),
-        cmocka_unit_test(profiling_survives_faults),
+        cmocka_unit_test(profiling_survives_faults),      cmocka_unit_test(what_is_written_twice_is_counted_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,6 +177,11 @@ static void share_subexpressions(void **state)
     EXPECT_STEPS("LeakyRelu LeakyRelu Add", {"LeakyRelu", "x", "a", "alpha=0.1"}, {"LeakyRelu", "x", "b", "alpha=0.2"},
                  {"Add", "a b", "y", 0});
     EXPECT_STEPS("Sub Sub Mul", {"Sub", "x k3", "a", 0}, {"Sub", "k3 x", "b", 0}, {"Mul", "a b", "y", 0});
+    /* Shapes that only a run knows: what moves data is shared, what computes is not, since a run counts it once. */
+    EXPECT_STEPS("Exp NonZero Transpose Concat", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0}, {"Transpose", "a", "p", 0}, {"NonZero", "e", "b", 0},
+                 {"Transpose", "b", "q", 0}, {"Concat", "p q", "y", "axis=1"});
+    EXPECT_STEPS("Exp NonZero Abs Abs Add", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0}, {"Abs", "a", "p", 0}, {"Abs", "a", "q", 0},
+                 {"Add", "p q", "y", 0});
 }
 
 int main(void)
