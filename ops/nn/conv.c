@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
+#include "ops/nn/conv_split.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
 #include "ops/vendor/dnnl.h"
@@ -255,6 +256,9 @@ static const prn_kernel widened = {
 PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
+    {.name = "conv_f32_amx", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable,
+     .worth = prn_conv_split_worth, .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,
+     .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
 #ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,

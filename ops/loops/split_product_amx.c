@@ -1,0 +1,273 @@
+/* Tiles 0 to 3 are sums of 16 x 16, two by two; 4 and 5 are rows of A, 6 and 7 columns of B. */
+#include "ops/loops/split_product.h"
+
+#include "base/isa.h"
+
+#include <stddef.h>
+
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BW__)
+
+#include <immintrin.h>
+
+bool prn_split_there(void)
+{
+    return prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512);
+}
+
+/* ---- parts */
+
+enum { HIGH = (int)0xffff0000 };
+
+/* What of x fits a part, as a float: cut off, or rounded to nearest. */
+static inline __attribute__((always_inline)) __m512i part_of(__m512 x, const bool rounded)
+{
+    __m512i bits = _mm512_castps_si512(x);
+    if (rounded) {
+        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+        bits = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    }
+    return bits;
+}
+
+static inline __attribute__((always_inline)) __m512 rest_of(__m512 x, __m512i part)
+{
+    return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(part, _mm512_set1_epi32(HIGH))));
+}
+
+/* The parts of 16 pairs: first ones in the low halves. */
+static inline __attribute__((always_inline)) void store_parts(__m512 first, __m512 second, const int parts, uint16_t *to,
+                                                              int64_t part_step)
+{
+    const bool rounded = parts < PRN_SPLIT_PARTS;
+    const __m512i high = _mm512_set1_epi32(HIGH);
+    for (int p = 0; p < parts; p++) {
+        const __m512i a = part_of(first, rounded), b = part_of(second, rounded);
+        /* high ? b : a >> 16 */
+        const __m512i both = _mm512_ternarylogic_epi32(high, b, _mm512_srli_epi32(a, 16), 0xca);
+        _mm512_store_si512(to + p * part_step, both);
+        if (p + 1 == parts) break;
+        first = rest_of(first, a);
+        second = rest_of(second, b);
+    }
+}
+
+static inline __attribute__((always_inline)) __mmask16 not_finite(__m512 x)
+{
+    return _mm512_fpclass_ps_mask(x, 0x99); /* infinities, quiet and signalling NaN */
+}
+
+static inline __mmask16 first_lanes(int count)
+{
+    return count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1);
+}
+
+static inline __attribute__((always_inline)) bool rows_of(const float *left, __mmask16 left_mask, const float *right,
+                                                          __mmask16 right_mask, int64_t step, int64_t rows, const int parts,
+                                                          uint16_t *to, int64_t part_step)
+{
+    __mmask16 wrong = 0;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        const __m512 first = _mm512_maskz_loadu_ps(left_mask, left + r * step);
+        const __m512 second = _mm512_maskz_loadu_ps(right_mask, right + r * step);
+        wrong |= not_finite(first) | not_finite(second);
+        store_parts(first, second, parts, to, part_step);
+    }
+    return wrong == 0;
+}
+
+bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+                    int parts, uint16_t *to, int64_t part_step)
+{
+    const __mmask16 left_mask = first_lanes(left_count), right_mask = first_lanes(right_count);
+    if (!right) right = left; /* nothing of it is read */
+    if (parts == 3) return rows_of(left, left_mask, right, right_mask, step, rows, 3, to, part_step);
+    if (parts == 2) return rows_of(left, left_mask, right, right_mask, step, rows, 2, to, part_step);
+    return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
+}
+
+static inline __attribute__((always_inline)) bool panel_of(const float *panel, int64_t depths, const int parts, uint16_t *to)
+{
+    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS; /* elements */
+    __mmask16 wrong = 0;
+    for (; depths > 0; depths -= PRN_SPLIT_DEPTH) {
+        for (int64_t i = 0; i < 16; i++) {
+            const __mmask16 has = i < depths ? 0xffff : 0, has_more = i + 16 < depths ? 0xffff : 0;
+            for (int64_t t = 0; t < 2; t++) {
+                const float *from = panel + i * PRN_SPLIT_COLUMNS + t * 16;
+                const __m512 first = _mm512_maskz_loadu_ps(has, from);
+                const __m512 second = _mm512_maskz_loadu_ps(has_more, from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0));
+                wrong |= not_finite(first) | not_finite(second);
+                store_parts(first, second, parts, to + t * tile + i * 32, 2 * tile);
+            }
+        }
+        panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+        to += 2 * tile * parts;
+    }
+    return wrong == 0;
+}
+
+bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+{
+    return parts == 3 ? panel_of(panel, depths, 3, to) : parts == 2 ? panel_of(panel, depths, 2, to) : panel_of(panel, depths, 1, to);
+}
+
+/* ---- tiles */
+
+void prn_split_begin(void)
+{
+    static const struct {
+        uint8_t palette, start_row, none[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shapes = {.palette = 1,
+                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    _tile_loadconfig(&shapes);
+}
+
+void prn_split_end(void)
+{
+    _tile_release();
+}
+
+/* Constants after inlining: `tall`: two tiles of rows; `wide`: two of columns. */
+static inline __attribute__((always_inline)) void load_a(const uint16_t *a, const bool tall)
+{
+    _tile_loadd(4, a, 64);
+    if (tall) _tile_loadd(5, a + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
+}
+
+static inline __attribute__((always_inline)) void load_b(const uint16_t *b, const bool wide)
+{
+    _tile_loadd(6, b, 64);
+    if (wide) _tile_loadd(7, b + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
+}
+
+static inline __attribute__((always_inline)) void add_products(const bool tall, const bool wide)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    if (wide) _tile_dpbf16ps(1, 4, 7);
+    if (tall) _tile_dpbf16ps(2, 5, 6);
+    if (tall && wide) _tile_dpbf16ps(3, 5, 7);
+}
+
+/* In an order in which every other product finds one of its operands in its tile. */
+static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, const int parts,
+                                                       const bool tall, const bool wide)
+{
+    const int64_t b_part = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    if (parts == 3) {
+        load_a(a, tall), load_b(b + 2 * b_part, wide), add_products(tall, wide);
+        load_b(b + b_part, wide), add_products(tall, wide);
+        load_a(a + a_part, tall), add_products(tall, wide);
+        load_b(b, wide), add_products(tall, wide);
+        load_a(a + 2 * a_part, tall), add_products(tall, wide);
+        load_a(a, tall), add_products(tall, wide);
+    } else if (parts == 2) {
+        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide);
+        load_b(b, wide), add_products(tall, wide);
+        load_a(a + a_part, tall), add_products(tall, wide);
+    } else {
+        load_a(a, tall), load_b(b, wide), add_products(tall, wide);
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, const char *next, int64_t lines,
+                                                       const int parts, const bool tall, const bool wide)
+{
+    float *const c = t->c + row * t->c_row;
+    const int64_t bytes = t->c_row * (int64_t)sizeof(float), lower = PRN_SPLIT_ROWS * t->c_row;
+    const int64_t b_step = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS * parts;
+    if (t->add) {
+        _tile_loadd(0, c, bytes);
+        if (wide) _tile_loadd(1, c + 16, bytes);
+        if (tall) _tile_loadd(2, c + lower, bytes);
+        if (tall && wide) _tile_loadd(3, c + lower + 16, bytes);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int s = 0; s < t->steps; s++) {
+        for (int64_t i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * b_step, parts, tall, wide);
+    }
+    _tile_stored(0, c, bytes);
+    if (wide) _tile_stored(1, c + 16, bytes);
+    if (tall) _tile_stored(2, c + lower, bytes);
+    if (tall && wide) _tile_stored(3, c + lower + 16, bytes);
+}
+
+static inline __attribute__((always_inline)) void multiply(const prn_split_tiles *t, const int parts, const bool wide)
+{
+    const int64_t pairs = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS);
+    const int64_t lines = pairs ? (t->next_lines + pairs * t->steps - 1) / (pairs * t->steps) : 0;
+    const char *next = (const char *)t->next;
+    int64_t row = 0;
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS, next += lines * t->steps * 64)
+        tile(t, row, next, lines, parts, true, wide);
+    if (row < t->rows) tile(t, row, next, lines, parts, false, wide);
+}
+
+/* What compilers make of the tiles' instructions does not say which memory they touch. */
+static inline void order_memory(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+void prn_split_multiply(const prn_split_tiles *t)
+{
+    order_memory();
+    if (t->parts == 3)
+        t->wide ? multiply(t, 3, true) : multiply(t, 3, false);
+    else if (t->parts == 2)
+        t->wide ? multiply(t, 2, true) : multiply(t, 2, false);
+    else
+        t->wide ? multiply(t, 1, true) : multiply(t, 1, false);
+    order_memory();
+}
+
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+{
+    const __m512 start = _mm512_loadu_ps(bias);
+    for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
+        __m512 sum = _mm512_add_ps(_mm512_loadu_ps(c), start);
+        if (added) sum = _mm512_add_ps(sum, _mm512_loadu_ps(added + r * 16));
+        _mm512_storeu_ps(y, sum);
+    }
+}
+
+#else
+
+bool prn_split_there(void)
+{
+    return false;
+}
+void prn_split_begin(void)
+{
+}
+void prn_split_end(void)
+{
+}
+bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+                    int parts, uint16_t *to, int64_t part_step)
+{
+    (void)left, (void)left_count, (void)right, (void)right_count, (void)step, (void)rows, (void)parts, (void)to, (void)part_step;
+    return false;
+}
+bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+{
+    (void)panel, (void)depths, (void)parts, (void)to;
+    return false;
+}
+void prn_split_multiply(const prn_split_tiles *tiles)
+{
+    (void)tiles;
+}
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+{
+    (void)c, (void)rows, (void)bias, (void)added, (void)y;
+}
+
+#endif
