@@ -2,15 +2,16 @@
  *
  * A float32 is the sum of three bfloat16 of eight bits each, exactly:
  *
- *     x = x1 + x2 + x3     each what truncation leaves of the rest: |x2| < 2^-7 |x|, |x3| < 2^-15 |x|
- *     x y ~ x1 y1 + (x1 y2 + x2 y1) + (x1 y3 + x2 y2 + x3 y1)     what is left out is below 2^-21 |x y|, 2^-24 in the mean
+ *     x = x1 + x2 + x3     each the rest, rounded to nearest: |x2| <= 2^-8 |x|, |x3| <= 2^-16 |x|
+ *     x y ~ x1 y1 + (x1 y2 + x2 y1) + (x1 y3 + x2 y2 + x3 y1)     what is left out is below 2^-23 |x y|, of either sign, and
+ *                                                                 below 2^-26 in the mean
  *
  * Tiles add the products of 32 depths up before they add them to a float32 sum, so that a sum rounds 6 times in 32 depths
  * where a plain one rounds 32 times: the result is nearer to the exact one than the plain sum's (docs/accuracy.md). With
- * fewer parts, which are rounded to nearest, it is coarser: two parts leave out 2^-16 |x y|, one 2^-8 |x y|.
+ * fewer parts it is coarser: two leave out 2^-16 |x y|, one 2^-8 |x y|.
  *
  * Invariants: sums are formed in one order, whatever the number of rows. Nothing here owns memory. Values below 2^-102 lose
- * their last parts, as tiles take subnormal numbers for 0. Infinities and NaN have no parts: who splits is told. */
+ * their last parts, as tiles take subnormal numbers for 0. Infinities, NaN and what rounds to infinity have no parts: who splits is told. */
 #ifndef PRN_OPS_LOOPS_SPLIT_PRODUCT_H
 #define PRN_OPS_LOOPS_SPLIT_PRODUCT_H
 
@@ -35,7 +36,7 @@ void prn_split_end(void);
 
 /* Parts of `rows` rows of one step of A: depths 0 to 15 of row r at left + r * step, 16 to 31 at right + r * step, each of
  * which ends after `left_count` or `right_count` of them (NULL, 0: zeros). Part p of row r is at to + p * part_step +
- * 32 r. false: one of them is infinite or NaN. */
+ * 32 r. false: one of them has no parts. */
 bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step);
 /* Parts of a panel of B, [depths][32 columns], its depths in one to four steps (the last one may be shorter). false as above. */

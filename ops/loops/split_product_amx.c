@@ -18,15 +18,10 @@ bool prn_split_there(void)
 
 enum { HIGH = (int)0xffff0000 };
 
-/* What of x fits a part, as a float: cut off, or rounded to nearest. */
-static inline __attribute__((always_inline)) __m512i part_of(__m512 x, const bool rounded)
+/* x rounded to nearest, to what its high half holds; the low half is of no meaning. */
+static inline __attribute__((always_inline)) __m512i part_of(__m512 x)
 {
-    __m512i bits = _mm512_castps_si512(x);
-    if (rounded) {
-        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-        bits = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    }
-    return bits;
+    return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
 }
 
 static inline __attribute__((always_inline)) __m512 rest_of(__m512 x, __m512i part)
@@ -38,10 +33,9 @@ static inline __attribute__((always_inline)) __m512 rest_of(__m512 x, __m512i pa
 static inline __attribute__((always_inline)) void store_parts(__m512 first, __m512 second, const int parts, uint16_t *to,
                                                               int64_t part_step)
 {
-    const bool rounded = parts < PRN_SPLIT_PARTS;
     const __m512i high = _mm512_set1_epi32(HIGH);
     for (int p = 0; p < parts; p++) {
-        const __m512i a = part_of(first, rounded), b = part_of(second, rounded);
+        const __m512i a = part_of(first), b = part_of(second);
         /* high ? b : a >> 16 */
         const __m512i both = _mm512_ternarylogic_epi32(high, b, _mm512_srli_epi32(a, 16), 0xca);
         _mm512_store_si512(to + p * part_step, both);
@@ -51,9 +45,17 @@ static inline __attribute__((always_inline)) void store_parts(__m512 first, __m5
     }
 }
 
-static inline __attribute__((always_inline)) __mmask16 not_finite(__m512 x)
+/* The largest of some numbers: twice their bits, without the sign. */
+static inline __attribute__((always_inline)) __m512i larger(__m512i largest, __m512 x)
 {
-    return _mm512_fpclass_ps_mask(x, 0x99); /* infinities, quiet and signalling NaN */
+    const __m512i bits = _mm512_castps_si512(x);
+    return _mm512_max_epu32(largest, _mm512_add_epi32(bits, bits));
+}
+
+/* Whether all of them have parts: what rounds to an infinity has none, either. */
+static inline bool all_have_parts(__m512i largest)
+{
+    return _mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32((int)(2 * UINT32_C(0x7f7f8000)))) == 0;
 }
 
 static inline __mmask16 first_lanes(int count)
@@ -65,14 +67,14 @@ static inline __attribute__((always_inline)) bool rows_of(const float *left, __m
                                                           __mmask16 right_mask, int64_t step, int64_t rows, const int parts,
                                                           uint16_t *to, int64_t part_step)
 {
-    __mmask16 wrong = 0;
+    __m512i largest = _mm512_setzero_si512();
     for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
         const __m512 first = _mm512_maskz_loadu_ps(left_mask, left + r * step);
         const __m512 second = _mm512_maskz_loadu_ps(right_mask, right + r * step);
-        wrong |= not_finite(first) | not_finite(second);
+        largest = larger(larger(largest, first), second);
         store_parts(first, second, parts, to, part_step);
     }
-    return wrong == 0;
+    return all_have_parts(largest);
 }
 
 bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
@@ -88,7 +90,7 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
 static inline __attribute__((always_inline)) bool panel_of(const float *panel, int64_t depths, const int parts, uint16_t *to)
 {
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS; /* elements */
-    __mmask16 wrong = 0;
+    __m512i largest = _mm512_setzero_si512();
     for (; depths > 0; depths -= PRN_SPLIT_DEPTH) {
         for (int64_t i = 0; i < 16; i++) {
             const __mmask16 has = i < depths ? 0xffff : 0, has_more = i + 16 < depths ? 0xffff : 0;
@@ -96,14 +98,14 @@ static inline __attribute__((always_inline)) bool panel_of(const float *panel, i
                 const float *from = panel + i * PRN_SPLIT_COLUMNS + t * 16;
                 const __m512 first = _mm512_maskz_loadu_ps(has, from);
                 const __m512 second = _mm512_maskz_loadu_ps(has_more, from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0));
-                wrong |= not_finite(first) | not_finite(second);
+                largest = larger(larger(largest, first), second);
                 store_parts(first, second, parts, to + t * tile + i * 32, 2 * tile);
             }
         }
         panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
         to += 2 * tile * parts;
     }
-    return wrong == 0;
+    return all_have_parts(largest);
 }
 
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
@@ -240,34 +242,114 @@ void prn_split_store(const float *c, int64_t rows, const float *bias, const floa
 
 #else
 
+/* Without tiles, the same in plain C: nobody asks for it but tests. */
+
+#include <string.h>
+
 bool prn_split_there(void)
 {
+#ifdef PRN_EMULATED_TILES
+    return true;
+#else
     return false;
+#endif
 }
+
 void prn_split_begin(void)
 {
 }
+
 void prn_split_end(void)
 {
 }
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float value_of(uint16_t part)
+{
+    const uint32_t bits = (uint32_t)part << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* false: x has no parts. */
+static bool store_parts(float x, int parts, uint16_t *to, int64_t part_step)
+{
+    const bool has_parts = 2 * bits_of(x) < 2 * UINT32_C(0x7f7f8000);
+    for (int p = 0; p < parts; p++, to += part_step) {
+        *to = (uint16_t)((bits_of(x) + 0x8000) >> 16);
+        x -= value_of(*to);
+    }
+    return has_parts;
+}
+
 bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step)
 {
-    (void)left, (void)left_count, (void)right, (void)right_count, (void)step, (void)rows, (void)parts, (void)to, (void)part_step;
-    return false;
+    bool finite = true;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        for (int i = 0; i < 16; i++) {
+            finite = store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) && finite;
+            finite = store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
+        }
+    }
+    return finite;
 }
+
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
 {
-    (void)panel, (void)depths, (void)parts, (void)to;
-    return false;
+    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    bool finite = true;
+    for (; depths > 0; depths -= PRN_SPLIT_DEPTH, panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * tile * parts) {
+        for (int64_t d = 0; d < PRN_SPLIT_DEPTH; d++) {
+            for (int64_t j = 0; j < PRN_SPLIT_COLUMNS; j++) {
+                uint16_t *at = to + j / 16 * tile + d % 16 * 32 + j % 16 * 2 + d / 16;
+                finite = store_parts(d < depths ? panel[d * PRN_SPLIT_COLUMNS + j] : 0.0f, parts, at, 2 * tile) && finite;
+            }
+        }
+    }
+    return finite;
 }
-void prn_split_multiply(const prn_split_tiles *tiles)
+
+static float sum_of_step(const uint16_t *a, const uint16_t *b)
 {
-    (void)tiles;
+    float even = 0.0f, odd = 0.0f;
+    for (int i = 0; i < 16; i++) {
+        even += value_of(a[2 * i]) * value_of(b[32 * i]);
+        odd += value_of(a[2 * i + 1]) * value_of(b[32 * i + 1]);
+    }
+    return even + odd;
 }
+
+void prn_split_multiply(const prn_split_tiles *t)
+{
+    static const int order[PRN_SPLIT_PARTS][6][2] = {
+        {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
+    static const int counts[PRN_SPLIT_PARTS] = {1, 3, 6};
+    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    for (int64_t r = 0; r < t->rows; r++) {
+        for (int64_t j = 0; j < (t->wide ? PRN_SPLIT_COLUMNS : 16); j++) {
+            float sum = t->add ? t->c[r * t->c_row + j] : 0.0f;
+            for (int i = 0; i < t->steps * counts[t->parts - 1]; i++) {
+                const int s = i / counts[t->parts - 1], *pair = order[t->parts - 1][i % counts[t->parts - 1]];
+                const uint16_t *b = t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile + j % 16 * 2;
+                sum += sum_of_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH, b);
+            }
+            t->c[r * t->c_row + j] = sum;
+        }
+    }
+}
+
 void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
 {
-    (void)c, (void)rows, (void)bias, (void)added, (void)y;
+    for (int64_t i = 0; i < rows * 16; i++)
+        y[i] = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
 }
 
 #endif
