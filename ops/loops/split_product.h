@@ -23,7 +23,7 @@ enum {
     PRN_SPLIT_COLUMNS = 32, /* of a panel of B */
     PRN_SPLIT_ROWS = 16,    /* of a tile; rows are given in whole ones */
     PRN_SPLIT_PARTS = 3,    /* at most */
-    PRN_SPLIT_STEPS = 4,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
+    PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
     PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
 };
 
@@ -53,11 +53,15 @@ typedef struct prn_split_tiles {
     int64_t c_row; /* elements */
     bool wide;     /* 32 columns */
     bool add;
-    const float *next; /* read soon: `next_lines` cache lines of it are fetched on the way */
-    int64_t next_lines;
+    /* The panel that comes next is split on the way, where the tiles leave room for it: as by prn_split_panel(next, next_depths,
+     * parts, next_b). NULL: none. What lies behind it is fetched. */
+    const float *next;
+    int64_t next_depths;
+    uint16_t *next_b;
 } prn_split_tiles;
 
-void prn_split_multiply(const prn_split_tiles *tiles);
+/* false: the next panel holds what has no parts. */
+bool prn_split_multiply(const prn_split_tiles *tiles);
 
 /* y[i] = c[i * 32 ...] + bias + added[i], each of 16 columns, for `rows` rows; y and added without gaps. added NULL: none. */
 void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y);

@@ -87,30 +87,43 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
     return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
-static inline __attribute__((always_inline)) bool panel_of(const float *panel, int64_t depths, const int parts, uint16_t *to)
+/* A panel that is split pair of rows by pair of rows. */
+typedef struct panel {
+    const float *from; /* of the step */
+    int64_t depths;    /* of it and what comes after */
+    int64_t pair;      /* in the step */
+    uint16_t *to;
+    __m512i largest;
+} panel;
+
+enum { TILE = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS /* elements */ };
+
+static inline __attribute__((always_inline)) void split_pair(panel *p, const int parts)
 {
-    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS; /* elements */
-    __m512i largest = _mm512_setzero_si512();
-    for (; depths > 0; depths -= PRN_SPLIT_DEPTH) {
-        for (int64_t i = 0; i < 16; i++) {
-            const __mmask16 has = i < depths ? 0xffff : 0, has_more = i + 16 < depths ? 0xffff : 0;
-            for (int64_t t = 0; t < 2; t++) {
-                const float *from = panel + i * PRN_SPLIT_COLUMNS + t * 16;
-                const __m512 first = _mm512_maskz_loadu_ps(has, from);
-                const __m512 second = _mm512_maskz_loadu_ps(has_more, from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0));
-                largest = larger(larger(largest, first), second);
-                store_parts(first, second, parts, to + t * tile + i * 32, 2 * tile);
-            }
-        }
-        panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
-        to += 2 * tile * parts;
+    const __mmask16 has = p->pair < p->depths ? 0xffff : 0, has_more = p->pair + 16 < p->depths ? 0xffff : 0;
+    const float *from = p->from + p->pair * PRN_SPLIT_COLUMNS, *more = from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0);
+    for (int64_t t = 0; t < 2; t++) {
+        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16), second = _mm512_maskz_loadu_ps(has_more, more + t * 16);
+        p->largest = larger(larger(p->largest, first), second);
+        store_parts(first, second, parts, p->to + t * TILE + p->pair * 32, 2 * TILE);
     }
-    return all_have_parts(largest);
+    if (++p->pair < 16) return;
+    p->pair = 0;
+    p->from += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+    p->depths -= PRN_SPLIT_DEPTH;
+    p->to += 2 * TILE * parts;
 }
 
-bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+static inline __attribute__((always_inline)) bool rest_of_panel(panel *p, const int parts)
 {
-    return parts == 3 ? panel_of(panel, depths, 3, to) : parts == 2 ? panel_of(panel, depths, 2, to) : panel_of(panel, depths, 1, to);
+    while (p->depths > 0) split_pair(p, parts);
+    return all_have_parts(p->largest);
+}
+
+bool prn_split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
+{
+    panel p = {from, depths, 0, to, _mm512_setzero_si512()};
+    return parts == 3 ? rest_of_panel(&p, 3) : parts == 2 ? rest_of_panel(&p, 2) : rest_of_panel(&p, 1);
 }
 
 /* ---- tiles */
@@ -174,12 +187,22 @@ static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_
     }
 }
 
-static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, const char *next, int64_t lines,
+/* `pairs` of the next panel's rows in every step; memory behind it comes nearer as it is read. */
+static inline __attribute__((always_inline)) void split_some(panel *next, int64_t pairs, const int parts)
+{
+    enum { AHEAD = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, LINE = 16 };
+    for (int64_t i = 0; i < pairs && next->depths > 0; i++) {
+        const float *ahead = next->from + AHEAD + next->pair * 2 * PRN_SPLIT_COLUMNS;
+        for (int line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += LINE) _mm_prefetch((const char *)(ahead + line), _MM_HINT_T1);
+        split_pair(next, parts);
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
                                                        const int parts, const bool tall, const bool wide)
 {
     float *const c = t->c + row * t->c_row;
     const int64_t bytes = t->c_row * (int64_t)sizeof(float), lower = PRN_SPLIT_ROWS * t->c_row;
-    const int64_t b_step = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS * parts;
     if (t->add) {
         _tile_loadd(0, c, bytes);
         if (wide) _tile_loadd(1, c + 16, bytes);
@@ -192,8 +215,8 @@ static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t,
         _tile_zero(3);
     }
     for (int s = 0; s < t->steps; s++) {
-        for (int64_t i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * b_step, parts, tall, wide);
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, parts, tall, wide);
+        split_some(next, pairs, parts);
     }
     _tile_stored(0, c, bytes);
     if (wide) _tile_stored(1, c + 16, bytes);
@@ -201,15 +224,15 @@ static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t,
     if (tall && wide) _tile_stored(3, c + lower + 16, bytes);
 }
 
-static inline __attribute__((always_inline)) void multiply(const prn_split_tiles *t, const int parts, const bool wide)
+static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles *t, const int parts, const bool wide)
 {
-    const int64_t pairs = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS);
-    const int64_t lines = pairs ? (t->next_lines + pairs * t->steps - 1) / (pairs * t->steps) : 0;
-    const char *next = (const char *)t->next;
+    const int64_t tiles = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps;
+    panel next = {t->next, t->next ? t->next_depths : 0, 0, t->next_b, _mm512_setzero_si512()};
+    const int64_t pairs = tiles ? (PRN_SPLIT_STEPS * 16 + tiles - 1) / tiles : 0;
     int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS, next += lines * t->steps * 64)
-        tile(t, row, next, lines, parts, true, wide);
-    if (row < t->rows) tile(t, row, next, lines, parts, false, wide);
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &next, pairs, parts, true, wide);
+    if (row < t->rows) tile(t, row, &next, pairs, parts, false, wide);
+    return rest_of_panel(&next, parts);
 }
 
 /* What compilers make of the tiles' instructions does not say which memory they touch. */
@@ -218,16 +241,18 @@ static inline void order_memory(void)
     __asm__ volatile("" ::: "memory");
 }
 
-void prn_split_multiply(const prn_split_tiles *t)
+bool prn_split_multiply(const prn_split_tiles *t)
 {
+    bool next_has_parts;
     order_memory();
     if (t->parts == 3)
-        t->wide ? multiply(t, 3, true) : multiply(t, 3, false);
+        next_has_parts = t->wide ? multiply(t, 3, true) : multiply(t, 3, false);
     else if (t->parts == 2)
-        t->wide ? multiply(t, 2, true) : multiply(t, 2, false);
+        next_has_parts = t->wide ? multiply(t, 2, true) : multiply(t, 2, false);
     else
-        t->wide ? multiply(t, 1, true) : multiply(t, 1, false);
+        next_has_parts = t->wide ? multiply(t, 1, true) : multiply(t, 1, false);
     order_memory();
+    return next_has_parts;
 }
 
 void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
@@ -327,7 +352,7 @@ static float sum_of_step(const uint16_t *a, const uint16_t *b)
     return even + odd;
 }
 
-void prn_split_multiply(const prn_split_tiles *t)
+bool prn_split_multiply(const prn_split_tiles *t)
 {
     static const int order[PRN_SPLIT_PARTS][6][2] = {
         {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
@@ -344,6 +369,7 @@ void prn_split_multiply(const prn_split_tiles *t)
             t->c[r * t->c_row + j] = sum;
         }
     }
+    return !t->next || prn_split_panel(t->next, t->next_depths, t->parts, t->next_b);
 }
 
 void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)

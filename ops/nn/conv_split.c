@@ -71,6 +71,11 @@ typedef struct conv_state {
     tap taps[];
 } conv_state;
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* ---- geometry */
 
 static double image_work(const prn_conv *conv)
@@ -156,8 +161,8 @@ static void cut(conv_state *s)
     s->strip_rows = prn_ceil_div(height, s->strips);
     s->strips = prn_ceil_div(height, s->strip_rows);
     int64_t groups = prn_ceil_div(wanted, s->strips);
-    const int64_t least = prn_ceil_div(LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
-    if (groups > columns / least) groups = columns / least;
+    const int64_t fewest = prn_ceil_div(LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
+    if (groups > columns / fewest) groups = columns / fewest;
     s->group_columns = prn_ceil_div(columns, groups < 1 ? 1 : groups);
     s->groups = prn_ceil_div(columns, s->group_columns);
     s->positions = grid_positions(s, s->strip_rows);
@@ -193,7 +198,7 @@ static void fill_state(conv_state *s, const prn_conv *conv, int threads)
     cut(s);
     s->slots = threads > 0 ? threads : 1;
     s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
-    s->panel_bytes = (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
+    s->panel_bytes = 2 * (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
     s->sums_bytes = (size_t)tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
     s->slot_bytes = (size_t)s->parts * s->part_bytes + s->panel_bytes + s->sums_bytes;
 }
@@ -394,20 +399,22 @@ static bool split_strip(const job *job, const strip *strip)
     return finite;
 }
 
-/* Sums of 32 output channels, from the parts. */
+/* Sums of 32 output channels, from the parts; weights are split a few steps ahead. false: weights
+ * have no parts. */
 static bool multiply(const conv_state *s, const strip *strip, int64_t column)
 {
+    const int64_t floats = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
     const float *weights = s->weights + column * panel_floats(s);
     prn_split_tiles tiles = {.a_part = (int64_t)(s->part_bytes / sizeof(uint16_t)),
-                             .b = strip->panel,
                              .parts = (int)s->parts,
                              .rows = strip->rows,
                              .c = strip->sums,
                              .c_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > LANES};
-    int64_t block = 0, at = 0;
-    for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps) {
-        tiles.steps = s->steps - step < PRN_SPLIT_STEPS ? (int)(s->steps - step) : PRN_SPLIT_STEPS;
+    int64_t block = 0, at = 0, steps = least(s->steps, PRN_SPLIT_STEPS), half = 0;
+    if (!prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
+    for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps, half = !half) {
+        tiles.steps = (int)steps;
         for (int i = 0; i < tiles.steps; i++) {
             const tap *tap = &s->taps[at];
             tiles.a[i] = strip->parts + ((tap->grid * s->blocks + block) * s->positions + tap->shift) * PRN_SPLIT_DEPTH;
@@ -415,12 +422,14 @@ static bool multiply(const conv_state *s, const strip *strip, int64_t column)
             at = 0;
             block++;
         }
-        if (!prn_split_panel(weights, tiles.steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
-        weights += tiles.steps * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+        weights += steps * floats;
+        steps = least(s->steps - step - tiles.steps, PRN_SPLIT_STEPS);
         tiles.add = step > 0;
-        tiles.next = weights;
-        tiles.next_lines = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS * (int64_t)sizeof(float) / ALIGNMENT;
-        prn_split_multiply(&tiles);
+        tiles.b = strip->panel + half * PRN_SPLIT_PANEL;
+        tiles.next = steps > 0 ? weights : NULL;
+        tiles.next_depths = steps * PRN_SPLIT_DEPTH;
+        tiles.next_b = strip->panel + !half * PRN_SPLIT_PANEL;
+        if (!prn_split_multiply(&tiles)) return false;
     }
     return true;
 }

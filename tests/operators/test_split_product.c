@@ -64,7 +64,7 @@ static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
         }
         finite = prn_split_panel(b + k * PRN_SPLIT_COLUMNS, count, parts, b_parts) && finite;
         tiles.add = k > 0;
-        prn_split_multiply(&tiles);
+        finite = prn_split_multiply(&tiles) && finite;
     }
     prn_split_end();
     return finite;
