@@ -40,7 +40,7 @@ set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_
 
 # Sources for one extension of the instruction set, which the code asks for at run time; elsewhere they say that it is not there.
 set(prn_amx_sources ${prn_sources})
-list(FILTER prn_amx_sources INCLUDE REGEX "/ops/.*_amx\\.c$")
+list(FILTER prn_amx_sources INCLUDE REGEX "/(base|ops)/.*_amx\\.c$")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_property(SOURCE ${prn_amx_sources} APPEND PROPERTY COMPILE_OPTIONS
     -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mamx-tile -mamx-bf16)

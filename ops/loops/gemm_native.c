@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/post_ops_vec.h"
+#include "ops/loops/split_product.h"
 #include "ops/loops/vec.h"
 
 #include <stdio.h>
@@ -255,8 +256,11 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
     prn_cost_fact(facts, "product_columns", turned.n);
     prn_cost_fact(facts, "product_depth", turned.k);
     if (is_dots(&turned)) return;
-    prn_cost_fact(facts, "tile_rows", isa->tile_rows);
-    prn_cost_fact(facts, "tile_columns", isa->panel_columns);
+    turned.packed = packed ? turned.b : turned.packed; /* of the question only whether there is one matters */
+    const bool split = packed && prn_gemm_split_worth(&turned);
+    prn_cost_fact(facts, "tile_rows", split ? PRN_SPLIT_ROWS : isa->tile_rows);
+    prn_cost_fact(facts, "tile_columns", split ? PRN_SPLIT_COLUMNS : isa->panel_columns);
+    if (split) prn_cost_fact(facts, "bf16_products", prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
     if (!packed && !gemm->packed) prn_cost_fact(facts, "packs_in_run", 1);
 }
 

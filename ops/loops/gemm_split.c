@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum {
-    PARTS = PRN_SPLIT_PARTS,
     ROWS = 128, /* of A, whose parts are on the stack */
     DEPTH = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH,
     COLUMNS = PRN_SPLIT_COLUMNS,
@@ -30,8 +29,9 @@ static int64_t least(int64_t a, int64_t b)
 
 typedef struct block {
     const prn_gemm *gemm;
+    int parts;
     int64_t i0, rows, j0, j1;
-    _Alignas(64) uint16_t a[PARTS][PRN_SPLIT_STEPS][ROWS * PRN_SPLIT_DEPTH];
+    _Alignas(64) uint16_t a[PRN_SPLIT_PARTS][PRN_SPLIT_STEPS][ROWS * PRN_SPLIT_DEPTH];
     _Alignas(64) uint16_t b[2][PRN_SPLIT_PANEL];
     _Alignas(64) float edge[ROWS * COLUMNS];
 } block;
@@ -49,7 +49,7 @@ static bool split_a(block *b, int64_t k0, int64_t depth)
     for (int64_t at = 0, step = 0; at < depth; at += PRN_SPLIT_DEPTH, step++) {
         const float *left = gemm->a + b->i0 * gemm->a_row + k0 + at;
         const int64_t first = least(depth - at, 16), second = least(depth - at - first, 16);
-        parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, b->rows, PARTS,
+        parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, b->rows, b->parts,
                                b->a[0][step], sizeof b->a[0] / sizeof(uint16_t)) &&
                 parts;
     }
@@ -89,9 +89,9 @@ static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
 static bool multiply_rows(block *b)
 {
     const int64_t k = b->gemm->k;
-    prn_split_tiles tiles = {.a_part = sizeof b->a[0] / sizeof(uint16_t), .parts = PARTS};
+    prn_split_tiles tiles = {.a_part = sizeof b->a[0] / sizeof(uint16_t), .parts = b->parts};
     int half = 0;
-    if (!prn_split_panel(panel_at(b, 0, b->j0), least(k, DEPTH), PARTS, b->b[0])) return false;
+    if (!prn_split_panel(panel_at(b, 0, b->j0), least(k, DEPTH), b->parts, b->b[0])) return false;
     for (int64_t k0 = 0; k0 < k && !prn_stopped(); k0 += DEPTH) {
         const int64_t depth = least(k - k0, DEPTH);
         if (!split_a(b, k0, depth)) return false;
@@ -115,6 +115,7 @@ static bool multiply(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, i
 {
     block b;
     b.gemm = gemm;
+    b.parts = gemm->parts ? gemm->parts : PRN_SPLIT_PARTS;
     b.j0 = j0;
     b.j1 = j1;
     const int64_t blocks = (i1 - i0 + ROWS - 1) / ROWS, rows = ((i1 - i0 + blocks - 1) / blocks + 15) / 16 * 16;

@@ -15,8 +15,7 @@
 #ifndef PRN_OPS_LOOPS_SPLIT_PRODUCT_H
 #define PRN_OPS_LOOPS_SPLIT_PRODUCT_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "prony_operator.h"
 
 enum {
     PRN_SPLIT_DEPTH = 32,   /* of a step */
@@ -29,6 +28,18 @@ enum {
 
 /* Whether this processor has such tiles, and this build uses them. */
 bool prn_split_there(void);
+
+/* Parts for what a session admits. */
+static inline int prn_split_parts(prony_precision precision)
+{
+    return precision == PRONY_PRECISION_BF16 ? 1 : precision == PRONY_PRECISION_FAST ? 2 : PRN_SPLIT_PARTS;
+}
+
+/* Products of bfloat16 that one of float32 is made of. */
+static inline int prn_split_products(int parts)
+{
+    return parts * (parts + 1) / 2;
+}
 
 /* The calling thread's tiles, around calls of prn_split_multiply. */
 void prn_split_begin(void);

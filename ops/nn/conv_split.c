@@ -185,10 +185,10 @@ static void fill_taps(conv_state *s)
 }
 
 /* All of the state but weights and taps. */
-static void fill_state(conv_state *s, const prn_conv *conv, int threads)
+static void fill_state(conv_state *s, const prn_conv *conv, int parts, int threads)
 {
     s->conv = *conv;
-    s->parts = PRN_SPLIT_PARTS;
+    s->parts = parts;
     s->blocks = prn_ceil_div(conv->in_channels, PRN_SPLIT_DEPTH);
     s->steps = s->blocks * conv->kernel_volume;
     s->tap_count = conv->kernel_volume;
@@ -226,7 +226,7 @@ bool prn_conv_split_usable(const prony_context *context)
     prn_conv conv;
     conv_state s;
     if (!prn_split_there() || prn_conv_read(context, &conv) != PRONY_OK || !fits(context, &conv)) return false;
-    fill_state(&s, &conv, 1);
+    fill_state(&s, &conv, prn_split_parts(context->precision), 1);
     return strip_bytes(&s, s.strip_rows) <= MOST_STRIP_BYTES;
 }
 
@@ -251,6 +251,7 @@ void prn_conv_split_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "product_depth", s->conv.in_channels * s->conv.kernel_volume);
     prn_cost_fact(facts, "tile_rows", PRN_SPLIT_ROWS);
     prn_cost_fact(facts, "tile_columns", PRN_SPLIT_COLUMNS);
+    prn_cost_fact(facts, "bf16_products", prn_split_products((int)s->parts));
 }
 
 /* ---- preparing */
@@ -291,7 +292,7 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
     const size_t channels = (size_t)conv.out_channels;
     conv_state *s = prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + channels * sizeof *s->bias);
     if (!s) return prn_no_memory(context->error);
-    fill_state(s, &conv, context->threads);
+    fill_state(s, &conv, prn_split_parts(context->precision), context->threads);
     fill_taps(s);
     s->bias = (float *)(s->taps + s->tap_count);
     if (conv.bias) memcpy(s->bias, conv.bias->data, channels * sizeof *s->bias);

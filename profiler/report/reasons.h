@@ -4,6 +4,7 @@
  * Facts that kernels state (prn_kernel.facts), of the products that they are made of:
  *   product_rows, product_columns, product_depth   of one product
  *   tile_rows, tile_columns                        what is computed at once, in registers
+ *   bf16_products                                  of bfloat16, that each product of float32 is made of
  *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
  */
 #ifndef PRN_PROFILER_REPORT_REASONS_H
