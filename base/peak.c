@@ -77,6 +77,9 @@ static void work(member *m)
     case PRN_PEAK_F64:
         result = (uint64_t)s->tools.loops->compute_f64(s->rounds, &flops);
         break;
+    case PRN_PEAK_BF16:
+        result = (uint64_t)(int64_t)prn_peak_bf16(s->rounds, &flops);
+        break;
     case PRN_PEAK_READ:
         for (int64_t r = 0; r < s->rounds; r++) result ^= s->tools.loops->read(m->buffer, s->bytes);
         break;

@@ -8,6 +8,7 @@
 typedef enum prn_peak_kind {
     PRN_PEAK_F32, /* multiply and add of vectors: FLOP/s */
     PRN_PEAK_F64,
+    PRN_PEAK_BF16, /* products of bfloat16 summed in float32, on tiles; only where prn_peak_has_bf16 */
     PRN_PEAK_READ, /* bytes/s, each byte that is read or written counted once */
     PRN_PEAK_WRITE,
     PRN_PEAK_COPY /* half of the bytes read, half written */
@@ -47,6 +48,9 @@ typedef struct prn_peak_loops {
     void (*write)(void *to, size_t bytes, uint64_t value);
     void (*copy)(void *to, const void *from, size_t bytes);
 } prn_peak_loops;
+
+bool prn_peak_has_bf16(void);
+double prn_peak_bf16(int64_t rounds, double *flops);
 
 typedef struct prn_peak_tools {
     const prn_peak_loops *loops;

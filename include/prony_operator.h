@@ -36,6 +36,13 @@ PRONY_API bool prony_node_tensor(const prony_node *node, const char *name, const
  *  cost:    outputs are inferred. bytes_read, bytes_written and parameters arrive filled by the general rule.
  *  run:     `data` of inputs and wanted outputs is set; outputs do not overlap inputs unless the kernel allows it.
  * An omitted optional input, or an output nobody asked for, is a NULL pointer. */
+/* How exactly an operator that multiplies and adds many numbers has to compute on float32. */
+typedef enum prony_precision {
+    PRONY_PRECISION_FP32, /* as exactly as by plain sums in float32 */
+    PRONY_PRECISION_FAST, /* within 1e-5 of the output's range */
+    PRONY_PRECISION_BF16  /* factors rounded to bfloat16, sums in float32 */
+} prony_precision;
+
 typedef struct prony_context {
     const prony_node *node;
     const void *params;             /* built-in operators: the parsed attribute struct */
@@ -52,6 +59,7 @@ typedef struct prony_context {
     const struct prn_host *host;         /* what operators may ask of the engine */
     void *host_data;
     prony_error *error;
+    prony_precision precision; /* what the session admits; more is always right */
 } prony_context;
 
 typedef prony_status (*prony_infer_fn)(const prony_context *context);

@@ -156,12 +156,14 @@ typedef struct prn_prepared {
 
 #define PRN_TYPE(dtype) (UINT32_C(1) << (dtype))
 #define PRN_TYPE_F32 PRN_TYPE(PRONY_FLOAT32)
+#define PRN_PRECISION(precision) (1u << PRONY_PRECISION_##precision)
 #define PRN_TYPE_ANY UINT32_C(0)
 
 typedef struct prn_kernel {
     const char *name;    /* "conv_f32_dnnl": operator, type, implementation */
     const char *backend; /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
     uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
+    unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more */
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
      * depend on the thread count: outputs are bit-identical for every number of threads. */
     bool (*usable)(const prony_context *context);

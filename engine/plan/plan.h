@@ -68,6 +68,7 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 #define PRN_WORKERS_AUTO (-1)
 
 typedef struct prn_plan_options {
+    prony_precision precision;
     int threads;       /* inside of an operator; 0: as many as fit beside the workers */
     int workers;       /* that run steps side by side; 0 and 1: one; PRN_WORKERS_AUTO: what the plan gains from */
     int cores;         /* that may be used; for what is left open above */

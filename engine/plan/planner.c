@@ -87,6 +87,7 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     step->context.input_count = input_count;
     step->context.output_count = output_count;
     step->context.threads = plan->options.threads;
+    step->context.precision = plan->options.precision;
     step->context.host_data = &step->site;
     return step;
 }

@@ -17,10 +17,22 @@
 
 /* ---- creation ---- */
 
+static const char *const precisions[] = {
+    [PRONY_PRECISION_FP32] = "fp32", [PRONY_PRECISION_FAST] = "fast", [PRONY_PRECISION_BF16] = "bf16"};
+enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
+
+/* PRECISIONS: there is none of that name. */
+static int find_precision(const char *name)
+{
+    int i = 0;
+    while (name && i < PRECISIONS && strcmp(precisions[i], name) != 0) i++;
+    return i;
+}
+
 static prony_status check_options(const prony_session_options *options, prony_error *error)
 {
-    if (options->precision && strcmp(options->precision, "fp32") != 0)
-        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%s' is not built; this version has fp32",
+    if (find_precision(options->precision) == PRECISIONS)
+        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has fp32, fast and bf16",
                         options->precision);
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
@@ -53,7 +65,8 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
     }
     options->dims = dims;
     options->shapes = shapes;
-    options->precision = "fp32";
+    session->precision = (prony_precision)find_precision(given->precision);
+    options->precision = precisions[session->precision];
     if (given->affinity) {
         options->affinity = prn_pool_strndup(&session->pool, given->affinity, strlen(given->affinity));
         if (!options->affinity) return prn_no_memory(error);
@@ -494,7 +507,8 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     if (!prn_program_trim(cached->program)) return prn_no_memory(error);
     int64_t rewritten = prn_now_ns();
     int workers = session->options.inter_op_threads;
-    prn_plan_options options = {.threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
+    prn_plan_options options = {.precision = session->precision,
+                                .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
                                 .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
                                 .no_help = session->options.no_help,

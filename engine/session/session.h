@@ -49,6 +49,7 @@ struct prony_session {
     prony_model *model;
     prony_session_options options;
     prn_pool pool;
+    prony_precision precision; /* options.precision */
     int asked_threads;    /* inside of an operator, auto resolved: what plans are made for */
     int threads, workers; /* of the plan at hand */
     prn_team *team;       /* the pool's, or of its own for several workers; NULL: none yet */

@@ -3,13 +3,14 @@
  * Invariant: the cut depends on shapes and the instruction set alone. Each task owns its rows and columns of C: it
  * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
  */
-#include "ops/loops/gemm_kernel.h"
+#include "ops/loops/gemm_split.h"
 #include "base/ceil_div.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/post_ops_vec.h"
+#include "ops/loops/split_product.h"
 #include "ops/loops/vec.h"
 
 #include <stdio.h>
@@ -22,6 +23,9 @@ enum {
     BLOCK_COLUMNS = 256,    /* C's block stays there as well */
     PACK_ROWS = 512,        /* from here on a variable B is packed once, ahead of the tasks */
     PACK_PANELS = 8,        /* panels of one packing task */
+    SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
+    SPLIT_WANTED_TASKS = 8,
+    SPLIT_LEAST_COLUMNS = 128,
     PLAIN_FLOATS = 1 << 18  /* a constant B above this is streamed from memory for one row of C in any case */
 };
 
@@ -153,11 +157,15 @@ static void cut(gemm_job *job)
     job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : prn_ceil_div(m, block_rows);
     job->rows = prn_ceil_div(prn_ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
     job->row_blocks = prn_ceil_div(m, job->rows);
-    const double wanted = macs * (double)job->items / TASK_MACS;
-    const int64_t tasks = wanted < 1.0 ? 1 : wanted < WANTED_TASKS ? (int64_t)wanted : WANTED_TASKS;
+    const bool split = prn_gemm_split_worth(gemm);
+    const double wanted = macs * (double)job->items / (split ? SPLIT_TASK_MACS : TASK_MACS);
+    const int64_t most = split ? SPLIT_WANTED_TASKS : WANTED_TASKS;
+    const int64_t tasks = wanted < 1.0 ? 1 : wanted < (double)most ? (int64_t)wanted : most;
     const int64_t panel = job->isa->panel_columns, panels = prn_ceil_div(n, panel);
     int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
-    if (blocks < prn_ceil_div(n, BLOCK_COLUMNS)) blocks = prn_ceil_div(n, BLOCK_COLUMNS);
+    if (split && blocks > n / SPLIT_LEAST_COLUMNS) blocks = n / SPLIT_LEAST_COLUMNS > 0 ? n / SPLIT_LEAST_COLUMNS : 1;
+    const int64_t widest = split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS;
+    if (blocks < prn_ceil_div(n, widest)) blocks = prn_ceil_div(n, widest);
     job->columns = prn_ceil_div(panels, least(blocks, panels)) * panel;
     job->column_blocks = prn_ceil_div(n, job->columns);
     job->group = 1;
@@ -179,7 +187,7 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
     const int64_t i1 = least(i0 + job->rows, gemm.m), j1 = least(j0 + job->columns, gemm.n);
     if (job->dots) {
         job->isa->dots(&gemm, j0, j1);
-    } else {
+    } else if (!prn_gemm_split_block(&gemm, i0, i1, j0, j1)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
     }
     finish(&gemm, i0, i1, j0, j1);
@@ -248,8 +256,11 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
     prn_cost_fact(facts, "product_columns", turned.n);
     prn_cost_fact(facts, "product_depth", turned.k);
     if (is_dots(&turned)) return;
-    prn_cost_fact(facts, "tile_rows", isa->tile_rows);
-    prn_cost_fact(facts, "tile_columns", isa->panel_columns);
+    turned.packed = packed ? turned.b : turned.packed; /* of the question only whether there is one matters */
+    const bool split = packed && prn_gemm_split_worth(&turned);
+    prn_cost_fact(facts, "tile_rows", split ? PRN_SPLIT_ROWS : isa->tile_rows);
+    prn_cost_fact(facts, "tile_columns", split ? PRN_SPLIT_COLUMNS : isa->panel_columns);
+    if (split) prn_cost_fact(facts, "bf16_products", prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
     if (!packed && !gemm->packed) prn_cost_fact(facts, "packs_in_run", 1);
 }
 

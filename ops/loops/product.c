@@ -4,7 +4,8 @@
 
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/gemm_kernel.h"
+#include "ops/loops/gemm_split.h"
+#include "ops/loops/split_product.h"
 #include "ops/loops/number.h"
 
 enum { LOOK_UP = 256, LONG_RUN = 1 << 20 }; /* steps between two looks at whether to go on */
@@ -142,6 +143,7 @@ static prn_gemm gemm_of(const prony_context *context, const prn_product *product
                       .bias = product->bias,
                       .bias_row = product->bias_row,
                       .bias_col = product->bias_col,
+                      .parts = prn_split_parts(context->precision),
                       .post = context->post_ops ? context : NULL};
 }
 
@@ -151,6 +153,13 @@ static bool same_b(const prn_product *product)
         if (product->b_step[d] != 0) return false;
     }
     return true;
+}
+
+bool prn_product_split_usable(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    gemm.packed = product->b; /* that it will be is what matters */
+    return product->b && same_b(product) && !prn_gemm_plain_is_best(&gemm) && prn_gemm_split_worth(&gemm);
 }
 
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)

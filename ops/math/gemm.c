@@ -189,6 +189,13 @@ static prony_status reference_run(const prony_context *context)
     return prn_product_reference_run(context, &product);
 }
 
+/* Coarser than float32 only where it is faster: by tiles of bfloat16. */
+static bool split_usable(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_split_usable(context, &product);
+}
+
 #ifdef PRN_HAVE_OPENBLAS
 static bool blas_usable(const prony_context *context)
 {
@@ -208,6 +215,10 @@ static const prn_kernel native = {.prepare = native_prepare, .run = native_run};
 PRN_WIDENED(half, &native)
 
 static const prn_kernel gemm_kernels[] = {
+    {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+    {.name = "gemm_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
@@ -219,6 +230,10 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
+    {.name = "matmul_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+    {.name = "matmul_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true},
     PRN_WIDENED_ROW(half, "matmul_half_native"),

@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
+#include "ops/nn/conv_split.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
 #include "ops/nn/conv_winograd.h"
@@ -255,7 +256,17 @@ static const prn_kernel widened = {
     .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run};
 PRN_WIDENED(half, &widened)
 
+/* The same kernel, by as many parts as the session's precision wants. */
+#define CONV_SPLIT                                                                                                     \
+    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .worth = prn_conv_split_worth,       \
+    .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,               \
+    .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true,           \
+    .own_layout = true
+
 static const prn_kernel kernels[] = {
+    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},
+    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
+    {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
 #ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,

@@ -101,7 +101,7 @@ static void put_roofs(prn_text *text, const prony_report *r)
     prn_number_text flops, bytes;
     char line[256];
     snprintf(line, sizeof line, "roofs at %d thread%s: %sFLOP/s, DRAM %sB/s", prn_report_threads(r),
-             prn_report_threads(r) == 1 ? "" : "s", prn_number_si(flops, prn_report_roof_flops(r), 3, " "),
+             prn_report_threads(r) == 1 ? "" : "s", prn_number_si(flops, prn_report_roof_flops(r, "fp32"), 3, " "),
              prn_number_si(bytes, prn_report_roof_bandwidth(r, "DRAM"), 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }

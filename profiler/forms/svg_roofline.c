@@ -51,7 +51,7 @@ static void find_ranges(const prony_report *r, prn_axis *x, prn_axis *y)
         low_y = fmin(low_y, p.rate);
         high_y = fmax(high_y, p.rate);
     }
-    high_y = fmax(high_y, prn_report_roof_flops(r));
+    high_y = fmax(high_y, prn_report_highest_peak(r));
     *x = (prn_axis){pow(10, floor(log10(low_x))), pow(10, ceil(log10(high_x * 1.2))), LEFT, RIGHT, true, false};
     *y = (prn_axis){pow(10, floor(log10(low_y))), pow(10, ceil(log10(high_y * 1.2))), BOTTOM, TOP, true, false};
 }
@@ -102,7 +102,7 @@ static void draw_bandwidth(prn_out *out, roof_chart *c, const prn_roof_memory *m
 static void draw_roofs(prn_out *out, roof_chart *c)
 {
     const prony_report *r = c->report;
-    double peak = prn_report_roof_flops(r);
+    double peak = prn_report_highest_peak(r);
     if (peak > 0) {
         prn_number_text number;
         char label[80];

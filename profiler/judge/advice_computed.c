@@ -142,7 +142,7 @@ prony_status prn_advise_fusion(prn_adviser *a)
 
 static bool roof_known(const prony_report *r)
 {
-    return prn_report_roof_flops(r) > 0 && prn_report_roof_bandwidth(r, "DRAM") > 0;
+    return prn_report_roof_flops(r, "fp32") > 0 && prn_report_roof_bandwidth(r, "DRAM") > 0;
 }
 
 /* Bytes of each operator's fp32 weights. */

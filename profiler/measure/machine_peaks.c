@@ -28,11 +28,17 @@ enum { DRAM_OVER_CACHE = 4 };
 #define LEAST_DRAM_BYTES (UINT64_C(64) << 20)
 #define MOST_DRAM_BYTES (UINT64_C(1) << 30)
 
-static const prn_peak_kind arithmetic[] = {PRN_PEAK_F32, PRN_PEAK_F64};
-static const char *const precisions[] = {"fp32", "fp64"};
+static const prn_peak_kind arithmetic[] = {PRN_PEAK_F32, PRN_PEAK_F64, PRN_PEAK_BF16};
+static const char *const precisions[] = {"fp32", "fp64", "bf16"};
 static const prn_peak_kind accesses[] = {PRN_PEAK_READ, PRN_PEAK_WRITE, PRN_PEAK_COPY};
 static const char *const access_names[] = {"read", "write", "copy"};
-enum { PRECISIONS = 2, ACCESSES = 3 };
+enum { PRECISIONS = 3, ACCESSES = 3 };
+
+/* Of those above, the first ones that this processor has. */
+static int precision_count(void)
+{
+    return prn_peak_has_bf16() ? PRECISIONS : PRECISIONS - 1;
+}
 
 typedef struct cache {
     uint64_t bytes;
@@ -136,9 +142,9 @@ static prony_status add_compute(const measuring *m, prony_error *error)
     prn_peak peaks[PRECISIONS];
     double one[PRECISIONS];
     bool doubtful[PRECISIONS];
-    for (int k = 0; k < PRECISIONS; k++) one[k] = compute_of_one(machine, precisions[k]);
-    PRN_TRY(measure_peaks(m, peaks, doubtful, arithmetic, PRECISIONS, 0, TRIALS, one, true, error));
-    for (int k = 0; k < PRECISIONS; k++)
+    for (int k = 0; k < precision_count(); k++) one[k] = compute_of_one(machine, precisions[k]);
+    PRN_TRY(measure_peaks(m, peaks, doubtful, arithmetic, (size_t)precision_count(), 0, TRIALS, one, true, error));
+    for (int k = 0; k < precision_count(); k++)
         machine->compute[machine->compute_count++] = (prony_peak_compute){
             precisions[k], m->threads, peaks[k].per_second, peaks[k].trials, peaks[k].trial_ns, doubtful[k]};
     return PRONY_OK;

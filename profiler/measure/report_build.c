@@ -117,7 +117,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->inter_op_reason = copy_text(report, plan ? plan->workers_note : "");
     config->affinity = copy_text(report, options->affinity ? options->affinity : "");
     config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
-    config->precision = "fp32";
+    config->precision = options->precision ? options->precision : "fp32";
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;

@@ -55,13 +55,6 @@ static void add(found *f, const char *reason, const char *text)
         f->reasons[f->count++] = (prony_reason){reason, copy};
 }
 
-static int64_t fact(const prony_operator_row *row, const char *key)
-{
-    for (size_t i = 0; i < row->kernel_fact_count; i++)
-        if (strcmp(row->kernel_facts[i].key, key) == 0) return row->kernel_facts[i].value;
-    return 0;
-}
-
 static bool is_op(const prony_operator_row *row, const char *op)
 {
     return row->op && strcmp(row->op, op) == 0;
@@ -169,9 +162,9 @@ static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int6
 static void find_shape(found *f, const prony_operator_row *row)
 {
     char text[REASON_BYTES];
-    int64_t rows = fact(row, "product_rows"), columns = fact(row, "product_columns"),
-            depth = fact(row, "product_depth");
-    int64_t tile_rows = fact(row, "tile_rows"), tile_columns = fact(row, "tile_columns");
+    int64_t rows = prn_operator_fact(row, "product_rows"), columns = prn_operator_fact(row, "product_columns"),
+            depth = prn_operator_fact(row, "product_depth");
+    int64_t tile_rows = prn_operator_fact(row, "tile_rows"), tile_columns = prn_operator_fact(row, "tile_columns");
     if (rows > 0 && rows <= FEW_ROWS) {
         snprintf(text, sizeof text, "few rows: what is read of the other operand is used %lld time%s", (long long)rows,
                  rows == 1 ? "" : "s");
@@ -187,7 +180,7 @@ static void find_shape(found *f, const prony_operator_row *row)
         snprintf(text, sizeof text, "short sums: %lld products to each result", (long long)depth);
         add(f, "short rows", text);
     }
-    if (fact(row, "packs_in_run")) add(f, "packing", "an operand is no constant: it is packed in every run");
+    if (prn_operator_fact(row, "packs_in_run")) add(f, "packing", "an operand is no constant: it is packed in every run");
 }
 
 /* Bytes alone would take a good part of the time. */

@@ -5,6 +5,7 @@
  *   product_rows, product_columns, product_depth   of one product
  *   tile_rows, tile_columns                        what is computed at once, in registers
  *   product_flops                                  executed for the products, where that is not 2 for each MAC
+ *   bf16_products                                  of bfloat16, that each product of float32 is made of
  *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
  *   byte_products                                  1: its products are of 8-bit codes, in sums of 32 bits
  *

@@ -235,11 +235,10 @@ prony_status prn_report_fill_totals(prony_report *report, prony_error *error)
     return PRONY_OK;
 }
 
-double prn_report_roof_flops(const prony_report *report)
+double prn_report_roof_flops(const prony_report *report, const char *precision)
 {
     double found = 0;
     int threads = 0;
-    const char *precision = report->config.precision ? report->config.precision : "fp32";
     for (size_t i = 0; report->has_roof && i < report->roof.compute_count; i++) {
         const prn_roof_compute *c = &report->roof.compute[i];
         if (strcmp(c->precision, precision) != 0 || c->threads > prn_report_threads(report) || c->threads < threads)

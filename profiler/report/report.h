@@ -246,8 +246,10 @@ const prony_evaluation_row *prn_report_find_evaluation(const prony_report *repor
 
 /* The model's name without the folders before it. */
 const char *prn_report_title(const prony_report *report);
-/* Peak FLOP/s at the report's precision and thread count (the nearest count at or below it); 0: not known. */
-double prn_report_roof_flops(const prony_report *report);
+/* Peak FLOP/s of a precision at the report's thread count (the nearest count at or below it); 0: not known. */
+double prn_report_roof_flops(const prony_report *report, const char *precision);
+/* The highest peak that one of the report's operators is held against. */
+double prn_report_highest_peak(const prony_report *report);
 /* Bandwidth of a level, likewise. */
 double prn_report_roof_bandwidth(const prony_report *report, const char *level);
 
@@ -257,6 +259,8 @@ double prn_operator_flops(const prony_operator_row *row);
 double prn_report_executed_flops(const prony_report *report);
 /* External traffic of an operator. Costs belong to layers, and a copy between layouts has none: its output, in and out. */
 double prn_operator_bytes(const prony_operator_row *row);
+/* What a kernel states of its work (prn_kernel.facts); 0: nothing of that name. */
+int64_t prn_operator_fact(const prony_operator_row *row, const char *key);
 /* Its products are of 8-bit codes, whatever its layers count. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row);
 /* The time that compute and memory roofs allow an operator, ns; 0 where they are not known. *compute_bound (may be NULL):

@@ -34,13 +34,18 @@ static double bandwidth_for(const prony_report *report, double bytes)
     return prn_report_roof_bandwidth(report, "DRAM");
 }
 
+int64_t prn_operator_fact(const prony_operator_row *row, const char *key)
+{
+    for (size_t i = 0; i < row->kernel_fact_count; i++)
+        if (strcmp(row->kernel_facts[i].key, key) == 0) return row->kernel_facts[i].value;
+    return 0;
+}
+
 double prn_operator_flops(const prony_operator_row *row)
 {
-    for (size_t i = 0; i < row->kernel_fact_count; i++) {
-        if (strcmp(row->kernel_facts[i].key, "product_flops") == 0)
-            return (double)row->cost.flops - 2 * (double)row->cost.macs + (double)row->kernel_facts[i].value;
-    }
-    return (double)row->cost.flops;
+    const int64_t executed = prn_operator_fact(row, "product_flops");
+    const double flops = (double)row->cost.flops;
+    return executed > 0 ? flops - 2 * (double)row->cost.macs + (double)executed : flops;
 }
 
 double prn_report_executed_flops(const prony_report *report)
@@ -60,15 +65,30 @@ double prn_operator_bytes(const prony_operator_row *row)
 /* A rewritten graph's layers count floating-point operations that its kernels do in integers. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row)
 {
-    for (size_t i = 0; i < row->kernel_fact_count; i++)
-        if (strcmp(row->kernel_facts[i].key, "byte_products") == 0) return true;
-    return row->cost.macs > 0 && row->cost.int_ops > row->cost.flops;
+    return prn_operator_fact(row, "byte_products") || (row->cost.macs > 0 && row->cost.int_ops > row->cost.flops);
+}
+
+/* A kernel that makes a product of float32 of several of bfloat16 is held against their peak. */
+static double peak_of(const prony_report *report, const prony_operator_row *row)
+{
+    const int64_t products = prn_operator_fact(row, "bf16_products");
+    return products > 0 ? prn_report_roof_flops(report, "bf16") / (double)products : prn_report_roof_flops(report, "fp32");
+}
+
+double prn_report_highest_peak(const prony_report *report)
+{
+    double highest = prn_report_roof_flops(report, "fp32");
+    for (size_t i = 0; i < report->operator_count; i++) {
+        const double peak = peak_of(report, &report->operators[i]);
+        if (peak > highest) highest = peak;
+    }
+    return highest;
 }
 
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
 {
     if (prn_operator_multiplies_bytes(row)) return 0; /* no peak of theirs is measured */
-    double flops = prn_report_roof_flops(report);
+    double flops = peak_of(report, row);
     double bytes = prn_operator_bytes(row);
     double bandwidth = bandwidth_for(report, bytes);
     if (flops <= 0 || bandwidth <= 0) return 0;

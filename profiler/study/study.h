@@ -24,6 +24,7 @@
 typedef struct prn_study_operator {
     const char *name, *op, *kernel;
     uint64_t flops, bytes;
+    uint64_t bf16_products; /* that its kernel makes a product of float32 of; 0: none */
     bool on_path; /* of the longest chain */
 } prn_study_operator;
 

@@ -37,6 +37,7 @@ static const prn_key operator_keys[] = {
     {"kernel", PRN_AT(prn_study_operator, kernel), PRN_ALWAYS, NULL},
     {"flops", PRN_AT(prn_study_operator, flops), PRN_ALWAYS, NULL},
     {"bytes", PRN_AT(prn_study_operator, bytes), PRN_ALWAYS, NULL},
+    {"bf16_products", PRN_AT(prn_study_operator, bf16_products), PRN_IF_SET, "Of bfloat16, that each product of float32 is made of."},
     {"on_path", PRN_AT(prn_study_operator, on_path), PRN_ALWAYS, "On the longest chain."},
     {0}};
 

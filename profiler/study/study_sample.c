@@ -57,7 +57,8 @@ static void take_operators(prn_study_sample *sample, const prony_report *r, cons
         const prony_operator_row *row = &r->operators[i];
         sample->operators[i].what = (prn_study_operator){row->name,       row->op,   row->kernel,
                                                          (uint64_t)prn_operator_flops(row),
-                                                         (uint64_t)prn_operator_bytes(row), on_path[i]};
+                                                         (uint64_t)prn_operator_bytes(row),
+                                                         (uint64_t)prn_operator_fact(row, "bf16_products"), on_path[i]};
         sample->operators[i].measured = part_of(row);
     }
 }

@@ -51,6 +51,9 @@ static double roof_of(const prony_study *s, const prn_study_operator *operator, 
     view.config.intra_op_threads = threads;
     row.cost.flops = operator->flops;
     row.cost.bytes_read = operator->bytes;
+    const prony_fact products = {"bf16_products", (int64_t)operator->bf16_products};
+    row.kernel_facts = &products;
+    row.kernel_fact_count = 1;
     return s->manifest->has_roof ? prn_operator_roof_ns(&view, &row, compute) : 0;
 }
 

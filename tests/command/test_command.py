@@ -134,8 +134,9 @@ class Usage(CommandTest):
                 self.assertEqual(error, "")
 
     def test_what_is_not_built_is_refused_by_name(self):
-        self.refuse(FAILED, ["'bf16'", "fp32"], "run", self.lenet, "-p", "bf16")
-        self.succeed("run", self.lenet, "-p", "fp32", "-y", "1", "-x", "1")
+        self.refuse(FAILED, ["'int8'", "fp32", "fast", "bf16"], "run", self.lenet, "-p", "int8")
+        for precision in ("fp32", "fast", "bf16"):
+            self.succeed("run", self.lenet, "-p", precision, "-y", "1", "-x", "1")
 
     def test_unknown_keys_of_tables(self):
         for option, value in (("--sort", "colour"), ("--sort", "macs,time"), ("--filter", "shape=x"), ("--filter", "Conv"),

@@ -429,13 +429,13 @@ static void rates_between_two_thread_counts_lie_on_a_line(void **state)
     (void)state;
     keep_made_up();
     prony_report *report = profile(3);
-    assert_true(fabs(prn_report_roof_flops(report) - 3e9) < 1);
+    assert_true(fabs(prn_report_roof_flops(report, "fp32") - 3e9) < 1);
     assert_true(fabs(prn_report_roof_bandwidth(report, "DRAM") - (1e9 + 2.0 / 3 * 1e9)) < 1);
     assert_true(prn_report_roof_bandwidth(report, "L1") ==
                 6e9); /* the higher of read and copy; measured for 1 thread only */
     prony_report_release(report);
     report = profile(4);
-    assert_true(prn_report_roof_flops(report) == 4e9);
+    assert_true(prn_report_roof_flops(report, "fp32") == 4e9);
     prony_report_release(report);
 }
 

@@ -258,8 +258,12 @@ function roofs() {
     return [...best.values()];
   };
   if (!report.roof) return null;
-  const peak = nearest(report.roof.compute, r => r.precision === (report.config.precision || 'fp32'))[0];
-  return { peak: peak ? peak.flops_per_second : null, levels: nearest(report.roof.memory, () => true) };
+  const rates = nearest(report.roof.compute, () => true),
+    rate = precision => (rates.find(r => r.precision === precision) || { flops_per_second: 0 }).flops_per_second,
+    products = o => (o.kernel_facts || {}).bf16_products;
+  /* Some kernels make a product of float32 of several of bfloat16. */
+  const peak = (report.operators || []).reduce((p, o) => (products(o) ? Math.max(p, rate('bf16') / products(o)) : p), rate('fp32'));
+  return { peak: peak || null, levels: nearest(report.roof.memory, () => true) };
 }
 function roofShare() {
   const roof = roofs(),

@@ -1,0 +1,75 @@
+/* The rate of products of bfloat16 on tiles. */
+#include "base/isa.h"
+#include "base/peak.h"
+
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+
+#include <immintrin.h>
+
+enum { ELEMENTS = 512 }; /* of a tile: 16 rows of 32 */
+
+bool prn_peak_has_bf16(void)
+{
+    return prn_isa_has(PRN_HAS_AMX);
+}
+
+/* Four sums of 16 x 16 of two tiles by two. Operands are not zeros, on which processors save power and run faster. */
+double prn_peak_bf16(int64_t rounds, double *flops)
+{
+    static const struct {
+        uint8_t palette, start_row, none[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shapes = {.palette = 1,
+                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    _Alignas(64) uint16_t operands[4][ELEMENTS];
+    _Alignas(64) float sums[4][ELEMENTS / 2];
+    uint32_t random = 1;
+    for (int i = 0; i < 4 * ELEMENTS; i++) {
+        random = random * 1664525u + 1013904223u;
+        operands[i / ELEMENTS][i % ELEMENTS] = (uint16_t)((random >> 16 & 0x807f) | 0x3f00); /* +-0.5 to 1 */
+    }
+    __asm__ volatile("" ::: "memory");
+    _tile_loadconfig(&shapes);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_loadd(4, operands[0], 64);
+    _tile_loadd(5, operands[1], 64);
+    _tile_loadd(6, operands[2], 64);
+    _tile_loadd(7, operands[3], 64);
+    for (int64_t r = 0; r < rounds; r++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, sums[0], 64);
+    _tile_stored(1, sums[1], 64);
+    _tile_stored(2, sums[2], 64);
+    _tile_stored(3, sums[3], 64);
+    _tile_release();
+    __asm__ volatile("" ::: "memory");
+    *flops = (double)rounds * 4 * 2 * 16 * 16 * 32;
+    double total = 0;
+    for (int i = 0; i < 4; i++) total += (double)sums[i][0];
+    return total;
+}
+
+#else
+
+bool prn_peak_has_bf16(void)
+{
+    return false;
+}
+
+double prn_peak_bf16(int64_t rounds, double *flops)
+{
+    (void)rounds;
+    *flops = 0;
+    return 0;
+}
+
+#endif

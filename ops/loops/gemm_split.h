@@ -1,0 +1,15 @@
+/* A block of a matrix product by bfloat16 parts (split_product.h), where the processor has tiles for them. */
+#ifndef PRN_OPS_LOOPS_GEMM_SPLIT_H
+#define PRN_OPS_LOOPS_GEMM_SPLIT_H
+
+#include "ops/loops/gemm_kernel.h"
+
+/* Rows [i0, i1) and columns [j0, j1) of C = A B, as prn_gemm_isa_table.block; B is packed in panels of 32 columns. false: it
+ * was not done, because there are no tiles, the block is too small for them, or something in it has no parts. Which does
+ * not depend on threads. */
+bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+
+/* Whether blocks of such a product are likely to be done so: they should then be wide, for A's rows are split for each. */
+bool prn_gemm_split_worth(const prn_gemm *gemm);
+
+#endif

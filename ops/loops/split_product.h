@@ -1,0 +1,80 @@
+/* Products of float32 matrices on tiles of bfloat16 (AMX).
+ *
+ * A float32 is the sum of three bfloat16 of eight bits each, exactly:
+ *
+ *     x = x1 + x2 + x3     each the rest, rounded to nearest: |x2| <= 2^-8 |x|, |x3| <= 2^-16 |x|
+ *     x y ~ x1 y1 + (x1 y2 + x2 y1) + (x1 y3 + x2 y2 + x3 y1)     what is left out is below 2^-23 |x y|, of either sign, and
+ *                                                                 below 2^-26 in the mean
+ *
+ * Tiles add the products of 32 depths up before they add them to a float32 sum, so that a sum rounds 6 times in 32 depths
+ * where a plain one rounds 32 times: the result is nearer to the exact one than the plain sum's (docs/accuracy.md). With
+ * fewer parts it is coarser: two leave out 2^-16 |x y|, one 2^-8 |x y|.
+ *
+ * Invariants: sums are formed in one order, whatever the number of rows. Nothing here owns memory. Values below 2^-102 lose
+ * their last parts, as tiles take subnormal numbers for 0. Infinities, NaN and what rounds to infinity have no parts: who splits is told. */
+#ifndef PRN_OPS_LOOPS_SPLIT_PRODUCT_H
+#define PRN_OPS_LOOPS_SPLIT_PRODUCT_H
+
+#include "prony_operator.h"
+
+enum {
+    PRN_SPLIT_DEPTH = 32,   /* of a step */
+    PRN_SPLIT_COLUMNS = 32, /* of a panel of B */
+    PRN_SPLIT_ROWS = 16,    /* of a tile; rows are given in whole ones */
+    PRN_SPLIT_PARTS = 3,    /* at most */
+    PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
+    PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
+};
+
+/* Whether this processor has such tiles, and this build uses them. */
+bool prn_split_there(void);
+
+/* Parts for what a session admits. */
+static inline int prn_split_parts(prony_precision precision)
+{
+    return precision == PRONY_PRECISION_BF16 ? 1 : precision == PRONY_PRECISION_FAST ? 2 : PRN_SPLIT_PARTS;
+}
+
+/* Products of bfloat16 that one of float32 is made of. */
+static inline int prn_split_products(int parts)
+{
+    return parts * (parts + 1) / 2;
+}
+
+/* The calling thread's tiles, around calls of prn_split_multiply. */
+void prn_split_begin(void);
+void prn_split_end(void);
+
+/* Parts of `rows` rows of one step of A: depths 0 to 15 of row r at left + r * step, 16 to 31 at right + r * step, each of
+ * which ends after `left_count` or `right_count` of them (NULL, 0: zeros). Part p of row r is at to + p * part_step +
+ * 32 r. false: one of them has no parts. */
+bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+                    int parts, uint16_t *to, int64_t part_step);
+/* Parts of a panel of B, [depths][32 columns], its depths in one to four steps (the last one may be shorter). false as above. */
+bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to);
+
+/* C [rows][16 or 32 columns] = or += A B, for one panel. */
+typedef struct prn_split_tiles {
+    const uint16_t *a[PRN_SPLIT_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
+    int64_t a_part;                     /* elements from one part to the next */
+    const uint16_t *b;                  /* as prn_split_panel makes it */
+    int steps, parts;
+    int64_t rows; /* whole tiles */
+    float *c;
+    int64_t c_row; /* elements */
+    bool wide;     /* 32 columns */
+    bool add;
+    /* The panel that comes next is split on the way, where the tiles leave room for it: as by prn_split_panel(next, next_depths,
+     * parts, next_b). NULL: none. What lies behind it is fetched. */
+    const float *next;
+    int64_t next_depths;
+    uint16_t *next_b;
+} prn_split_tiles;
+
+/* false: the next panel holds what has no parts. */
+bool prn_split_multiply(const prn_split_tiles *tiles);
+
+/* y[i] = c[i * 32 ...] + bias + added[i], each of 16 columns, for `rows` rows; y and added without gaps. added NULL: none. */
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y);
+
+#endif

@@ -1,0 +1,381 @@
+/* Tiles 0 to 3 are sums of 16 x 16, two by two; 4 and 5 are rows of A, 6 and 7 columns of B. */
+#include "ops/loops/split_product.h"
+
+#include "base/isa.h"
+
+#include <stddef.h>
+
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BW__)
+
+#include <immintrin.h>
+
+bool prn_split_there(void)
+{
+    return prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512);
+}
+
+/* ---- parts */
+
+enum { HIGH = (int)0xffff0000 };
+
+/* x rounded to nearest, to what its high half holds; the low half is of no meaning. */
+static inline __attribute__((always_inline)) __m512i part_of(__m512 x)
+{
+    return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+}
+
+static inline __attribute__((always_inline)) __m512 rest_of(__m512 x, __m512i part)
+{
+    return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(part, _mm512_set1_epi32(HIGH))));
+}
+
+/* The parts of 16 pairs: first ones in the low halves. */
+static inline __attribute__((always_inline)) void store_parts(__m512 first, __m512 second, const int parts, uint16_t *to,
+                                                              int64_t part_step)
+{
+    const __m512i high = _mm512_set1_epi32(HIGH);
+    for (int p = 0; p < parts; p++) {
+        const __m512i a = part_of(first), b = part_of(second);
+        /* high ? b : a >> 16 */
+        const __m512i both = _mm512_ternarylogic_epi32(high, b, _mm512_srli_epi32(a, 16), 0xca);
+        _mm512_store_si512(to + p * part_step, both);
+        if (p + 1 == parts) break;
+        first = rest_of(first, a);
+        second = rest_of(second, b);
+    }
+}
+
+/* The largest of some numbers: twice their bits, without the sign. */
+static inline __attribute__((always_inline)) __m512i larger(__m512i largest, __m512 x)
+{
+    const __m512i bits = _mm512_castps_si512(x);
+    return _mm512_max_epu32(largest, _mm512_add_epi32(bits, bits));
+}
+
+/* Whether all of them have parts: what rounds to an infinity has none, either. */
+static inline bool all_have_parts(__m512i largest)
+{
+    return _mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32((int)(2 * UINT32_C(0x7f7f8000)))) == 0;
+}
+
+static inline __mmask16 first_lanes(int count)
+{
+    return count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1);
+}
+
+static inline __attribute__((always_inline)) bool rows_of(const float *left, __mmask16 left_mask, const float *right,
+                                                          __mmask16 right_mask, int64_t step, int64_t rows, const int parts,
+                                                          uint16_t *to, int64_t part_step)
+{
+    __m512i largest = _mm512_setzero_si512();
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        const __m512 first = _mm512_maskz_loadu_ps(left_mask, left + r * step);
+        const __m512 second = _mm512_maskz_loadu_ps(right_mask, right + r * step);
+        largest = larger(larger(largest, first), second);
+        store_parts(first, second, parts, to, part_step);
+    }
+    return all_have_parts(largest);
+}
+
+bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+                    int parts, uint16_t *to, int64_t part_step)
+{
+    const __mmask16 left_mask = first_lanes(left_count), right_mask = first_lanes(right_count);
+    if (!right) right = left; /* nothing of it is read */
+    if (parts == 3) return rows_of(left, left_mask, right, right_mask, step, rows, 3, to, part_step);
+    if (parts == 2) return rows_of(left, left_mask, right, right_mask, step, rows, 2, to, part_step);
+    return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
+}
+
+/* A panel that is split pair of rows by pair of rows. */
+typedef struct panel {
+    const float *from; /* of the step */
+    int64_t depths;    /* of it and what comes after */
+    int64_t pair;      /* in the step */
+    uint16_t *to;
+    __m512i largest;
+} panel;
+
+enum { TILE = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS /* elements */ };
+
+static inline __attribute__((always_inline)) void split_pair(panel *p, const int parts)
+{
+    const __mmask16 has = p->pair < p->depths ? 0xffff : 0, has_more = p->pair + 16 < p->depths ? 0xffff : 0;
+    const float *from = p->from + p->pair * PRN_SPLIT_COLUMNS, *more = from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0);
+    for (int64_t t = 0; t < 2; t++) {
+        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16), second = _mm512_maskz_loadu_ps(has_more, more + t * 16);
+        p->largest = larger(larger(p->largest, first), second);
+        store_parts(first, second, parts, p->to + t * TILE + p->pair * 32, 2 * TILE);
+    }
+    if (++p->pair < 16) return;
+    p->pair = 0;
+    p->from += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+    p->depths -= PRN_SPLIT_DEPTH;
+    p->to += 2 * TILE * parts;
+}
+
+static inline __attribute__((always_inline)) bool rest_of_panel(panel *p, const int parts)
+{
+    while (p->depths > 0) split_pair(p, parts);
+    return all_have_parts(p->largest);
+}
+
+bool prn_split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
+{
+    panel p = {from, depths, 0, to, _mm512_setzero_si512()};
+    return parts == 3 ? rest_of_panel(&p, 3) : parts == 2 ? rest_of_panel(&p, 2) : rest_of_panel(&p, 1);
+}
+
+/* ---- tiles */
+
+void prn_split_begin(void)
+{
+    static const struct {
+        uint8_t palette, start_row, none[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shapes = {.palette = 1,
+                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    _tile_loadconfig(&shapes);
+}
+
+void prn_split_end(void)
+{
+    _tile_release();
+}
+
+/* Constants after inlining: `tall`: two tiles of rows; `wide`: two of columns. */
+static inline __attribute__((always_inline)) void load_a(const uint16_t *a, const bool tall)
+{
+    _tile_loadd(4, a, 64);
+    if (tall) _tile_loadd(5, a + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
+}
+
+static inline __attribute__((always_inline)) void load_b(const uint16_t *b, const bool wide)
+{
+    _tile_loadd(6, b, 64);
+    if (wide) _tile_loadd(7, b + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
+}
+
+static inline __attribute__((always_inline)) void add_products(const bool tall, const bool wide)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    if (wide) _tile_dpbf16ps(1, 4, 7);
+    if (tall) _tile_dpbf16ps(2, 5, 6);
+    if (tall && wide) _tile_dpbf16ps(3, 5, 7);
+}
+
+/* In an order in which every other product finds one of its operands in its tile. */
+static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, const int parts,
+                                                       const bool tall, const bool wide)
+{
+    const int64_t b_part = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    if (parts == 3) {
+        load_a(a, tall), load_b(b + 2 * b_part, wide), add_products(tall, wide);
+        load_b(b + b_part, wide), add_products(tall, wide);
+        load_a(a + a_part, tall), add_products(tall, wide);
+        load_b(b, wide), add_products(tall, wide);
+        load_a(a + 2 * a_part, tall), add_products(tall, wide);
+        load_a(a, tall), add_products(tall, wide);
+    } else if (parts == 2) {
+        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide);
+        load_b(b, wide), add_products(tall, wide);
+        load_a(a + a_part, tall), add_products(tall, wide);
+    } else {
+        load_a(a, tall), load_b(b, wide), add_products(tall, wide);
+    }
+}
+
+/* `pairs` of the next panel's rows in every step; memory behind it comes nearer as it is read. */
+static inline __attribute__((always_inline)) void split_some(panel *next, int64_t pairs, const int parts)
+{
+    enum { AHEAD = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, LINE = 16 };
+    for (int64_t i = 0; i < pairs && next->depths > 0; i++) {
+        const float *ahead = next->from + AHEAD + next->pair * 2 * PRN_SPLIT_COLUMNS;
+        for (int line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += LINE) _mm_prefetch((const char *)(ahead + line), _MM_HINT_T1);
+        split_pair(next, parts);
+    }
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
+                                                       const int parts, const bool tall, const bool wide)
+{
+    float *const c = t->c + row * t->c_row;
+    const int64_t bytes = t->c_row * (int64_t)sizeof(float), lower = PRN_SPLIT_ROWS * t->c_row;
+    if (t->add) {
+        _tile_loadd(0, c, bytes);
+        if (wide) _tile_loadd(1, c + 16, bytes);
+        if (tall) _tile_loadd(2, c + lower, bytes);
+        if (tall && wide) _tile_loadd(3, c + lower + 16, bytes);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int s = 0; s < t->steps; s++) {
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, parts, tall, wide);
+        split_some(next, pairs, parts);
+    }
+    _tile_stored(0, c, bytes);
+    if (wide) _tile_stored(1, c + 16, bytes);
+    if (tall) _tile_stored(2, c + lower, bytes);
+    if (tall && wide) _tile_stored(3, c + lower + 16, bytes);
+}
+
+static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles *t, const int parts, const bool wide)
+{
+    const int64_t tiles = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps;
+    panel next = {t->next, t->next ? t->next_depths : 0, 0, t->next_b, _mm512_setzero_si512()};
+    const int64_t pairs = tiles ? (PRN_SPLIT_STEPS * 16 + tiles - 1) / tiles : 0;
+    int64_t row = 0;
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &next, pairs, parts, true, wide);
+    if (row < t->rows) tile(t, row, &next, pairs, parts, false, wide);
+    return rest_of_panel(&next, parts);
+}
+
+/* What compilers make of the tiles' instructions does not say which memory they touch. */
+static inline void order_memory(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+bool prn_split_multiply(const prn_split_tiles *t)
+{
+    bool next_has_parts;
+    order_memory();
+    if (t->parts == 3)
+        next_has_parts = t->wide ? multiply(t, 3, true) : multiply(t, 3, false);
+    else if (t->parts == 2)
+        next_has_parts = t->wide ? multiply(t, 2, true) : multiply(t, 2, false);
+    else
+        next_has_parts = t->wide ? multiply(t, 1, true) : multiply(t, 1, false);
+    order_memory();
+    return next_has_parts;
+}
+
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+{
+    const __m512 start = _mm512_loadu_ps(bias);
+    for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
+        __m512 sum = _mm512_add_ps(_mm512_loadu_ps(c), start);
+        if (added) sum = _mm512_add_ps(sum, _mm512_loadu_ps(added + r * 16));
+        _mm512_storeu_ps(y, sum);
+    }
+}
+
+#else
+
+/* Without tiles, the same in plain C: nobody asks for it but tests. */
+
+#include <string.h>
+
+bool prn_split_there(void)
+{
+#ifdef PRN_EMULATED_TILES
+    return true;
+#else
+    return false;
+#endif
+}
+
+void prn_split_begin(void)
+{
+}
+
+void prn_split_end(void)
+{
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float value_of(uint16_t part)
+{
+    const uint32_t bits = (uint32_t)part << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* false: x has no parts. */
+static bool store_parts(float x, int parts, uint16_t *to, int64_t part_step)
+{
+    const bool has_parts = 2 * bits_of(x) < 2 * UINT32_C(0x7f7f8000);
+    for (int p = 0; p < parts; p++, to += part_step) {
+        *to = (uint16_t)((bits_of(x) + 0x8000) >> 16);
+        x -= value_of(*to);
+    }
+    return has_parts;
+}
+
+bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+                    int parts, uint16_t *to, int64_t part_step)
+{
+    bool finite = true;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        for (int i = 0; i < 16; i++) {
+            finite = store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) && finite;
+            finite = store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
+        }
+    }
+    return finite;
+}
+
+bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+{
+    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    bool finite = true;
+    for (; depths > 0; depths -= PRN_SPLIT_DEPTH, panel += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * tile * parts) {
+        for (int64_t d = 0; d < PRN_SPLIT_DEPTH; d++) {
+            for (int64_t j = 0; j < PRN_SPLIT_COLUMNS; j++) {
+                uint16_t *at = to + j / 16 * tile + d % 16 * 32 + j % 16 * 2 + d / 16;
+                finite = store_parts(d < depths ? panel[d * PRN_SPLIT_COLUMNS + j] : 0.0f, parts, at, 2 * tile) && finite;
+            }
+        }
+    }
+    return finite;
+}
+
+static float sum_of_step(const uint16_t *a, const uint16_t *b)
+{
+    float even = 0.0f, odd = 0.0f;
+    for (int i = 0; i < 16; i++) {
+        even += value_of(a[2 * i]) * value_of(b[32 * i]);
+        odd += value_of(a[2 * i + 1]) * value_of(b[32 * i + 1]);
+    }
+    return even + odd;
+}
+
+bool prn_split_multiply(const prn_split_tiles *t)
+{
+    static const int order[PRN_SPLIT_PARTS][6][2] = {
+        {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
+    static const int counts[PRN_SPLIT_PARTS] = {1, 3, 6};
+    const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
+    for (int64_t r = 0; r < t->rows; r++) {
+        for (int64_t j = 0; j < (t->wide ? PRN_SPLIT_COLUMNS : 16); j++) {
+            float sum = t->add ? t->c[r * t->c_row + j] : 0.0f;
+            for (int i = 0; i < t->steps * counts[t->parts - 1]; i++) {
+                const int s = i / counts[t->parts - 1], *pair = order[t->parts - 1][i % counts[t->parts - 1]];
+                const uint16_t *b = t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile + j % 16 * 2;
+                sum += sum_of_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH, b);
+            }
+            t->c[r * t->c_row + j] = sum;
+        }
+    }
+    return !t->next || prn_split_panel(t->next, t->next_depths, t->parts, t->next_b);
+}
+
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+{
+    for (int64_t i = 0; i < rows * 16; i++)
+        y[i] = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
+}
+
+#endif
