@@ -1,10 +1,10 @@
 /* How long each kernel of Conv takes on a convolution of 3 x 3 taps, for a person to read: it measures time, so it is no test.
  *
- *     conv_times [-t THREADS] [-r ROUNDS] [-k KERNEL] CHANNELSxHEIGHTxWIDTHxOUT...
+ *     conv_times [-t THREADS] [-r ROUNDS] [-k KERNEL] [-c] CHANNELSxHEIGHTxWIDTHxOUT[xBATCH]...
  *
- * Kernels are run in turn, ROUNDS times; printed is the least time of a call in microseconds (of one thread: processor time)
- * and the multiply-adds of the convolution per nanosecond. Before each call caches hold what a network would leave there: a
- * stretch of other memory is read. */
+ * Kernels whose name contains KERNEL are run in turn, ROUNDS times; printed is the least time of a call in microseconds (of one
+ * thread: processor time) and the multiply-adds of the convolution per nanosecond. With -c other memory is read before each
+ * call, so that no cache of the core's own holds anything of it. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "tests/support/op_cases.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_KERNELS = 8, OTHER_FLOATS = 1 << 20 };
+enum { MOST_KERNELS = 8, OTHER_FLOATS = 1 << 24 };
 
 static double now(int threads)
 {
@@ -31,10 +31,7 @@ static prony_status host_packed(const prony_context *context, const void *source
     void *block = prn_alloc_aligned(64, bytes);
     if (!block) exit(1);
     *out = block;
-    const double start = now(1);
-    prony_status status = build(context, argument, block);
-    if (getenv("PACK")) printf("      packed %zu bytes in %.0f us\n", bytes, now(1) - start);
-    return status;
+    return build(context, argument, block);
 }
 
 typedef struct problem {
@@ -86,16 +83,17 @@ static bool open_candidate(problem *p, const prn_kernel *kernel, candidate *c)
 
 static float other[OTHER_FLOATS];
 
-static void run(problem *p, candidate *c, int threads, int calls)
+static void run(problem *p, candidate *c, int threads, bool cold)
 {
-    volatile float sum = 0;
     p->inputs[0] = &c->x;
     p->outputs[0] = &c->y;
     p->context.state = c->prepared.state;
     p->context.scratch = c->scratch;
     p->context.scratch_bytes = c->prepared.scratch_bytes;
-    for (int call = 0; call < calls; call++) {
-        for (int i = 0; i < OTHER_FLOATS && !getenv("WARM"); i += 16) sum += other[i];
+    for (int call = 0; call < 3; call++) {
+        float sum = 0;
+        for (int i = 0; i < OTHER_FLOATS && cold; i += 16) sum += other[i];
+        other[0] = sum;
         const double start = now(threads);
         check(p, c->kernel->run(&p->context));
         const double took = now(threads) - start;
@@ -103,7 +101,7 @@ static void run(problem *p, candidate *c, int threads, int calls)
     }
 }
 
-static void measure(const char *text, int threads, int rounds, const char *only)
+static void measure(const char *text, int threads, int rounds, bool cold, const char *only)
 {
     long channels, height, width, out, batch = 1;
     char inputs[160], message[256];
@@ -135,7 +133,7 @@ static void measure(const char *text, int threads, int rounds, const char *only)
         count += open_candidate(p, kernel, &candidates[count]);
     }
     for (int round = 0; round < rounds; round++) {
-        for (int k = 0; k < count; k++) run(p, &candidates[k], threads, 3);
+        for (int k = 0; k < count; k++) run(p, &candidates[k], threads, cold);
     }
     const double macs = (double)batch * (double)height * (double)width * (double)out * (double)channels * 9;
     printf("%-18s", text);
@@ -148,6 +146,7 @@ static void measure(const char *text, int threads, int rounds, const char *only)
 int main(int count, char **arguments)
 {
     int threads = 1, rounds = 20;
+    bool cold = false;
     const char *only = "";
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "-t") == 0 && i + 1 < count)
@@ -156,8 +155,10 @@ int main(int count, char **arguments)
             rounds = atoi(arguments[++i]);
         else if (strcmp(arguments[i], "-k") == 0 && i + 1 < count)
             only = arguments[++i];
+        else if (strcmp(arguments[i], "-c") == 0)
+            cold = true;
         else
-            measure(arguments[i], threads, rounds, only);
+            measure(arguments[i], threads, rounds, cold, only);
     }
     return 0;
 }
