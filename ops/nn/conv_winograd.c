@@ -158,20 +158,23 @@ typedef struct job {
     atomic_int_fast64_t next; /* task */
 } job;
 
-typedef float patch[PRN_WINOGRAD_MOST_SIDE][PRN_WINOGRAD_MOST_SIDE][MOST_LANES];
+const float prn_winograd_zeros[PRN_WINOGRAD_MOST_SIDE * MOST_LANES] = {0};
 
-/* A tile that meets padding: through a copy of what there is of it. */
+/* Outputs of a tile. */
+typedef float patch[PRN_WINOGRAD_MOST_SIDE - 2][PRN_WINOGRAD_MOST_SIDE - 2][MOST_LANES];
+
+/* A tile that meets padding. */
 static void forward_edge(const job *job, const float *plane, int64_t top, int64_t left, float *v)
 {
     const prn_window *window = &job->conv->window;
-    const int64_t lanes = job->simd->lanes, height = job->cut.rows + 2, width = job->cut.columns + 2;
-    _Alignas(64) patch patch = {0};
-    const int64_t first = left < 0 ? -left : 0, end = left + width > window->in[2] ? window->in[2] - left : width;
-    float *const to = patch[0][0];
-    for (int64_t r = top < 0 ? -top : 0; r < height && top + r < window->in[1] && first < end; r++)
-        memcpy(to + (r * width + first) * lanes, plane + ((top + r) * window->in[2] + left + first) * lanes,
-               (size_t)((end - first) * lanes) * sizeof(float));
-    job->simd->forward[job->cut.kind](&(prn_winograd_forward){to, width * lanes, v, job->cut.v_point, 1});
+    const int64_t lanes = job->simd->lanes, width = job->cut.columns + 2;
+    prn_winograd_edge edge = {.first = left < 0 ? -left : 0, .v = v, .v_point = job->cut.v_point};
+    edge.end = at_most(window->in[2] - left, width);
+    for (int64_t r = 0; r < job->cut.rows + 2; r++) {
+        const bool there = top + r >= 0 && top + r < window->in[1] && edge.first < edge.end;
+        edge.row[r] = there ? plane + ((top + r) * window->in[2] + left + edge.first) * lanes : prn_winograd_zeros;
+    }
+    job->simd->edge[job->cut.kind](&edge);
 }
 
 /* One row of tiles of one channel block. */
@@ -274,12 +277,13 @@ static void copy_rows(int64_t rows, int64_t floats, const float *from, int64_t f
 static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, int64_t rows, int64_t columns)
 {
     const int64_t lanes = job->simd->lanes, row = job->cut.columns * lanes;
-    _Alignas(64) patch y, added = {0};
+    _Alignas(64) patch y, added;
     prn_winograd_inverse one = *inverse;
     one.y = y[0][0];
     one.y_row = row;
     one.count = 1;
     if (inverse->added) {
+        memset(added, 0, sizeof added);
         copy_rows(rows, columns * lanes, inverse->added, inverse->y_row, added[0][0], row);
         one.added = added[0][0];
     }

@@ -155,6 +155,29 @@ INLINE void forward(const prn_winograd_forward *f, const int rows, const int col
     }
 }
 
+INLINE void edge(const prn_winograd_edge *e, const int rows, const int columns)
+{
+    vec t[SIDE][SIDE];
+    UNROLL
+    for (int c = 0; c < columns + 2; c++) {
+        vec d[SIDE], points[SIDE];
+        const bool there = c >= e->first && c < e->end;
+        const int64_t at = (c - e->first) * LANES;
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) d[r] = there ? load(e->row[r] + at) : (vec){0};
+        to_points(rows, d, points);
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
+    }
+    UNROLL
+    for (int r = 0; r < rows + 2; r++) {
+        vec points[SIDE];
+        to_points(columns, t[r], points);
+        UNROLL
+        for (int c = 0; c < columns + 2; c++) store(e->v + (r * (columns + 2) + c) * e->v_point, points[c]);
+    }
+}
+
 INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int columns)
 {
     const float *m = f->m, *added = f->added;
@@ -212,6 +235,10 @@ INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, cons
     static void forward_##rows##x##columns(const prn_winograd_forward *f)                                              \
     {                                                                                                                  \
         forward(f, rows, columns);                                                                                     \
+    }                                                                                                                  \
+    static void edge_##rows##x##columns(const prn_winograd_edge *e)                                                    \
+    {                                                                                                                  \
+        edge(e, rows, columns);                                                                                        \
     }                                                                                                                  \
     static void inverse_##rows##x##columns(const prn_winograd_inverse *f)                                              \
     {                                                                                                                  \
@@ -316,6 +343,7 @@ const prn_winograd_simd PRN_SIMD_TABLE(prn_winograd_simd_) = {
     .lanes = LANES,
     .tiles = {0, TILES_1, TILES_2, TILES_3, TILES_4},
     .forward = {forward_2x2, forward_2x4, forward_4x4},
+    .edge = {edge_2x2, edge_2x4, edge_4x4},
     .inverse = {inverse_2x2, inverse_2x4, inverse_4x4},
     .product = {[1] = {EACH(ENTRY, 1)}, [2] = {EACH(ENTRY, 2)}, [3] = {EACH(ENTRY, 3)}, [4] = {EACH(ENTRY, 4)}},
     .filters = {filters_2x2, filters_2x4, filters_4x4}};

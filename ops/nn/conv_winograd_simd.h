@@ -24,6 +24,17 @@ typedef struct prn_winograd_forward {
     int64_t count;
 } prn_winograd_forward;
 
+/* One tile that meets padding: rows that are padding are zeros, of the others `row` is the first column that is there. */
+typedef struct prn_winograd_edge {
+    const float *row[PRN_WINOGRAD_MOST_SIDE];
+    int64_t first, end; /* columns of the tile that are there */
+    float *v;
+    int64_t v_point;
+} prn_winograd_edge;
+
+/* What a row of padding is read from. */
+extern const float prn_winograd_zeros[PRN_WINOGRAD_MOST_SIDE * 16];
+
 /* The same on the way back: y = inverse transform of m, + bias, + added. */
 typedef struct prn_winograd_inverse {
     const float *m;
@@ -53,6 +64,7 @@ typedef struct prn_winograd_simd {
     int64_t lanes;                               /* channels of a block */
     int64_t tiles[PRN_WINOGRAD_MOST_BLOCKS + 1]; /* most of a product with so many output blocks */
     void (*forward[PRN_WINOGRAD_KINDS])(const prn_winograd_forward *f);
+    void (*edge[PRN_WINOGRAD_KINDS])(const prn_winograd_edge *e);
     void (*inverse[PRN_WINOGRAD_KINDS])(const prn_winograd_inverse *i);
     /* product[blocks][tiles], both at least 1 */
     void (*product[PRN_WINOGRAD_MOST_BLOCKS + 1][PRN_WINOGRAD_MOST_TILES + 1])(const prn_winograd_product *p);
