@@ -8,11 +8,12 @@
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { CHAIN_COUNT = 12, FLOPS_PER_STEP = 2 };
 
-#define START(c) v[c] = one * (real)(1 + 0.001 * c);
+#define START(c) v[c] = one * (real)(1.001 + 0.001 * c);
 #define STEP(c) v[c] = v[c] * slope + offset;
 #define ADD(c) sum += v[c];
 
-/* v = v * a + b tends to b / (1 - a) = 1. */
+/* v = v * a + b tends to b / (1 - a) = 1. No chain may begin there: the compiler would leave it out, and it would still be
+ * counted. */
 #define COMPUTE(name, type)                                                                                            \
     typedef type name##_vector __attribute__((vector_size(PRN_SIMD_BYTES)));                                             \
     static double name(int64_t rounds, double *flops)                                                                  \

@@ -61,7 +61,18 @@
 #define PRN_SIMD_BYTES 16
 #endif
 
-#ifdef __clang__
+/* With a check at every element of every unrolled step, a sanitizer's build would take minutes a file. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PRN_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PRN_SANITIZED
+#endif
+#endif
+
+#ifdef PRN_SANITIZED
+#define PRN_UNROLL
+#elif defined(__clang__)
 #define PRN_UNROLL _Pragma("unroll")
 #else
 #define PRN_UNROLL _Pragma("GCC unroll 16")

@@ -34,17 +34,24 @@ typedef struct prn_gemm_batch {
     const void *argument;
 } prn_gemm_batch;
 
-/* What one instruction set offers; */
+/* What one instruction set offers. */
 typedef struct prn_gemm_isa_table {
     const char *name;
     int64_t panel_columns; /* of a packed panel */
     int64_t tile_rows;
     void (*pack)(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, float *packed);
-    /* Rows [i0, i1) and columns [j0, j1) of C; j0 is a multiple of panel_columns. */
+    /* Rows [i0, i1) and columns [j0, j1) of C; j0 is a multiple of panel_columns. Of the epilogue it does what
+     * prn_gemm_bias_in_tiles says. */
     void (*block)(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
     /* Columns [j0, j1) of the only row of C, where b_row and a_col are 1. */
     void (*dots)(const prn_gemm *gemm, int64_t j0, int64_t j1);
 } prn_gemm_isa_table;
+
+/* Whether the bias is a vector of the columns, which tiles add before they are stored. */
+static inline bool prn_gemm_bias_in_tiles(const prn_gemm *gemm)
+{
+    return gemm->bias && gemm->bias_row == 0 && gemm->bias_col == 1 && gemm->alpha == 1.0f && gemm->beta == 1.0f;
+}
 
 /* The table for this processor, within the cap on its instruction set. */
 const prn_gemm_isa_table *prn_gemm_isa(void);

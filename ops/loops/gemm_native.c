@@ -16,17 +16,17 @@
 #include <stdio.h>
 
 enum {
-    TASK_MACS = 1 << 18,    /* about five microseconds: less is not worth handing to another thread */
-    WANTED_TASKS = 24,      /* evens out the load of a handful of threads */
-    BLOCK_ROWS = 126,       /* A's block stays in the second-level cache while B's panels pass */
-    BLOCK_ROWS_PLAIN = 252, /* twice that halves how often a variable B is packed */
-    BLOCK_COLUMNS = 256,    /* C's block stays there as well */
-    PACK_ROWS = 512,        /* from here on a variable B is packed once, ahead of the tasks */
-    PACK_PANELS = 8,        /* panels of one packing task */
+    TASK_MACS = 1 << 18,   /* about five microseconds: less is not worth handing to another thread */
+    WANTED_TASKS = 24,     /* evens out the load of a handful of threads */
+    BLOCK_ROWS = 252,      /* A's block stays in the second-level cache while B's panels pass */
+    SHALLOW = 192,         /* below this depth a task is mostly C: half as many rows leave it room there */
+    BLOCK_COLUMNS = 256,   /* C's block stays there as well */
+    PACK_ROWS = 512,       /* from here on a variable B is packed once, ahead of the tasks */
+    PACK_PANELS = 8,       /* panels of one packing task */
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_WANTED_TASKS = 8,
     SPLIT_LEAST_COLUMNS = 128,
-    PLAIN_FLOATS = 1 << 18  /* a constant B above this is streamed from memory for one row of C in any case */
+    PLAIN_FLOATS = 1 << 18 /* a constant B above this is streamed from memory for one row of C in any case */
 };
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
@@ -123,13 +123,14 @@ static void finish_run(const prn_gemm *gemm, float *c, int64_t count)
     prn_post_ops_apply_vec(gemm->post, c, c - output, count);
 }
 
-static void finish(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+/* `bias`: it is still to be added. */
+static void finish(const prn_gemm *gemm, bool bias, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     const int64_t count = j1 - j0;
     for (int64_t i = i0; i < i1; i++) {
         float *c = gemm->c + i * gemm->c_row + j0;
         if (gemm->alpha != 1.0f) prn_vec()->map[PRN_MAP_AFFINE](c, c, count, gemm->alpha, 0.0f);
-        if (gemm->bias) add_bias(gemm, c, i, j0, count);
+        if (gemm->bias && bias) add_bias(gemm, c, i, j0, count);
         if (gemm->c_row != count) finish_run(gemm, c, count);
     }
     if (gemm->c_row == count) finish_run(gemm, gemm->c + i0 * count, (i1 - i0) * count);
@@ -153,7 +154,7 @@ static void cut(gemm_job *job)
     const prn_gemm *gemm = &job->gemm;
     const int64_t m = gemm->m, n = gemm->n, tile_rows = job->isa->tile_rows;
     const double macs = (double)m * (double)n * (double)(gemm->k > 0 ? gemm->k : 1);
-    const int64_t block_rows = gemm->packed ? BLOCK_ROWS : BLOCK_ROWS_PLAIN;
+    const int64_t block_rows = gemm->packed && gemm->k < SHALLOW ? BLOCK_ROWS / 2 : BLOCK_ROWS;
     job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : prn_ceil_div(m, block_rows);
     job->rows = prn_ceil_div(prn_ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
     job->row_blocks = prn_ceil_div(m, job->rows);
@@ -185,12 +186,14 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         gemm.c += c;
     }
     const int64_t i1 = least(i0 + job->rows, gemm.m), j1 = least(j0 + job->columns, gemm.n);
+    bool left = true; /* the bias, to be added */
     if (job->dots) {
         job->isa->dots(&gemm, j0, j1);
     } else if (!prn_gemm_split_block(&gemm, i0, i1, j0, j1)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
+        left = !prn_gemm_bias_in_tiles(&gemm);
     }
-    finish(&gemm, i0, i1, j0, j1);
+    finish(&gemm, left, i0, i1, j0, j1);
 }
 
 static void run_task(void *argument, int64_t task)

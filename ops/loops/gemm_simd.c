@@ -1,7 +1,7 @@
 /* Register-tiled float32 matrix product for one instruction set (compiled once per PRN_SIMD).
  *
  * A tile of ROWS x 2 vectors of C stays in registers while k runs over one block; B comes from packed panels of two
- * vectors' width (packed once for constants, else into a buffer on the stack just before use), A is read in place.
+ * vectors' width (packed once for constants, else into a buffer on the stack just before use). A is read in place.
  * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone.
  */
 #include "ops/loops/gemm_kernel.h"
@@ -13,7 +13,7 @@
 #define LANES (PRN_SIMD_BYTES / 4)
 #define TILE_ROWS (LANES == 16 ? 14 : 6)
 #define PANEL (2 * LANES)
-/* A panel of this many rows of B fits the first-level cache, and C is rewritten seldom. */
+/* A panel of this many rows of B streams from the second-level cache beside a tile of A, and C is rewritten seldom. */
 #define BLOCK_K 384
 /* Panels that are packed side by side, so that B is read in longer runs. */
 #define PACK_GROUP 8
@@ -51,33 +51,49 @@ typedef struct tile_operands {
     float *c;
     int64_t c_row;
     bool add;           /* to what C holds already */
-    const float *ahead; /* the rows of B that come next, brought closer meanwhile; NULL: none */
+    const float *bias;  /* of the columns, added last; NULL: none */
+    const float *ahead; /* what of B is brought into the second-level cache meanwhile, `ahead_step` floats at a time */
+    int64_t ahead_step;
 } tile_operands;
 
 typedef void tile_fn(const tile_operands *t);
+
+/* For each sum of a tile of rows x vecs. */
+#define EACH_SUM(r, v)                                                                                                 \
+    PRN_UNROLL                                                                                                         \
+    for (int r = 0; r < rows; r++) PRN_UNROLL                                                                          \
+    for (int v = 0; v < vecs; v++)
+
+/* C's rows as operands of one loop. Where the pointer came from is hidden: else the compiler keeps the addresses of all
+ * rows from one loop to the next, in registers that it does not have. */
+#define C_ROWS(c, c_row)                                                                                               \
+    float *c = t->c;                                                                                                   \
+    int64_t c_row = t->c_row;                                                                                          \
+    __asm__("" : "+r"(c), "+r"(c_row))
 
 /* rows, vecs and chains are constants after inlining. With few rows, k is dealt to several chains of sums to hide the
  * latency of the addition. */
 static inline __attribute__((always_inline)) void tile(const tile_operands *t, const int rows, const int vecs,
                                                        const int chains)
 {
-    const float *a = t->a, *b = t->b;
-    const int64_t a_row = t->a_row, a_col = t->a_col, b_row = t->b_row, c_row = t->c_row;
-    float *const c = t->c;
-    const bool add = t->add;
+    const int steps = chains > 2 ? chains : 2; /* of k in a round */
+    const float *a = t->a, *b = t->b, *ahead = t->ahead;
+    const int64_t a_row = t->a_row, a_col = t->a_col, b_row = t->b_row, ahead_step = t->ahead_step;
     vec sum[4][TILE_ROWS][2];
     PRN_UNROLL
     for (int chain = 0; chain < chains; chain++) {
-        PRN_UNROLL
-        for (int r = 0; r < rows; r++) {
-            PRN_UNROLL
-            for (int v = 0; v < vecs; v++) sum[chain][r][v] = (vec){0};
-        }
+        EACH_SUM(r, v) sum[chain][r][v] = (vec){0};
+    }
+    if (t->add) { /* C's lines come while the sums are formed */
+        C_ROWS(c, c_row);
+        EACH_SUM(r, v) __builtin_prefetch(c + r * c_row + v * LANES, 1);
     }
     int64_t k = t->k;
-    for (; k >= chains; k -= chains) {
+    for (; k >= steps; k -= steps) {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
         PRN_UNROLL
-        for (int chain = 0; chain < chains; chain++) {
+        for (int step = 0; step < steps; step++) {
             vec bv[2];
             PRN_UNROLL
             for (int v = 0; v < vecs; v++) bv[v] = load(b + v * LANES);
@@ -85,33 +101,28 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
             for (int r = 0; r < rows; r++) {
                 const vec av = splat(a[r * a_row]);
                 PRN_UNROLL
-                for (int v = 0; v < vecs; v++) sum[chain][r][v] += av * bv[v];
+                for (int v = 0; v < vecs; v++) sum[step % chains][r][v] += av * bv[v];
             }
             a += a_col;
             b += b_row;
         }
     }
-    for (; chains > 1 && k > 0; k--) {
-        PRN_UNROLL
-        for (int r = 0; r < rows; r++) {
-            const vec av = splat(a[r * a_row]);
-            PRN_UNROLL
-            for (int v = 0; v < vecs; v++) sum[0][r][v] += av * load(b + v * LANES);
-        }
+    for (; k > 0; k--) {
+        EACH_SUM(r, v) sum[0][r][v] += splat(a[r * a_row]) * load(b + v * LANES);
         a += a_col;
         b += b_row;
     }
     PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        PRN_UNROLL
-        for (int v = 0; v < vecs; v++) {
-            vec total = sum[0][r][v];
-            PRN_UNROLL
-            for (int chain = 1; chain < chains; chain++) total += sum[chain][r][v];
-            if (add) total += load(c + r * c_row + v * LANES);
-            store(c + r * c_row + v * LANES, total);
-        }
+    for (int chain = 1; chain < chains; chain++) {
+        EACH_SUM(r, v) sum[0][r][v] += sum[chain][r][v];
     }
+    if (t->add) {
+        C_ROWS(c, c_row);
+        EACH_SUM(r, v) sum[0][r][v] += load(c + r * c_row + v * LANES);
+    }
+    if (t->bias) EACH_SUM(r, v) sum[0][r][v] += load(t->bias + v * LANES);
+    C_ROWS(c, c_row);
+    EACH_SUM(r, v) store(c + r * c_row + v * LANES, sum[0][r][v]);
 }
 
 /* Chains for a tile: enough sums in flight, and all of them in registers. */
@@ -154,6 +165,35 @@ static tile_fn *const tiles[2][TILE_ROWS + 1] = {
 #endif
 };
 
+/* How rows are dealt to tiles: as few tiles as can be, of like heights. */
+static int64_t tile_count(int64_t rows)
+{
+    return (rows + TILE_ROWS - 1) / TILE_ROWS;
+}
+
+static int64_t tile_start(int64_t rows, int64_t index)
+{
+    const int64_t count = tile_count(rows), taller = rows % count;
+    return rows / count * index + (index < taller ? index : taller);
+}
+
+/* Transposes 4 x 4: row i comes from from[i], column j goes to to + j * apart. */
+static inline void transpose_quad(const float *const *from, int64_t at, float *to, int64_t apart)
+{
+    typedef float quad __attribute__((vector_size(16)));
+    typedef float quad_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
+    const quad a0 = *(const quad_unaligned *)(from[0] + at), a1 = *(const quad_unaligned *)(from[1] + at);
+    const quad a2 = *(const quad_unaligned *)(from[2] + at), a3 = *(const quad_unaligned *)(from[3] + at);
+    const quad low01 = __builtin_shufflevector(a0, a1, 0, 4, 1, 5),
+               high01 = __builtin_shufflevector(a0, a1, 2, 6, 3, 7);
+    const quad low23 = __builtin_shufflevector(a2, a3, 0, 4, 1, 5),
+               high23 = __builtin_shufflevector(a2, a3, 2, 6, 3, 7);
+    *(quad_unaligned *)to = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    *(quad_unaligned *)(to + apart) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    *(quad_unaligned *)(to + 2 * apart) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    *(quad_unaligned *)(to + 3 * apart) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+
 /* Rows of `count` contiguous floats to panels that lie `apart` floats from each other; zeros fill the last one. */
 static void pack_rows(const float *b, int64_t b_row, int64_t k, int64_t count, float *out, int64_t apart)
 {
@@ -169,28 +209,14 @@ static void pack_rows(const float *b, int64_t b_row, int64_t k, int64_t count, f
     }
 }
 
-/* Transposes 4 x 4 blocks of B, whose columns are contiguous, then does what is left one by one. */
+/* B's columns are contiguous: transposes blocks of 4 x 4, then does what is left one by one. */
 static void pack_columns(const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t count, float *out)
 {
-    typedef float quad __attribute__((vector_size(16)));
-    typedef float quad_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
     int64_t j = 0;
     for (; b_row == 1 && j + 4 <= count; j += 4) {
-        const float *column[4];
-        for (int64_t i = 0; i < 4; i++) column[i] = b + (j + i) * b_col;
+        const float *const column[4] = {b + j * b_col, b + (j + 1) * b_col, b + (j + 2) * b_col, b + (j + 3) * b_col};
         int64_t r = 0;
-        for (; r + 4 <= k; r += 4) {
-            const quad a0 = *(const quad_unaligned *)(column[0] + r), a1 = *(const quad_unaligned *)(column[1] + r);
-            const quad a2 = *(const quad_unaligned *)(column[2] + r), a3 = *(const quad_unaligned *)(column[3] + r);
-            const quad low01 = __builtin_shufflevector(a0, a1, 0, 4, 1, 5);
-            const quad high01 = __builtin_shufflevector(a0, a1, 2, 6, 3, 7);
-            const quad low23 = __builtin_shufflevector(a2, a3, 0, 4, 1, 5);
-            const quad high23 = __builtin_shufflevector(a2, a3, 2, 6, 3, 7);
-            *(quad_unaligned *)(out + r * PANEL + j) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-            *(quad_unaligned *)(out + (r + 1) * PANEL + j) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-            *(quad_unaligned *)(out + (r + 2) * PANEL + j) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-            *(quad_unaligned *)(out + (r + 3) * PANEL + j) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
-        }
+        for (; r + 4 <= k; r += 4) transpose_quad(column, r, out + r * PANEL + j, PANEL);
         for (; r < k; r++) {
             for (int64_t i = 0; i < 4; i++) out[r * PANEL + j + i] = column[i][r];
         }
@@ -226,73 +252,97 @@ static void pack(const prn_gemm *gemm, int64_t first_panel, int64_t last_panel, 
     }
 }
 
-/* Rows [i0, i1) of `width` columns, B's rows for this block of k at t->b. */
-static void panel_rows(const prn_gemm *gemm, tile_operands *t, int64_t i0, int64_t i1, int64_t j, int64_t k0,
-                       int64_t width)
+/* Where a block's results go, and what of it is done. */
+typedef struct block_at {
+    int64_t i0, i1, j, width, k0;
+} block_at;
+
+static void store_edge(const prn_gemm *gemm, const block_at *at, const tile_operands *t, int64_t rows, float *c)
 {
-    const int vecs = width > LANES ? 2 : 1;
-    const bool whole = width == vecs * LANES;
+    for (int64_t r = 0; r < rows; r++, c += gemm->c_row) {
+        const float *edge = t->c + r * PANEL;
+        for (int64_t v = 0; v < at->width; v++) {
+            const float sum = at->k0 > 0 ? c[v] + edge[v] : edge[v];
+            c[v] = t->bias ? sum + t->bias[v] : sum;
+        }
+    }
+}
+
+/* Rows [i0, i1) of `width` columns, B's rows for this block of k at t->b. `next` is what of B comes after it. */
+static void panel_rows(const prn_gemm *gemm, tile_operands *t, const block_at *at, const float *next)
+{
+    const int vecs = at->width > LANES ? 2 : 1;
+    const bool whole = at->width == vecs * LANES;
     float edge[TILE_ROWS * PANEL];
-    const float *ahead = t->ahead, *const ahead_end = ahead ? ahead + t->k * PANEL : NULL;
-    const int64_t tile_count = (i1 - i0 + TILE_ROWS - 1) / TILE_ROWS;
-    const int64_t ahead_step = (t->k * PANEL / tile_count / LINE + 1) * LINE;
-    int64_t rows;
-    for (int64_t i = i0; i < i1; i += rows) {
-        rows = i1 - i < TILE_ROWS ? i1 - i : TILE_ROWS;
-        float *c = gemm->c + i * gemm->c_row + j;
-        t->a = gemm->a + i * gemm->a_row + k0 * gemm->a_col;
+    const int64_t rows = at->i1 - at->i0, count = tile_count(rows);
+    const float *const bias = t->bias;
+    /* A round of a tile asks for one line at most. */
+    const int64_t share = t->k * PANEL / count, step = 2 * PANEL / count + 1;
+    t->ahead_step = !next ? 0 : step < LINE ? step : LINE;
+    for (int64_t index = 0; index < count; index++) {
+        const int64_t start = tile_start(rows, index), height = tile_start(rows, index + 1) - start;
+        float *c = gemm->c + (at->i0 + start) * gemm->c_row + at->j;
+        t->a = gemm->a + (at->i0 + start) * gemm->a_row + at->k0 * gemm->a_col;
         t->c = whole ? c : edge;
         t->c_row = whole ? gemm->c_row : PANEL;
-        t->add = whole && k0 > 0;
-        for (int64_t line = 0; ahead < ahead_end && line < ahead_step; line += LINE, ahead += LINE) {
-            __builtin_prefetch(ahead);
-        }
-        tiles[vecs - 1][rows](t);
-        if (whole) continue;
-        for (int64_t r = 0; r < rows; r++, c += gemm->c_row) {
-            for (int64_t v = 0; v < width; v++) c[v] = k0 > 0 ? c[v] + edge[r * PANEL + v] : edge[r * PANEL + v];
-        }
+        t->add = whole && at->k0 > 0;
+        t->ahead = next ? next + index * share : t->b;
+        t->bias = whole ? bias : NULL;
+        tiles[vecs - 1][height](t);
+        t->bias = bias;
+        if (!whole) store_edge(gemm, at, t, height, c);
     }
 }
 
 /* One panel's width of C for the block of k that starts at k0. */
-static void panel_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j, int64_t j1, int64_t k0)
+static void panel_block(const prn_gemm *gemm, const block_at *at, const float *next)
 {
     _Alignas(64) float buffer[BLOCK_K * PANEL];
-    const int64_t width = j1 - j < PANEL ? j1 - j : PANEL;
     tile_operands t = {
-        .k = gemm->k - k0 < BLOCK_K ? gemm->k - k0 : BLOCK_K, .a_row = gemm->a_row, .a_col = gemm->a_col};
+        .k = gemm->k - at->k0 < BLOCK_K ? gemm->k - at->k0 : BLOCK_K, .a_row = gemm->a_row, .a_col = gemm->a_col};
     t.b_row = PANEL;
+    if (prn_gemm_bias_in_tiles(gemm) && at->k0 + t.k == gemm->k) t.bias = gemm->bias + at->j;
     if (gemm->packed) {
-        t.b = gemm->packed + j * gemm->k + k0 * PANEL;
-        t.ahead = j + PANEL < j1 ? t.b + gemm->k * PANEL : NULL;
-    } else if (i1 - i0 <= TILE_ROWS && gemm->b_col == 1 && width % LANES == 0) {
-        t.b = gemm->b + k0 * gemm->b_row + j; /* read once: copying it first would not pay */
+        t.b = gemm->packed + at->j * gemm->k + at->k0 * PANEL;
+    } else if (at->i1 - at->i0 <= TILE_ROWS && gemm->b_col == 1 && at->width % LANES == 0) {
+        t.b = gemm->b + at->k0 * gemm->b_row + at->j; /* read once: copying it first would not pay */
         t.b_row = gemm->b_row;
     } else {
-        pack_panels(gemm, j, j + width, k0, t.k, buffer, 0);
+        pack_panels(gemm, at->j, at->j + at->width, at->k0, t.k, buffer, 0);
         t.b = buffer;
     }
-    panel_rows(gemm, &t, i0, i1, j, k0, width);
+    panel_rows(gemm, &t, at, next);
+}
+
+/* B's panels that follow the block at `at`: the next ones of this block of k, the first ones of the next, or another
+ * task's. NULL: B is not packed, or there are none. */
+static const float *next_panel(const prn_gemm *gemm, const block_at *at, int64_t j0, int64_t j1, bool along_k)
+{
+    const int64_t j = at->j + PANEL, k0 = at->k0 + BLOCK_K;
+    if (!gemm->packed) return NULL;
+    if (along_k && k0 < gemm->k) return gemm->packed + at->j * gemm->k + k0 * PANEL;
+    if (along_k && j < gemm->n) return gemm->packed + j * gemm->k;
+    if (!along_k && j < j1) return gemm->packed + j * gemm->k + at->k0 * PANEL;
+    if (!along_k && k0 < gemm->k) return gemm->packed + j0 * gemm->k + k0 * PANEL;
+    return j1 < gemm->n ? gemm->packed + j1 * gemm->k : NULL;
 }
 
 static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
-    if (i1 - i0 <= TILE_ROWS) { /* B is read once: in one stream along each panel */
-        for (int64_t j = j0; j < j1; j += PANEL) {
-            int64_t k0 = 0;
-            do {
-                panel_block(gemm, i0, i1, j, j1, k0);
-                k0 += BLOCK_K;
-            } while (k0 < gemm->k && !prn_stopped());
-        }
-        return;
-    }
-    int64_t k0 = 0;
+    const bool along_k = i1 - i0 <= TILE_ROWS; /* B is read once: in one stream along each panel */
+    const int64_t outer_end = along_k ? j1 : gemm->k, outer_step = along_k ? PANEL : BLOCK_K;
+    const int64_t inner_first = along_k ? 0 : j0, inner_end = along_k ? gemm->k : j1;
+    int64_t outer = along_k ? j0 : 0;
     do {
-        for (int64_t j = j0; j < j1; j += PANEL) panel_block(gemm, i0, i1, j, j1, k0);
-        k0 += BLOCK_K;
-    } while (k0 < gemm->k && !prn_stopped());
+        int64_t inner = inner_first;
+        do {
+            block_at at = {.i0 = i0, .i1 = i1, .j = along_k ? outer : inner, .k0 = along_k ? inner : outer};
+            at.width = j1 - at.j < PANEL ? j1 - at.j : PANEL;
+            panel_block(gemm, &at, next_panel(gemm, &at, j0, j1, along_k));
+            inner += along_k ? BLOCK_K : PANEL;
+        } while (inner < inner_end && !prn_stopped());
+        outer += outer_step;
+    } while (outer < outer_end && !prn_stopped());
 }
 
 static float dot_tail(const float *a, const float *b, int64_t from, int64_t k, vec sums)

@@ -1,4 +1,6 @@
 /* Follows all states of the automaton at once; regex_program.h says what it is made of. */
+#include "ops/text/regex.h"
+
 #include "ops/text/regex_program.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,7 @@
 /* A recursive-descent parser that writes instructions as it goes. A repetition with bounds copies the instructions of what it
  * repeats. Program and class table only grow, with bounds; parsing depth is bounded too. */
+#include "ops/text/regex.h"
+
 #include "ops/text/regex_program.h"
 
 #include "base/alloc.h"

@@ -6,7 +6,7 @@
 #ifndef PRN_OPS_TEXT_REGEX_PROGRAM_H
 #define PRN_OPS_TEXT_REGEX_PROGRAM_H
 
-#include "ops/text/regex.h"
+#include "base/status.h"
 
 enum { PRN_REGEX_LAST = 0x10ffff }; /* code point */
 
