@@ -2,7 +2,7 @@
  *   w codes ── DequantizeLinear ──Conv ── Relu ── QuantizeLinear ── y codes        x codes ── QConv[low, high] ── y codes
  *   b codes ── DequantizeLinear ──┘                                                           (w codes, b as int32)
  *
- * And Gemm and MatMul with constant weights (QGemm). Where the output's bounds are those of its type, Conv becomes
+ * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices). Where the output's bounds are those of its type, Conv becomes
  * QLinearConv. Between Conv and Relu an Add of another dequantized tensor may stand: it becomes QConv's residual.
  *
  * The bias is stored in steps of x_scale w_scale; another one is rounded to them, if such a step is small beside one of
@@ -16,7 +16,7 @@
 
 #define TYPES_8_BIT (PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 
-enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MOST_ATTRIBUTES = 12 };
+enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, MOST_ATTRIBUTES = 12 };
 
 /* A step of the bias may be at most this part of a step of the output, unless the bias is stored in such steps. */
 static const double most_of_a_step = 0.125;
@@ -127,7 +127,7 @@ static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c
         axis = prn_node_int(node, "transB", 0) ? 0 : 1;
     } else if (prn_node_is(node, "MatMul")) {
         const int rank = r->program->values[node->inputs[0]]->info.shape.rank;
-        if (rank != 2 || r->program->values[node->inputs[1]]->info.shape.rank != 2) return false;
+        if (rank < 2 || r->program->values[node->inputs[1]]->info.shape.rank != 2) return false;
         axis = 1;
     } else if (!prn_node_is(node, "Conv")) {
         return false;
@@ -216,6 +216,18 @@ static prony_status become_gemm(prn_rewriter *r, const contraction *c, const prn
                                 c->bias_coded ? 3 : 2);
 }
 
+/* MatMul of a stack of matrices. */
+static prony_status become_matmul(prn_rewriter *r, const contraction *c, const prn_stored *stored)
+{
+    uint32_t inputs[MATMUL_INPUTS] = {c->x.codes, c->x.scale, 0, c->w.codes, c->w.scale, 0, stored->scale, 0};
+    PRN_TRY(prn_coded_zero(r, c->x.zero, c->x.type, &inputs[2]));
+    PRN_TRY(prn_coded_zero(r, c->w.zero, c->w.type, &inputs[5]));
+    PRN_TRY(prn_coded_zero(r, stored->zero, stored->type, &inputs[7]));
+    const prn_coded coded[] = {c->x, c->w};
+    return prn_rewrite_on_codes(r, c->node, "QLinearMatMul", stored->node->info.opset, NULL, 0, inputs, MATMUL_INPUTS,
+                                stored, coded, 2);
+}
+
 prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
 {
     prn_stored stored;
@@ -225,5 +237,7 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !find_contraction(r, &stored, &c)) return PRONY_OK;
     PRN_TRY(bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
-    return prn_node_is(c.node, "Conv") ? become_conv(r, &c, &stored, bias) : become_gemm(r, &c, &stored, bias);
+    if (prn_node_is(c.node, "Conv")) return become_conv(r, &c, &stored, bias);
+    if (r->program->values[c.node->inputs[0]]->info.shape.rank == 2) return become_gemm(r, &c, &stored, bias);
+    return stored.bounded ? PRONY_OK : become_matmul(r, &c, &stored);
 }

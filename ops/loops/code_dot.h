@@ -50,8 +50,9 @@ typedef struct prn_code_dot {
     /* Around all that a task does with `block`. */
     void (*begin)(void);
     void (*end)(void);
-    /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 64. Rows of
-     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16 must be readable. `narrow`: no two
+    /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4. Rows of
+     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many depths as the next
+     * multiple of 64, must be readable; b has 0 there. `narrow`: no two
      * neighbours b[2 i][j] + b[2 i + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
     void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
                   bool narrow);

@@ -109,7 +109,8 @@ static void vector_block(const uint8_t *a, int64_t a_row, int64_t rows, const in
 
 #if defined(__AMX_INT8__)
 
-enum { FEW_ROWS = 4 }; /* up to which vectors do less work than tiles of 16 */
+/* Up to which vectors do less work than tiles of 16 rows. */
+enum { FEW_ROWS = 4 };
 
 static void tiles_16(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t depth, int32_t *sums, bool add)
 {

@@ -226,6 +226,7 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
     const prn_code_dot *dot = prn_code_dot_table();
     const int8_t *packed = p->packed + group * job->panels * PRN_CODE_COLUMNS * job->depth;
     const uint8_t *narrow = narrow_of(p->packed, p->groups, job->panels, job->depth) + group * job->panels;
+    const int64_t depth = (p->depth + 3) / 4 * 4;
     _Alignas(64) int32_t sums[PRN_CODE_ROWS * PRN_CODE_COLUMNS];
     for (int64_t panel = first; panel < last && !prn_stopped(); panel++) {
         const int64_t in_group = panel * PRN_CODE_COLUMNS, column = group * p->columns + in_group;
@@ -233,9 +234,9 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
         for (int64_t r = 0; r < rows; r += PRN_CODE_ROWS) {
             const int64_t height = least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
             const int8_t *b = packed + in_group * job->depth;
-            for (int64_t k = 0; k < job->depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
-                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, job->depth - k),
-                           sums, k > 0, narrow[panel]);
+            for (int64_t k = 0; k < depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
+                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, depth - k), sums,
+                           k > 0, narrow[panel]);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
             } else {

@@ -235,6 +235,8 @@ typedef struct run_job {
     uint8_t *y;
     const uint8_t *residual;
     uint8_t flip, zero;       /* of the input's codes; the zero point once flipped */
+    bool together;            /* a kernel's row of taps lies side by side in the input */
+    int64_t whole_first, whole_last; /* positions of a row at which all of these taps are inside */
     int64_t rows_per_task, rows; /* of a depthwise convolution's output */
 } run_job;
 
@@ -247,15 +249,12 @@ typedef struct segment {
     int64_t row_bytes;    /* from one to the next */
 } segment;
 
-/* Positions [*first, *last) of the segment at which `taps` taps from number `tap` on are inside the image. */
-static void inside(const prn_window *w, const segment *s, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
+/* Output positions [*first, *last) of a row at which `taps` taps from number `tap` on are inside the image. */
+static void inside(const prn_window *w, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
 {
-    int64_t low, high, unused;
-    prn_window_outputs(w, tap, &low, &unused);
-    prn_window_outputs(w, tap + taps - 1, &unused, &high);
-    *first = low > s->from ? low : s->from;
-    *last = high < s->to ? high : s->to;
-    if (*first > *last) *first = *last = s->to;
+    int64_t unused;
+    prn_window_outputs(w, tap, first, &unused);
+    prn_window_outputs(w, tap + taps - 1, &unused, last);
 }
 
 /* The taps of one position, one by one. */
@@ -278,8 +277,11 @@ static void fetch_taps(const run_job *job, const segment *s, const uint8_t *row,
     const prn_window *w = &job->c->window;
     const int64_t channels = job->c->conv.in_channels, stride = w->stride[2];
     const int64_t shift = tap * w->dilation[2] - w->pad_begin[2];
-    int64_t first, last;
-    inside(w, s, tap, taps, &first, &last);
+    int64_t first = job->whole_first, last = job->whole_last;
+    if (!job->together) inside(w, tap, taps, &first, &last);
+    if (first < s->from) first = s->from;
+    if (last > s->to) last = s->to;
+    if (first > last) first = last = s->to;
     for (int64_t x = s->from; x < s->to; x++) {
         if (x == first && first < last) x = last;
         if (x == s->to) break;
@@ -295,20 +297,21 @@ static void fetch_segment(const run_job *job, const segment *s)
 {
     const prn_window *w = &job->c->window;
     const prn_conv *conv = &job->c->conv;
-    const bool together = w->dilation[2] == 1 && conv->groups == 1;
-    const int64_t taps = together ? w->kernel[2] : 1;
+    const int64_t taps = job->together ? w->kernel[2] : 1, bytes = taps * conv->group_in;
+    const int64_t z = s->row / w->out[1] * w->stride[0] - w->pad_begin[0];
+    const int64_t y = s->row % w->out[1] * w->stride[1] - w->pad_begin[1];
     int64_t offset = 0;
-    for (int64_t kz = 0; kz < w->kernel[0]; kz++) {
-        for (int64_t ky = 0; ky < w->kernel[1]; ky++) {
-            const int64_t start = prn_window_row(w, s->row, kz, ky);
-            for (int64_t kx = 0; kx < w->kernel[2]; kx += taps, offset += taps * conv->group_in) {
-                if (start >= 0) {
-                    fetch_taps(job, s, s->image + start * conv->in_channels, kx, taps, offset);
-                    continue;
-                }
-                for (int64_t x = 0; x < s->to - s->from; x++)
-                    memset(s->rows + x * s->row_bytes + offset, job->zero, (size_t)(taps * conv->group_in));
+    for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
+        const int64_t in_z = z + i / w->kernel[1] * w->dilation[0], in_y = y + i % w->kernel[1] * w->dilation[1];
+        const bool outside = in_z < 0 || in_z >= w->in[0] || in_y < 0 || in_y >= w->in[1];
+        const int64_t start = outside ? 0 : (in_z * w->in[1] + in_y) * w->in[2];
+        for (int64_t kx = 0; kx < w->kernel[2]; kx += taps, offset += bytes) {
+            if (!outside) {
+                fetch_taps(job, s, s->image + start * conv->in_channels, kx, taps, offset);
+                continue;
             }
+            for (int64_t x = 0; x < s->to - s->from; x++)
+                memset(s->rows + x * s->row_bytes + offset, job->zero, (size_t)bytes);
         }
     }
 }
@@ -412,6 +415,8 @@ prony_status prn_code_conv_run(const prony_context *context)
         prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), depthwise_task, &job);
         return PRONY_OK;
     }
+    job.together = conv->window.dilation[2] == 1 && conv->groups == 1;
+    inside(&conv->window, 0, conv->window.kernel[2], &job.whole_first, &job.whole_last);
     prn_code_product product = s->product;
     bool in_place = conv->groups == 1 && job.flip == 0;
     for (int a = 0; a < PRN_WINDOW_AXES; a++)

@@ -52,6 +52,14 @@ static prony_status binary_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Operands of one shape may lie in any order, as long as it is the same. */
+static void binary_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const prony_value *a = context->inputs[A], *b = context->inputs[B];
+    if (prn_shape_equal(&a->shape, &b->shape) && a->layout == PRN_NHWC && b->layout == PRN_NHWC)
+        in[A] = in[B] = out[0] = PRN_NHWC;
+}
+
 typedef struct binary_job {
     prn_broadcast walk;
     const void *data[2];
@@ -182,6 +190,12 @@ static void leaky_relu_map(const void *params, float *values, int64_t n)
     prn_vec()->map[PRN_MAP_LEAKY_RELU](values, values, n, ((const unary_params *)params)->alpha, 0.0f);
 }
 
+/* Codes one by one, wherever they lie. */
+static void unary_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    if (context->inputs[0]->layout == PRN_NHWC) in[0] = out[0] = PRN_NHWC;
+}
+
 static prony_status unary_native(const prony_context *context)
 {
     const prn_quant_map_fn map = ((const qlinear_kind *)prn_variant(context))->map;
@@ -301,19 +315,19 @@ static prony_status concat_reference(const prony_context *context)
 /* ---- rows */
 
 static const prn_kernel add_kernels[] = {
-    {.name = "qlinear_add_native", .backend = "native", .run = binary_native},
+    {.name = "qlinear_add_native", .backend = "native", .layouts = binary_layouts, .run = binary_native},
     {.name = "qlinear_add_reference", .backend = "reference", .run = binary_reference},
     {0}};
 static const prn_kernel mul_kernels[] = {
-    {.name = "qlinear_mul_native", .backend = "native", .run = binary_native},
+    {.name = "qlinear_mul_native", .backend = "native", .layouts = binary_layouts, .run = binary_native},
     {.name = "qlinear_mul_reference", .backend = "reference", .run = binary_reference},
     {0}};
 static const prn_kernel sigmoid_kernels[] = {
-    {.name = "qlinear_sigmoid_native", .backend = "native", .run = unary_native},
+    {.name = "qlinear_sigmoid_native", .backend = "native", .layouts = unary_layouts, .run = unary_native},
     {.name = "qlinear_sigmoid_reference", .backend = "reference", .run = unary_reference},
     {0}};
 static const prn_kernel leaky_relu_kernels[] = {
-    {.name = "qlinear_leaky_relu_native", .backend = "native", .run = unary_native},
+    {.name = "qlinear_leaky_relu_native", .backend = "native", .layouts = unary_layouts, .run = unary_native},
     {.name = "qlinear_leaky_relu_reference", .backend = "reference", .run = unary_reference},
     {0}};
 static const prn_kernel concat_kernels[] = {

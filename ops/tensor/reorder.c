@@ -102,6 +102,10 @@ static void move_bytes(const job *job, place from, place to, int64_t count, int6
     int64_t lanes = prn_layout_block(job->to) ? GROUP : count;
     const uint8_t *x = (const uint8_t *)job->x + from.start;
     uint8_t *y = (uint8_t *)job->y + to.start;
+    if (lanes == 3 && from.position == 1 && to.channel == 1 && to.position == 3) {
+        simd()->join_3(x + begin, from.channel, y + 3 * begin, end - begin);
+        return;
+    }
     for (int64_t p = begin; p < end; p++) {
         for (int64_t c = 0; c < lanes; c++)
             y[p * to.position + c * to.channel] = c < count ? x[p * from.position + c * from.channel] : 0;

@@ -66,4 +66,14 @@ static void move_group(const float *x, int64_t x_position, int64_t x_channel, fl
     }
 }
 
-const prn_reorder_simd PRN_SIMD_TABLE(prn_reorder_simd_) = {.move_group = move_group};
+static void join_3(const uint8_t *restrict x, int64_t plane, uint8_t *restrict y, int64_t count)
+{
+    const uint8_t *a = x, *b = x + plane, *c = x + 2 * plane;
+    for (int64_t p = 0; p < count; p++) {
+        y[3 * p] = a[p];
+        y[3 * p + 1] = b[p];
+        y[3 * p + 2] = c[p];
+    }
+}
+
+const prn_reorder_simd PRN_SIMD_TABLE(prn_reorder_simd_) = {.move_group = move_group, .join_3 = join_3};

@@ -53,13 +53,16 @@ static void blocks_are_exact(void **state)
         const prn_code_dot *dot = levels[level].table;
         for (int64_t trial = 0; trial < 4 * ROWS; trial++) {
             const bool narrow = trial >= 3 * ROWS; /* then neighbours' sums are at most 128 */
-            const int64_t rows = trial % ROWS + 1, depth = trial % 5 * 64 + 64;
+            const int64_t rows = trial % ROWS + 1, depth = trial % 4 ? trial % 5 * 64 + 64 : 4 + trial % 77 * 4;
             const bool add = trial >= 2 * ROWS, all = trial < ROWS;
             for (size_t i = 0; i < sizeof a; i++) a[i] = all ? 255 : next_code();
             for (size_t i = 0; i < sizeof b; i++) b[i] = all ? -128 : (int8_t)next_code();
             for (size_t i = 0; i < sizeof b && narrow; i += 2) {
                 b[i] = (int8_t)(trial % 2 ? next_byte() % 129 - 64 : -128);
                 b[i + 1] = (int8_t)(trial % 2 ? next_byte() % 129 - 64 : next_byte() % 128);
+            }
+            for (int64_t k = depth; k < (depth + 63) / 64 * 64; k++) {
+                for (int64_t j = 0; j < COLUMNS; j++) b[k / 4 * 4 * COLUMNS + 4 * j + k % 4] = 0;
             }
             for (int64_t r = 0; r < ROWS; r++) {
                 for (int64_t j = 0; j < COLUMNS; j++) {

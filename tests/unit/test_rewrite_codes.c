@@ -200,6 +200,15 @@ static void products(void **unused)
     mb_node(m, "MatMul", "xd v", "g", "");
     pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
     expect(m, "y", "QGemm");
+
+    m = mb_begin(17); /* a stack of matrices */
+    state = 7;
+    mb_input(m, "x", PRONY_FLOAT32, "2,5,16");
+    pair(m, "x", "xd", PRONY_UINT8, X_STEP, 100);
+    codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+    mb_node(m, "MatMul", "xd v", "g", "");
+    pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
+    expect(m, "y", "QLinearMatMul");
 }
 
 /* ---- sums ---- */
