@@ -256,7 +256,8 @@ static const prn_kernel widened = {
     .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run};
 PRN_WIDENED(half, &widened)
 
-/* The same kernel, by as many parts as the session's precision wants. */
+/* The same kernel, by as many parts as the session's precision wants. As many as make float32 are no faster than the kernels
+ * below. */
 #define CONV_SPLIT                                                                                                     \
     .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .worth = prn_conv_split_worth,       \
     .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,               \
@@ -264,7 +265,6 @@ PRN_WIDENED(half, &widened)
     .own_layout = true
 
 static const prn_kernel kernels[] = {
-    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
     {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
 #ifdef PRN_HAVE_DNNL

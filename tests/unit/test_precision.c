@@ -1,0 +1,93 @@
+/* What a session's precision admits: how far results may be from float32's. */
+#include "tests/support/model_run.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { CHANNELS = 64, EXTENT = 64, UNITS = 96 };
+
+static float x[CHANNELS * EXTENT * EXTENT], w[CHANNELS * CHANNELS * 9], product[EXTENT * UNITS];
+static float out[3][CHANNELS * EXTENT * UNITS];
+
+static void fill(float *data, int count, uint32_t seed)
+{
+    for (int i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        data[i] = (float)(seed >> 8) / 16777216.0f - 0.5f;
+    }
+}
+
+static model_builder *build(void)
+{
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT32, "1,64,64,64");
+    mb_initializer(m, "w", PRONY_FLOAT32, "64,64,3,3", w);
+    mb_initializer(m, "b", PRONY_FLOAT32, "64,96", product);
+    mb_node(m, "Conv", "x w", "c", "pads=[1,1,1,1]");
+    mb_node(m, "Relu", "c", "r", "");
+    mb_node(m, "MatMul", "r b", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "1,64,64,96");
+    return m;
+}
+
+static void run(const char *precision, float *to)
+{
+    model_run r = {0};
+    r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
+    r.options.precision = precision;
+    mr_open(&r, build());
+    mr_set(&r, "x", PRONY_FLOAT32, "1,64,64,64", x);
+    memcpy(to, mr_run(&r, 0)->data, sizeof out[0]);
+    mr_close(&r);
+}
+
+/* The largest difference, in parts of the range of the first. */
+static double distance(const float *a, const float *b)
+{
+    double largest = 0, low = (double)a[0], high = low;
+    for (size_t i = 0; i < sizeof out[0] / sizeof *a; i++) {
+        largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
+        low = fmin(low, (double)a[i]);
+        high = fmax(high, (double)a[i]);
+    }
+    return largest / (high - low);
+}
+
+static void results_are_as_near_as_was_said(void **state)
+{
+    (void)state;
+    fill(x, CHANNELS * EXTENT * EXTENT, 1);
+    fill(w, CHANNELS * CHANNELS * 9, 2);
+    fill(product, EXTENT * UNITS, 3);
+    run(NULL, out[0]);
+    run("fast", out[1]);
+    run("bf16", out[2]);
+    const double fast = distance(out[0], out[1]), coarse = distance(out[0], out[2]);
+    print_message("of the range: fast %.2g, bf16 %.2g\n", fast, coarse);
+    assert_true(fast <= 2e-5); /* two operators, 1e-5 each */
+    assert_true(coarse <= 1e-2);
+}
+
+static void others_are_refused_by_name(void **state)
+{
+    (void)state;
+    model_run r = {0};
+    r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
+    r.options.precision = "int8";
+    assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
+    assert_non_null(strstr(r.error.message, "'int8'"));
+    assert_non_null(strstr(r.error.message, "fp32, fast and bf16"));
+    mr_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(results_are_as_near_as_was_said),
+                                       cmocka_unit_test(others_are_refused_by_name)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
