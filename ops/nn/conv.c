@@ -11,6 +11,7 @@
 #include "ops/loops/widen.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
+#include "ops/nn/conv_stem.h"
 #include "ops/vendor/dnnl.h"
 
 /* ---- problem */
@@ -256,6 +257,9 @@ PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
 #ifdef PRN_HAVE_DNNL
+    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
+     .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
+     .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
