@@ -13,6 +13,7 @@
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
 #include "ops/nn/conv_winograd.h"
+#include "ops/nn/conv_stem.h"
 #include "ops/vendor/dnnl.h"
 
 /* ---- problem */
@@ -272,6 +273,9 @@ static const prn_kernel kernels[] = {
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true},
+    {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
+     .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
+     .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},

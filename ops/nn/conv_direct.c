@@ -12,15 +12,15 @@
 #include "ops/nn/conv_direct.h"
 #include "base/alloc.h"
 #include "base/ceil_div.h"
-#include "base/simd.h"
+#include "base/isa.h"
 #include "base/stop.h"
 #include "ops/nn/conv_direct_plan.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum {
     LEAST_WORK = 3000000,     /* multiply-adds */
+    LEAST_WIDE_WORK = 300000, /* of several taps with AVX-512 */
     TASK_WORK = 8000000,      /* a task of a small image reads all its group's weights: fewer tasks, less traffic */
     WIDE_TASK_WORK = 3000000, /* with AVX-512 */
     LEAST_TASK_WORK = 1500000,
@@ -30,8 +30,6 @@ enum {
     CACHED_WEIGHTS = 5120,  /* floats that leave room for the input in the first-level cache */
     NEAR_WEIGHTS = 1 << 16, /* floats that stay in the second-level cache */
 };
-
-PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, static const prn_direct_simd *simd)
 
 static double image_work(const prn_conv *conv)
 {
@@ -45,44 +43,33 @@ bool prn_conv_direct_usable(const prony_context *context)
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
-    const prn_post_ops *post_ops = context->post_ops;
-    int64_t lanes = simd()->lanes;
+    int64_t lanes = prn_direct_tiles()->lanes;
     if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD
-                ? i > 0
-                : conv.out_channels % lanes && !prn_post_op_keeps_zero(&post_ops->op[i]))
-            return false;
-    }
-    return true;
+    return prn_direct_can_end(context->post_ops, conv.out_channels);
 }
 
 bool prn_conv_direct_worth(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (simd()->lanes == 16) return conv.in_channels > 3;
-    if (conv.in_channels % simd()->lanes || conv.out_channels % simd()->lanes) return false;
+    if (prn_direct_tiles()->lanes == 16)
+        return conv.in_channels > 3 && (conv.kernel_volume == 1 || image_work(&conv) >= LEAST_WIDE_WORK);
+    if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
     if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
     return image_work(&conv) >= LEAST_WORK;
 }
 
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    prn_layout layout = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    prn_layout layout = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
     const prn_post_ops *post_ops = context->post_ops;
     in[0] = out[0] = layout;
     if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD) in[post_ops->op[0].input] = layout;
 }
 
 /* ---- weights */
-
-int64_t prn_direct_first_block(int64_t blocks, int64_t group)
-{
-    return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
-}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -92,7 +79,8 @@ static int64_t least(int64_t a, int64_t b)
 /* Input lanes from channel `from` on, for output channels [begin, end), of which there are `channels`. */
 static float *pack_block(const prn_conv *conv, int64_t from, int64_t begin, int64_t end, float *to)
 {
-    const int64_t lanes = simd()->lanes, volume = conv->kernel_volume, last = least(end, conv->out_channels);
+    const int64_t lanes = prn_direct_tiles()->lanes, volume = conv->kernel_volume,
+                  last = least(end, conv->out_channels);
     const float *weights = conv->weights->data;
     for (int64_t t = 0; t < volume * lanes; t++, to += end - begin) {
         const int64_t c = from + t % lanes;
@@ -109,7 +97,7 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 {
     (void)context;
     const prn_conv *conv = argument;
-    int64_t lanes = simd()->lanes, blocks = prn_ceil_div(conv->out_channels, lanes);
+    int64_t lanes = prn_direct_tiles()->lanes, blocks = prn_ceil_div(conv->out_channels, lanes);
     float *to = packed;
     for (int64_t g = 0; g < prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS); g++) {
         int64_t begin = prn_direct_first_block(blocks, g) * lanes, end = prn_direct_first_block(blocks, g + 1) * lanes;
@@ -153,23 +141,6 @@ static void find_steps(prn_direct_plan *plan)
                      plan->conv.in_spatial == plan->conv.out_spatial;
 }
 
-/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left are
- * maps. */
-static void split_post_ops(const prony_context *context, prn_direct_plan *plan)
-{
-    const prn_post_ops *post_ops = context->post_ops;
-    size_t i = 0, count = post_ops ? post_ops->count : 0;
-    if (i < count && post_ops->op[i].kind == PRN_POST_ADD) plan->added = post_ops->op[i++].input;
-    if (i < count && (post_ops->op[i].kind == PRN_POST_RELU || post_ops->op[i].kind == PRN_POST_CLIP)) {
-        const bool relu = post_ops->op[i].kind == PRN_POST_RELU;
-        plan->clamped = true;
-        plan->low = relu ? 0.0f : post_ops->op[i].a;
-        plan->high = relu ? INFINITY : post_ops->op[i].b;
-        i++;
-    }
-    while (i < count) plan->rest.op[plan->rest.count++] = post_ops->op[i++];
-}
-
 /* Pieces of an image. Each reads all weights of its group, which many tiles make up for; with AVX-512, whose tiles are
  * the faster, no more are made than several threads need. */
 static int64_t wanted_pieces(const prn_direct_plan *plan)
@@ -206,13 +177,13 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     PRN_TRY(prn_conv_read(context, &conv));
     prn_direct_plan *plan = prn_calloc(1, sizeof *plan + (size_t)conv.kernel_volume * sizeof plan->steps[0]);
     if (!plan) return prn_no_memory(context->error);
-    plan->simd = simd();
+    plan->simd = prn_direct_tiles();
     plan->conv = conv;
     plan->in_blocks = prn_ceil_div(conv.in_channels, plan->simd->lanes);
     plan->blocks = prn_ceil_div(conv.out_channels, plan->simd->lanes);
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     find_steps(plan);
-    split_post_ops(context, plan);
+    plan->end = prn_direct_find_end(context->post_ops);
     cut(plan);
     prony_status status = pack(context, plan);
     if (status != PRONY_OK) {
@@ -232,10 +203,11 @@ void prn_conv_direct_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return;
-    int64_t lanes = simd()->lanes, wide = least(prn_ceil_div(conv.out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
+    int64_t lanes = prn_direct_tiles()->lanes,
+            wide = least(prn_ceil_div(conv.out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
     prn_cost_fact(facts, "product_rows", conv.out_spatial);
     prn_cost_fact(facts, "product_columns", conv.out_channels);
     prn_cost_fact(facts, "product_depth", conv.in_channels * conv.kernel_volume);
-    prn_cost_fact(facts, "tile_rows", simd()->positions[wide]);
+    prn_cost_fact(facts, "tile_rows", prn_direct_tiles()->positions[wide]);
     prn_cost_fact(facts, "tile_columns", lanes * wide);
 }

@@ -2,15 +2,12 @@
 #include "base/ceil_div.h"
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/post_ops_vec.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_direct_plan.h"
 
-#include <string.h>
-
 typedef struct job {
     const prn_direct_plan *plan;
-    prony_context rest; /* for the post-operations that the tiles leave */
+    const prony_context *context;
     const float *x;
     const float *added; /* NULL: no residual that the sums are added to */
     float *y;
@@ -139,16 +136,13 @@ static void run_passes(const job *job, const piece *piece, const reads *reads)
     const prn_conv *conv = &plan->conv;
     int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = conv->kernel_volume * lanes * width;
     const float *packed = plan->packed + piece->first_block * lanes * plan->in_blocks * lanes * conv->kernel_volume;
-    float bias[PRN_DIRECT_MOST_BLOCKS * 16] = {0};
-    if (conv->bias) {
-        int64_t first = piece->first_block * lanes, left = conv->out_channels - first;
-        memcpy(bias, (const float *)conv->bias->data + first, (size_t)(left < width ? left : width) * sizeof *bias);
-    }
+    float bias[PRN_DIRECT_MOST_BLOCKS * 16];
+    prn_direct_copy_bias(conv, piece->first_block * lanes, width, bias);
     prn_direct_tile tile = {.w_block = per_block,
                             .x_block = conv->in_spatial * lanes,
                             .y_block = conv->out_spatial * lanes,
-                            .low = plan->low,
-                            .high = plan->high};
+                            .low = plan->end.low,
+                            .high = plan->end.high};
     for (int64_t from = 0; from < plan->in_blocks && !prn_stopped(); from += tile.in_blocks) {
         int64_t left = plan->in_blocks - from;
         tile.in_blocks = left < plan->per_pass ? left : plan->per_pass;
@@ -156,7 +150,7 @@ static void run_passes(const job *job, const piece *piece, const reads *reads)
         tile.x = job->x + (piece->image * plan->in_blocks + from) * tile.x_block;
         tile.weights = packed + from * per_block;
         tile.start = from ? NULL : bias;
-        tile.clamped = plan->clamped && !left;
+        tile.clamped = plan->end.clamped && !left;
         tile.next = tile.weights + tile.in_blocks * per_block;
         run_pass(job, piece, &tile, reads, lines_to_fetch(plan, piece, left, per_block));
     }
@@ -168,7 +162,7 @@ static void run_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const prn_direct_plan *plan = job->plan;
-    int64_t lanes = plan->simd->lanes, of_image = task % (plan->groups * plan->pieces);
+    int64_t of_image = task % (plan->groups * plan->pieces);
     piece piece = {.image = task / (plan->groups * plan->pieces)};
     int64_t number = plan->groups_inside ? of_image / plan->groups : of_image % plan->pieces;
     piece.group = plan->groups_inside ? of_image % plan->groups : of_image / plan->pieces;
@@ -183,19 +177,15 @@ static void run_task(void *argument, int64_t task)
     reads reads;
     if (!plan->in_a_row) find_reads(plan, &piece, &reads);
     run_passes(job, &piece, plan->in_a_row ? NULL : &reads);
-    for (int64_t b = 0; b < piece.blocks && plan->rest.count; b++) {
-        int64_t plane = piece.image * plan->blocks + piece.first_block + b;
-        int64_t from = (plane * plan->conv.out_spatial + piece.begin) * lanes;
-        prn_post_ops_apply_vec(&job->rest, job->y + from, from, (piece.end - piece.begin) * lanes);
-    }
+    prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block, piece.blocks,
+                      plan->conv.out_spatial, piece.begin, piece.end);
 }
 
 prony_status prn_conv_direct_run(const prony_context *context)
 {
     const prn_direct_plan *plan = context->state;
-    job job = {.plan = plan, .rest = *context, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
-    job.rest.post_ops = &plan->rest;
-    if (plan->added) job.added = context->inputs[plan->added]->data;
+    job job = {plan, context, context->inputs[0]->data, NULL, context->outputs[0]->data};
+    if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, run_task, &job);
     return PRONY_OK;
 }

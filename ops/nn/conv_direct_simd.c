@@ -198,6 +198,40 @@ static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile 
     }
 }
 
+/* Plain input: one address, as the positions stand at distances that are known. */
+static inline __attribute__((always_inline)) void sum_windows(const prn_direct_tile *t, const int stride,
+                                                              const int blocks, const int positions, sums sum)
+{
+    const float *weights = t->weights;
+    for (int64_t k = 0; k < t->taps; k++, weights += blocks * LANES) {
+        const float *x = t->x + t->steps[k];
+        vec held[PRN_DIRECT_MOST_BLOCKS];
+        UNROLL
+        for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(weights + b * LANES);
+        UNROLL
+        for (int p = 0; p < positions; p++) {
+            const vec one = splat(x[p * stride]);
+            UNROLL
+            for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void sum_all(const prn_direct_tile *t, const int blocks,
+                                                          const int positions, sums sum)
+{
+    if (t->offsets)
+        sum_taps(t, blocks, positions, sum);
+    else if (!t->steps)
+        sum_row(t, blocks, positions, sum);
+    else if (t->stride == 1)
+        sum_windows(t, 1, blocks, positions, sum);
+    else if (t->stride == 2)
+        sum_windows(t, 2, blocks, positions, sum);
+    else
+        sum_windows(t, 4, blocks, positions, sum);
+}
+
 static inline __attribute__((always_inline)) void clamp(sums sum, const float low, const float high, const int blocks,
                                                         const int positions)
 {
@@ -225,10 +259,7 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
             sum[b][p] = (vec){0};
         }
     }
-    if (t->offsets)
-        sum_taps(t, blocks, positions, sum);
-    else
-        sum_row(t, blocks, positions, sum);
+    sum_all(t, blocks, positions, sum);
     /* What is there already comes last: short sums are the more exact ones. */
     if (!t->start) {
         add_there(sum, t->y, y_block, blocks, positions);

@@ -18,6 +18,11 @@ typedef struct prn_direct_tile {
     const float *weights;   /* of the first tap; [input block][tap][input lane][output block][output lane] */
     int64_t w_block;        /* between input blocks */
     int64_t in_blocks, taps;
+    const int32_t
+        *steps; /* NULL: as above. Else the input is plain: x is the tile's first window, that of each position begins
+                   `stride` floats (1, 2 or 4) behind the last one's, its `taps` elements stand at these distances from
+                   its beginning, and weights are [tap][output block][output lane]; there is one input block */
+    int64_t stride;
     float *y;
     int64_t y_block;
     const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */

@@ -1,0 +1,62 @@
+/* What conv_f32_direct and conv_f32_stem have in common: their tiles, the groups of output blocks, and how sums end. */
+#include "base/ceil_div.h"
+#include "base/simd.h"
+#include "ops/loops/post_ops_vec.h"
+#include "ops/nn/conv_direct_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, const prn_direct_simd *prn_direct_tiles)
+
+int64_t prn_direct_first_block(int64_t blocks, int64_t group)
+{
+    return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
+}
+
+bool prn_direct_can_end(const prn_post_ops *post_ops, int64_t out_channels)
+{
+    const bool ragged = out_channels % prn_direct_tiles()->lanes != 0;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        const prn_post_op *op = &post_ops->op[i];
+        if (op->kind == PRN_POST_ADD ? i > 0 : ragged && !prn_post_op_keeps_zero(op)) return false;
+    }
+    return true;
+}
+
+/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left are
+ * maps. */
+prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops)
+{
+    prn_direct_end end = {0};
+    size_t i = 0, count = post_ops ? post_ops->count : 0;
+    if (i < count && post_ops->op[i].kind == PRN_POST_ADD) end.added = post_ops->op[i++].input;
+    if (i < count && (post_ops->op[i].kind == PRN_POST_RELU || post_ops->op[i].kind == PRN_POST_CLIP)) {
+        const bool relu = post_ops->op[i].kind == PRN_POST_RELU;
+        end.clamped = true;
+        end.low = relu ? 0.0f : post_ops->op[i].a;
+        end.high = relu ? INFINITY : post_ops->op[i].b;
+        i++;
+    }
+    while (i < count) end.rest.op[end.rest.count++] = post_ops->op[i++];
+    return end;
+}
+
+void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias)
+{
+    const int64_t left = conv->out_channels - first, count = !conv->bias ? 0 : left < width ? left : width;
+    if (count > 0) memcpy(bias, (const float *)conv->bias->data + first, (size_t)count * sizeof *bias);
+    for (int64_t i = count; i < width; i++) bias[i] = 0.0f;
+}
+
+void prn_direct_finish(const prony_context *context, const prn_direct_end *end, float *y, int64_t first_plane,
+                       int64_t planes, int64_t spatial, int64_t from, int64_t to)
+{
+    const int64_t lanes = prn_direct_tiles()->lanes;
+    prony_context rest = *context;
+    rest.post_ops = &end->rest;
+    for (int64_t plane = first_plane; plane < first_plane + planes && end->rest.count; plane++) {
+        const int64_t first = (plane * spatial + from) * lanes;
+        prn_post_ops_apply_vec(&rest, y + first, first, (to - from) * lanes);
+    }
+}
