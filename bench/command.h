@@ -71,6 +71,7 @@ typedef struct options {
     bool one_process;    /* it is one of several: its report goes to stdout, and nothing else anywhere */
     double budget, timeout; /* of scale, seconds; 0: none, default */
     const char *repeat;  /* of scale: an earlier study */
+    const char *ort_lib; /* of versus: a file; NULL: looked for */
     bool weak, resume;   /* of scale */
     const char *memory_limit; /* as given; NULL: not */
     const char *metrics; /* of compare and metrics: keys, comma-separated */
@@ -160,7 +161,9 @@ int command_manual(const options *o);
 int command_completion(const options *o);
 int command_metrics(const options *o);
 int command_scale(const options *o);
-/* A process that `scale` starts. */
+int command_versus(const options *o);
+/* Processes that `scale` and `versus` start. */
 int command_worker(const options *o);
+int command_peer(const options *o);
 
 #endif

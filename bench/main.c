@@ -17,7 +17,8 @@ static int dispatch(const options *o)
                  {"recommend", command_recommend},
                  {"machine", command_machine}, {"extract", command_extract},
                  {"manual", command_manual},   {"completion", command_completion}, {"metrics", command_metrics},
-                 {"scale", command_scale},     {"worker", command_worker}};
+                 {"scale", command_scale},     {"worker", command_worker}, {"versus", command_versus},
+                 {"peer", command_peer}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);
     return EXIT_USAGE;

@@ -61,6 +61,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"to", required_argument, NULL, OPT_TO},
                                       {"output", required_argument, NULL, 'o'},
                                       {"counters", no_argument, NULL, OPT_COUNTERS},
+                                      {"ort-lib", required_argument, NULL, OPT_ORT_LIB},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
                                       {"streams", required_argument, NULL, OPT_STREAMS},
@@ -116,12 +117,14 @@ static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int scale_options[] = {
     OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
     OPT_TOP, OPT_JSON, OPT_CSV, OPT_HTML, OPT_SVG, OPT_PLOT, OPT_NO_REWRITES, 0};
+static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, 0};
+static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
 
 static const int no_options[] = {0};
 
-#define HIDDEN_COMMAND "worker" /* stands last */
+#define HIDDEN_COMMANDS "worker peer" /* stand last */
 static const command_row commands[] = {
     {"inspect", "MODEL", "parameters, shapes, counts and memory; nothing runs", 1, 1, "bxy", shape_options},
     {"run", "MODEL", "one inference; with --output-dir the outputs as .npy", 1, 1, "xybiSp", run_options},
@@ -129,6 +132,7 @@ static const command_row commands[] = {
      profile_options_list},
     {"bench", "MODEL", "latency and throughput", 1, 1, "xybiSrtwp", bench_options},
     {"scale", "MODEL", "a thread-scaling study that others can repeat", 1, 1, "xybiSrtwp", scale_options},
+    {"versus", "MODEL", "beside ONNX Runtime: ratio, interval, operators", 1, 1, "xbiSrt", versus_options},
     {"compare", "A B", "two reports or models side by side; A is the baseline", 2, 2, "xybiSrtwp", compare_options},
     {"check", "TARGET", "thresholds on a report or a model", 1, 1, "xybiSrtwp", check_options},
     {"recommend", "TARGET", "what to change, with the measured or computed reason", 1, 1, "xybiSrtwp",
@@ -141,7 +145,8 @@ static const command_row commands[] = {
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
     {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, "", no_options},
     {"manual", "[COMMAND]", "the manual page, for man", 0, 1, "", no_options},
-    {HIDDEN_COMMAND, "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
+    {"worker", "MODEL", "a process of scale, which starts it", 1, 1, "xybiSrtwp", worker_options},
+    {"peer", "MODEL", "a process of versus, which starts it", 1, 1, "xirt", peer_options},
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 /* Help, a line per option; more lines of text belong to the option above them. 0: every subcommand takes it. */
@@ -151,7 +156,7 @@ static const struct {
 } option_help[] = {
     {'x', "  -x, --intra-op N       threads inside operators (default auto); bench and\n"
           "                         scale: lists in -x, -y, -b, -p: 1,2,4-8 (all\n"
-          "                         combinations)\n"},
+          "                         combinations); versus: a list in -x\n"},
     {'y', "  -y, --inter-op N       workers that run operators side by side, each with -x\n"
           "                         threads (default 1), or auto: what the model gains from\n"},
     {OPT_NO_HELP, "      --no-help          idle workers leave the others' operators alone\n"},
@@ -174,7 +179,7 @@ static const struct {
     {'r', "  -r, --runs N           measured runs (default: until the median is known\n"
           "                         to 1 % or the time is up)\n"},
     {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
-          "                         none; machine: 2)\n"},
+          "                         none; machine: 2; versus: 0.5 for each process)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32, fast (within 1e-5 of the range), bf16\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator,nested\n"},
@@ -193,7 +198,11 @@ static const struct {
     {OPT_TRACE, "      --trace F          the last run, for Perfetto and chrome://tracing\n"},
     {OPT_FOLDED, "      --folded F         stacks for flame graphs: module;...;layer ns\n"},
     {OPT_PROCESSES, "      --processes N      fresh processes: scale per configuration (default 10);\n"
-                    "                         profile and bench: joined to one report (default 1)\n"},
+                    "                         profile and bench: joined to one report (default 1);\n"
+                    "                         versus: of each engine, in turns (default 7)\n"},
+    {OPT_ORT_LIB, "      --ort-lib F        ONNX Runtime's library, libonnxruntime.so; otherwise\n"
+                  "                         PRONY_ORT_LIB, or an npm package onnxruntime-node in\n"
+                  "                         ./node_modules\n"},
     {OPT_BUDGET, "      --budget 10m       time for the whole study: s, m or h\n"},
     {OPT_WEAK, "      --weak             the batch grows with the threads\n"},
     {OPT_RESUME, "      --resume           goes on with the study in the file of --json\n"},
@@ -245,7 +254,7 @@ static const struct {
 
 const command_row *command_at(size_t index)
 {
-    return index + 2 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+    return index + 3 < sizeof commands / sizeof *commands ? &commands[index] : NULL;
 }
 
 const char *option_help_at(size_t index, int *option)
@@ -293,7 +302,7 @@ void print_help(FILE *to, const command_row *command)
         fprintf(to, "usage: prony COMMAND [arguments] [options]\n"
                     "       prony MODEL [options]     as prony profile MODEL\n\n");
         for (const command_row *c = commands; c->name; c++)
-            if (strcmp(c->name, HIDDEN_COMMAND) != 0) fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
+            if (!is_named(c, HIDDEN_COMMANDS)) fprintf(to, "  %-10s %-10s %s\n", c->name, c->arguments, c->summary);
         fprintf(to, "\n");
     }
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++)

@@ -70,6 +70,7 @@ enum {
     OPT_FROM,
     OPT_TO,
     OPT_COUNTERS,
+    OPT_ORT_LIB,
     OPT_UNBUILT
 };
 

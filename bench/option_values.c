@@ -69,6 +69,12 @@ static bool takes_lists(const options *o)
     return strcmp(o->command, "bench") == 0 || strcmp(o->command, "scale") == 0;
 }
 
+/* Those that measure with several numbers of threads. */
+static bool takes_thread_lists(const options *o)
+{
+    return takes_lists(o) || strcmp(o->command, "versus") == 0;
+}
+
 static int take_list(const options *o, int option, const char *argument, int_list *list, int *single)
 {
     if (!int_list_parse(list, argument, 1, 1024, "auto"))
@@ -79,7 +85,7 @@ static int take_list(const options *o, int option, const char *argument, int_lis
 
 static int take_threads(options *o, char *argument)
 {
-    if (takes_lists(o)) return take_list(o, 'x', argument, &o->intra_ops, &o->intra_op);
+    if (takes_thread_lists(o)) return take_list(o, 'x', argument, &o->intra_ops, &o->intra_op);
     if (parse_threads(argument, &o->intra_op)) return 0;
     return usage(o, "-x '%s': one number from 1 to 1024, or auto (lists are for a matrix of runs)", argument);
 }
@@ -487,6 +493,7 @@ static const struct row {
     {OPT_NO_REUSE, FLAGS(no_reuse)},
     {OPT_NO_REWRITES, FLAGS(no_rewrites)},
     {OPT_ONE_PROCESS, FLAGS(one_process)},
+    {OPT_ORT_LIB, TEXTS(ort_lib)},
     {OPT_OUTPUT_DIR, TEXTS(output_dir)},
     {OPT_PERCENTILE, CALLS(take_percentile)},
     {OPT_PLOT, CALLS(add_plot)},

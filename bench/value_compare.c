@@ -263,3 +263,20 @@ bool value_is_drawn(const prony_value *got, const prony_value *want, const prony
 {
     return compare(got, want, range, difference, size);
 }
+
+bool value_distance(const prony_value *got, const prony_value *want, double *distance)
+{
+    char unused[600];
+    number largest = 0, range = 0;
+    if (want->kind != PRONY_TENSOR || !forms_match(got, want, unused, sizeof unused) || want->dtype == PRONY_STRING) return false;
+    int64_t count = prony_shape_numel(&want->shape) * parts_of(want->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        const number g = element(got, i), w = element(want, i);
+        const bool finite = isfinite(g) && isfinite(w), same = g == w || (isnan(g) && isnan(w));
+        const number apart = finite ? fabsl(g - w) : same ? 0 : INFINITY;
+        if (apart > largest) largest = apart;
+        if (isfinite(w) && fabsl(w) > range) range = fabsl(w);
+    }
+    *distance = (double)(range > 0 && !is_integer(want->dtype) ? largest / range : largest);
+    return true;
+}

@@ -144,6 +144,67 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
                                                          prony_format format, const prony_write_options *options,
                                                          prony_write_fn write, void *user, prony_error *error);
 
+/* ---- beside another engine ------------------------------------------------------------------------------------------- */
+
+/* What two engines make of one model on one machine, "prony.versus/1". The caller measures both in turns, each time in a fresh
+ * process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
+typedef struct prony_versus prony_versus;
+
+typedef struct prony_versus_process {
+    int intra_op_threads;
+    uint64_t runs;
+    int64_t median_ns;      /* of their latencies */
+    int64_t start_ns;       /* from the file to a session that can run; -1: not known */
+    int64_t peak_rss_bytes; /* of the process; -1: not known */
+} prony_versus_process;
+
+/* `profile`: of this engine with stamps, for its operators, the model and the machine; it must outlive *out. `peer` is the other
+ * one's name and version, `library` its file. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, const prony_report *profile, const char *peer,
+                                                          const char *library, prony_error *error);
+PRONY_API void prony_versus_release(prony_versus *versus);
+/* What a process of this engine measured, by its report: loading, binding, rewriting and planning are its start. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_process_of(prony_versus_process *out, const prony_report *report,
+                                                              int64_t peak_rss_bytes, prony_error *error);
+/* A process of this engine or of the other one: the k-th of each with one number of threads are a pair. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add(prony_versus *versus, bool peer, const prony_versus_process *process,
+                                                       prony_error *error);
+/* An output of both, by its name: whether they agree, and the largest difference as part of the output's range (NaN: there is no such
+ * number). `reason`: what does not fit; may be NULL. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add_output(prony_versus *versus, const char *name, bool agrees, double difference,
+                                                              const char *reason, prony_error *error);
+/* ONNX Runtime's own profile of some runs, as it writes it (JSON): nodes are joined with this engine's operators by the names of
+ * the layers. `name` stands for it in messages. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *name, const char *text,
+                                                                    size_t size, prony_error *error);
+
+typedef struct prony_versus_result {
+    int intra_op_threads;
+    size_t pairs;
+    double own_ns, peer_ns; /* medians over the processes */
+    double ratio;           /* peer / own: above 1 this engine is faster; the median over the pairs */
+    double ratio_ci95[2];   /* infinite: fewer than three pairs do not say */
+    prony_verdict verdict;  /* PRONY_VERDICT_BETTER: this engine is faster; UNSURE: the interval reaches to both sides of 1 */
+    double own_start_ns, peer_start_ns, own_peak_rss_bytes, peer_peak_rss_bytes; /* medians; negative: not known */
+} prony_versus_result;
+/* One for each number of threads, in the order of their first processes. Until the next addition. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_result **rows, size_t *count,
+                                                           prony_versus *versus, prony_error *error);
+
+typedef struct prony_versus_operator {
+    const char *name, *kernel; /* of this engine's operator; of what the peer has alone its operator type, and "" */
+    double own_ns, peer_ns;    /* negative: there is none of that name */
+    size_t nodes;              /* of the peer */
+} prony_versus_operator;
+/* Where the peer is ahead first; operators and nodes that have no counterpart behind the others, by their time. None without a
+ * profile of the peer. */
+PRONY_API const prony_versus_operator *prony_versus_operators(const prony_versus *versus, size_t *count);
+
+/* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON; colour, width and top (rows of operators) count. */
+PRONY_API PRONY_MUST_USE prony_status prony_versus_write(prony_versus *versus, prony_format format,
+                                                         const prony_write_options *options, prony_write_fn write,
+                                                         void *user, prony_error *error);
+
 /* ---- thread-scaling studies ---------------------------------------------------------------------------------------- */
 
 /* An experiment that can be sent to somebody else, "prony.study/1": a plan of configurations in a random order from a stated

@@ -32,6 +32,11 @@ def run(*arguments, environment=None, prepare=None, seconds=300):
     return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
 
 
+def fake_library():
+    """What the tests build in place of ONNX Runtime (fake_ort.c)."""
+    return os.path.join(os.path.dirname(PRONY), "tests", "libfake_ort.so")
+
+
 class Schema:
     """As much of JSON Schema as docs/schemas uses; what it does not know is an error, not a silence."""
     KNOWN = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "const", "enum", "pattern", "minimum", "maximum",

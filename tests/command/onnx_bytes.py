@@ -93,6 +93,13 @@ def model(graph_bytes, opset=13, domains=()):
     return out + b"".join(chunk(8, chunk(1, d) + integer(2, v)) for d, v in domains)
 
 
+def doubled_relu():
+    """A graph of y = 2 max(x, 0), as the library in place of ONNX Runtime computes it (fake_ort.c)."""
+    nodes = [node("Relu", ["x"], ["h"], name="/body/act/Relu"), node("Mul", ["h", "two"], ["y"], name="/body/Mul")]
+    return graph(nodes, inputs=[value("x", FLOAT, ["rows", 64])], outputs=[value("y", FLOAT, ["rows", 64])],
+                 initializers=[floats("two", [], [2.0])])
+
+
 def npy(dtype, dims, data):
     """An .npy file of version 1.0; `dtype` as NumPy writes it ('<f4')."""
     shape = "(" + "".join("%d," % d for d in dims) + ")"

@@ -52,6 +52,15 @@ class Documents(DocumentTest):
         document["noise"] = "1 %"
         self.assertEqual(len(list(Schema("comparison").problems(document))), 2)
 
+    def test_versus(self):
+        model = self.save("doubled.onnx", ob.doubled_relu())
+        document = self.document("versus", DONE, "versus", model, "--dim", "rows=2", "-r", "3", "-t", "10ms", "--processes", "3",
+                                 "--ort-lib", command_case.fake_library())
+        self.assertTrue(document["results"] and document["outputs"] and document["operators"])
+        del document["results"][0]["ratio"]
+        document["peer"]["name"] = None
+        self.assertEqual(len(list(Schema("versus").problems(document))), 2)
+
     def test_check(self):
         met = self.document("check", DONE, "check", self.lenet, *QUICK, "--threshold", "latency:100s", "parameters:1M")
         self.assertTrue(met["passed"])

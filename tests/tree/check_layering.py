@@ -26,7 +26,7 @@ OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/parallel\.c",
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
-    "dlfcn.h": r"ops/vendor/blas\.c",
+    "dlfcn.h": r"ops/vendor/blas\.c|bench/ort\.c",
     "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
     "dnnl": r"ops/vendor/dnnl\w*\.[ch]",
     "png.h": r"loaders/images/image_png\.c",
