@@ -34,10 +34,10 @@ typedef struct tile_config {
     uint8_t rows[16];
 } tile_config;
 
-/* Tiles 0 to 3 are sums, 4 and 5 rows of A, 6 and 7 columns of B. Static: compilers are not told that all of it is read. */
-static const tile_config config = {.palette = 1,
-                                   .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                                   .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+/* Tiles 0 to 3 are sums, 4 and 5 rows of A, 6 and 7 columns of B. Static: compilers are not told that all of it is
+ * read. */
+static const tile_config config = {
+    .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
 static void begin(void)
 {
@@ -198,7 +198,6 @@ enum { LANES = 8, TILE_ROWS = 6 };
 enum { LANES = 4, TILE_ROWS = 4 };
 #endif
 enum { PIECE = 128, PAIR_ROW = 2 * COLUMNS };
-
 
 typedef uint32_t vec __attribute__((vector_size(LANES * 4)));
 typedef uint32_t vec_unaligned __attribute__((vector_size(LANES * 4), aligned(2), may_alias));

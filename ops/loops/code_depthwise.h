@@ -9,8 +9,8 @@ enum { CHANNELS = PRN_CODE_CHANNELS };
 #if defined(__AVX512VNNI__)
 
 /* Bytes of four taps are interleaved within lanes of 16 channels, so a vector has four channels of each lane, with four
- * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. Where the last
- * block has no more than 32 or 16 channels, lanes take several positions, and its weights stand there as often. */
+ * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. Where the
+ * last block has no more than 32 or 16 channels, lanes take several positions, and its weights stand there as often. */
 static int64_t width_of(int64_t left)
 {
     return left > 32 ? 64 : left > 16 ? 32 : 16;
@@ -71,7 +71,8 @@ static inline __attribute__((always_inline)) __m512i gathered(const uint8_t *p, 
     if (width == 64) return _mm512_maskz_loadu_epi8(s->mask, p + s->at[0]);
     if (width == 32) {
         const __mmask32 mask = (__mmask32)s->mask;
-        const __m256i low = _mm256_maskz_loadu_epi8(mask, p + s->at[0]), high = _mm256_maskz_loadu_epi8(mask, p + s->at[1]);
+        const __m256i low = _mm256_maskz_loadu_epi8(mask, p + s->at[0]),
+                      high = _mm256_maskz_loadu_epi8(mask, p + s->at[1]);
         return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     }
     const __mmask16 mask = (__mmask16)s->mask;
@@ -119,11 +120,9 @@ static inline __attribute__((always_inline)) void depthwise_sums(const int8_t *w
 }
 
 /* The block of channels from number c on, at `count` positions. */
-static inline __attribute__((always_inline)) void depthwise_block(const prn_code_depthwise *d, const limits *l,
-                                                                  const uint8_t *const *tap, int64_t c,
-                                                                  const int64_t taps, const int64_t width, int64_t step,
-                                                                  int64_t count, uint8_t flip, uint8_t *y,
-                                                                  const uint8_t *residual)
+static inline __attribute__((always_inline)) void
+depthwise_block(const prn_code_depthwise *d, const limits *l, const uint8_t *const *tap, int64_t c, const int64_t taps,
+                const int64_t width, int64_t step, int64_t count, uint8_t flip, uint8_t *y, const uint8_t *residual)
 {
     const prn_code_finish *f = &d->finish;
     const __m512i sign = _mm512_set1_epi8((char)flip);
@@ -218,8 +217,7 @@ static void depthwise_block(const uint8_t *const *tap, int64_t at, int64_t taps,
     for (; i + 16 <= count; i += 16) sums_of_16(tap, at + i, taps, w + 2 * i, sign, sums + i);
     for (; i < count; i++) {
         sums[i] = 0;
-        for (int64_t t = 0; t < taps; t++)
-            sums[i] += (tap[t][at + i] ^ flip) * w[t / 2 * 2 * CHANNELS + 2 * i + t % 2];
+        for (int64_t t = 0; t < taps; t++) sums[i] += (tap[t][at + i] ^ flip) * w[t / 2 * 2 * CHANNELS + 2 * i + t % 2];
     }
 }
 
@@ -273,8 +271,7 @@ static void depthwise(const prn_code_depthwise *d, const uint8_t *const *tap, in
                       uint8_t *y, const uint8_t *residual)
 {
     for (int64_t p = 0; p < count; p++) {
-        depthwise_position(d, tap, p * step, flip, y + p * d->channels,
-                           residual ? residual + p * d->channels : NULL);
+        depthwise_position(d, tap, p * step, flip, y + p * d->channels, residual ? residual + p * d->channels : NULL);
     }
 }
 

@@ -1,6 +1,6 @@
-/* From sums to codes (prn_code_finish), for one instruction set; for ops/loops/code_dot_simd.c alone. Each float operation is
- * rounded on its own: where a product meets a sum, ROUNDED or APART keeps the compiler from joining them into one
- * operation on processors that have it. */
+/* From sums to codes (prn_code_finish), for one instruction set; for ops/loops/code_dot_simd.c alone. Each float
+ * operation is rounded on its own: where a product meets a sum, ROUNDED or APART keeps the compiler from joining them
+ * into one operation on processors that have it. */
 #ifndef PRN_OPS_LOOPS_CODE_FINISH_H
 #define PRN_OPS_LOOPS_CODE_FINISH_H
 
@@ -40,8 +40,8 @@ static inline __m512 kept(__m512 v, __m512 low, __m512 high)
     return _mm512_min_ps(_mm512_max_ps(v, low), high);
 }
 
-/* Whole steps from the zero point for a vector of sums, no more than `high`; what is too low, or NaN, is any low number.
- * `residual`: widened codes. has_residual is a constant after inlining. */
+/* Whole steps from the zero point for a vector of sums, no more than `high`; what is too low, or NaN, is any low
+ * number. `residual`: widened codes. has_residual is a constant after inlining. */
 static inline __attribute__((always_inline)) __m512i steps_of(const prn_code_finish *f, const limits *l, __m512i sum,
                                                               __m512 scale, const bool has_residual, __m512i residual)
 {
@@ -80,7 +80,8 @@ static inline __m512i widened(__m128i codes, bool is_signed)
     return is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
 }
 
-/* Two rows of a whole panel: codes are packed within lanes, so that their words of four columns need one permutation. */
+/* Two rows of a whole panel: codes are packed within lanes, so that their words of four columns need one permutation.
+ */
 static inline __attribute__((always_inline)) void finish_pair(const prn_code_finish *f, const limits *l,
                                                               const int32_t *sums, const __m512i bias[2],
                                                               const __m512 scale[2], uint8_t *y, int64_t y_row,
@@ -165,14 +166,16 @@ static void copy_halves(uint8_t *to, int64_t to_row, const uint8_t *from, int64_
     if (n <= 32) {
         const __m128i narrow = _mm256_castsi256_si128(sign);
         for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
-            const __m128i first = _mm_loadu_si128((const void *)from), last = _mm_loadu_si128((const void *)(from + n - 16));
+            const __m128i first = _mm_loadu_si128((const void *)from),
+                          last = _mm_loadu_si128((const void *)(from + n - 16));
             _mm_storeu_si128((void *)to, _mm_xor_si128(first, narrow));
             _mm_storeu_si128((void *)(to + n - 16), _mm_xor_si128(last, narrow));
         }
         return;
     }
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
-        const __m256i first = _mm256_loadu_si256((const void *)from), last = _mm256_loadu_si256((const void *)(from + n - 32));
+        const __m256i first = _mm256_loadu_si256((const void *)from),
+                      last = _mm256_loadu_si256((const void *)(from + n - 32));
         _mm256_storeu_si256((void *)to, _mm256_xor_si256(first, sign));
         _mm256_storeu_si256((void *)(to + n - 32), _mm256_xor_si256(last, sign));
     }
@@ -212,8 +215,7 @@ static inline float kept(float v, float low, float high)
 static void store_codes(const prn_code_finish *f, const float *v, int64_t n, uint8_t *y)
 {
     int32_t codes[COLUMNS];
-    for (int64_t j = 0; j < n; j++)
-        codes[j] = (int32_t)((kept(v[j], f->low, f->high) + ROUNDING) - ROUNDING) + f->zero;
+    for (int64_t j = 0; j < n; j++) codes[j] = (int32_t)((kept(v[j], f->low, f->high) + ROUNDING) - ROUNDING) + f->zero;
     for (int64_t j = 0; j < n; j++) y[j] = (uint8_t)codes[j];
 }
 
@@ -222,8 +224,7 @@ static void add_residual(const prn_code_finish *f, float *v, const uint8_t *resi
 {
     float other[COLUMNS];
     if (f->rounds) {
-        for (int64_t j = 0; j < n; j++)
-            v[j] = (kept(v[j], f->middle_low, f->middle_high) + ROUNDING) - ROUNDING;
+        for (int64_t j = 0; j < n; j++) v[j] = (kept(v[j], f->middle_low, f->middle_high) + ROUNDING) - ROUNDING;
     }
     for (int64_t j = 0; j < n; j++) v[j] *= f->middle_factor;
     for (int64_t j = 0; j < n; j++) {

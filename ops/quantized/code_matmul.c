@@ -1,6 +1,6 @@
-/* Products of quantized matrices whose B is constant and has signed bytes, or unsigned ones with the zero point 128: bytes are
- * multiplied. The zero points of A's rows, which only a run may know, are taken out of the sums by the sums of B's columns.
- * The state is those and B's packed panels, which the model owns. */
+/* Products of quantized matrices whose B is constant and has signed bytes, or unsigned ones with the zero point 128:
+ * bytes are multiplied. The zero points of A's rows, which only a run may know, are taken out of the sums by the sums
+ * of B's columns. The state is those and B's packed panels, which the model owns. */
 #include "ops/quantized/int_matmul.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@ enum { SIGN = 128, LINE = 64 };
 typedef struct byte_state {
     prn_code_weights weights;
     const int8_t *packed;
-    int32_t *sums; /* of B's columns */
+    int32_t *sums;      /* of B's columns */
     size_t codes_bytes; /* of DynamicQuantizeMatMul's A, in front of the product's scratch */
 } byte_state;
 
@@ -45,7 +45,8 @@ bool prn_code_matmul_usable(const prony_context *context)
 static prn_code_product bytes_product(const prn_int_matmul *m)
 {
     const prn_product *shape = &m->product.shape;
-    return (prn_code_product){.rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .a_row = shape->a_row};
+    return (prn_code_product){
+        .rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .a_row = shape->a_row};
 }
 
 void prn_code_matmul_release(void *argument)
@@ -109,8 +110,7 @@ static void store_block(const void *argument, int64_t row, int64_t rows, int64_t
     int32_t line[PRN_CODE_COLUMNS];
     for (int64_t i = 0; i < rows; i++, sums += PRN_CODE_COLUMNS) {
         const uint32_t zero = (uint32_t)((int32_t)prn_quant_lines_at(&job->m->product.a_zero, 0, row + i) + job->flip);
-        for (int64_t j = 0; j < columns; j++)
-            line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
+        for (int64_t j = 0; j < columns; j++) line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
         prn_int_matmul_store(job->m, 0, row + i, column, columns, line);
     }
 }

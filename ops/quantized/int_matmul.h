@@ -1,4 +1,5 @@
-/* What the kernels of the products of quantized matrices share: the description of the problem, and how sums are stored. */
+/* What the kernels of the products of quantized matrices share: the description of the problem, and how sums are
+ * stored. */
 #ifndef PRN_OPS_QUANTIZED_INT_MATMUL_H
 #define PRN_OPS_QUANTIZED_INT_MATMUL_H
 
