@@ -1,5 +1,5 @@
-/* Floats seen as the 8-bit codes that they are made from. Invariant: scales are finite and above 0, whatever the model says, so
- * that a larger value never has a smaller code. */
+/* Floats seen as the 8-bit codes that they are made from. Invariant: scales are finite and above 0, whatever the model
+ * says, so that a larger value never has a smaller code. */
 #include "engine/rewrites/codes.h"
 
 #include "base/shape.h"
@@ -165,8 +165,8 @@ prony_status prn_rewrite_on_codes(prn_rewriter *r, prn_node_def *keep, const cha
 {
     const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
     if (op) {
-        PRN_TRY(prn_rewrite_become(r, keep, op, opset, attributes, attribute_count, inputs, input_count,
-                                   &stored->pattern));
+        PRN_TRY(
+            prn_rewrite_become(r, keep, op, opset, attributes, attribute_count, inputs, input_count, &stored->pattern));
     } else {
         PRN_TRY(prn_rewrite_set_inputs(r, keep, inputs, input_count));
         for (size_t k = 0; k < stored->pattern.node_count; k++)

@@ -18,8 +18,8 @@ bool prn_rewrite_coded(prn_rewriter *r, uint32_t value, uint32_t types, prn_code
 /* The same if there is one scale. */
 bool prn_rewrite_coded_evenly(prn_rewriter *r, uint32_t value, prn_coded *out);
 
-/* A QuantizeLinear to 8 bits with one scale, and what it stores: clip(value), where Relu and Clip before it are bounds of
- * the codes. */
+/* A QuantizeLinear to 8 bits with one scale, and what it stores: clip(value), where Relu and Clip before it are bounds
+ * of the codes. */
 typedef struct prn_stored {
     prn_node_def *node;
     uint32_t value; /* before Relu or Clip */
@@ -33,7 +33,8 @@ typedef struct prn_stored {
 bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_stored *out);
 
 /* Both are one scale and zero point of one type. */
-bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b, uint32_t zero_b);
+bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
+                            uint32_t zero_b);
 
 /* The zero point, or a new constant 0 of the type where there is none. */
 PRN_MUST_USE prony_status prn_coded_zero(prn_rewriter *r, uint32_t zero, prony_dtype type, uint32_t *out);

@@ -1,9 +1,12 @@
 /*   x codes ── DequantizeLinear ──┐
- *   w codes ── DequantizeLinear ──Conv ── Relu ── QuantizeLinear ── y codes        x codes ── QConv[low, high] ── y codes
- *   b codes ── DequantizeLinear ──┘                                                           (w codes, b as int32)
+ *   w codes ── DequantizeLinear ──Conv ── Relu ── QuantizeLinear ── y codes
+ *   b codes ── DequantizeLinear ──┘
  *
- * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices). Where the output's bounds are those of its type, Conv becomes
- * QLinearConv. Between Conv and Relu an Add of another dequantized tensor may stand: it becomes QConv's residual.
+ *                                                        x codes ── QConv[w codes, b, low, high] ── y codes
+ *
+ * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices). Where the output's bounds
+ * are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor may
+ * stand: it becomes QConv's residual.
  *
  * The bias is stored in steps of x_scale w_scale; another one is rounded to them, if such a step is small beside one of
  * the output's. */

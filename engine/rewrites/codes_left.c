@@ -10,10 +10,10 @@ static bool is_any(const prn_node_def *node, const char *const *names)
 
 static bool has_form(const prn_node_def *node)
 {
-    static const char *const forms[] = {"Conv",        "Gemm",       "MatMul",      "Add",       "Relu",
-                                        "Clip",        "MaxPool",    "AveragePool", "Reshape",   "GlobalAveragePool",
-                                        "Flatten",     "Transpose",  "Squeeze",     "Unsqueeze", "Slice",
-                                        "Concat",      "Expand",     "Identity",    NULL};
+    static const char *const forms[] = {"Conv",    "Gemm",      "MatMul",      "Add",       "Relu",
+                                        "Clip",    "MaxPool",   "AveragePool", "Reshape",   "GlobalAveragePool",
+                                        "Flatten", "Transpose", "Squeeze",     "Unsqueeze", "Slice",
+                                        "Concat",  "Expand",    "Identity",    NULL};
     return is_any(node, forms);
 }
 
@@ -25,7 +25,8 @@ static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth
     if (!prn_rewrite_used_once(r, value)) return false;
     for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {
         const prn_node_def *reader = use->node;
-        if (!reader || reader->dead || use->index >= reader->input_count || reader->inputs[use->index] != value) continue;
+        if (!reader || reader->dead || use->index >= reader->input_count || reader->inputs[use->index] != value)
+            continue;
         if (prn_node_is(reader, "QuantizeLinear")) return true;
         return depth > 0 && is_any(reader, between) && is_stored(r, reader, depth - 1);
     }

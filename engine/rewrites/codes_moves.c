@@ -1,7 +1,8 @@
 /*   x codes ── DequantizeLinear ── MaxPool ── QuantizeLinear ── y codes        x codes ── MaxPool ── y codes
  *
  * For what only moves elements or takes the largest, where the codes mean the same before and after; every operand of
- * a Concat must. Averages over windows become QLinearAveragePool and QLinearGlobalAveragePool, whose scales may differ. */
+ * a Concat must. Averages over windows become QLinearAveragePool and QLinearGlobalAveragePool, whose scales may
+ * differ. */
 #include "engine/rewrites/codes.h"
 
 #include <string.h>

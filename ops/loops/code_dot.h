@@ -1,5 +1,6 @@
-/* The inner loops of products of 8-bit codes, compiled once per instruction set, those that multiply bytes included (VNNI,
- * AMX). Unsigned bytes times signed ones, summed in 32 bits that wrap around: exact, and the same bits at every level.
+/* The inner loops of products of 8-bit codes, compiled once per instruction set, those that multiply bytes included
+ * (VNNI, AMX). Unsigned bytes times signed ones, summed in 32 bits that wrap around: exact, and the same bits at every
+ * level.
  *
  *   A    rows of unsigned bytes, depths side by side
  *   B    panels of 32 columns: panel[depth / 4][column][depth % 4], depths padded with zeros to a multiple of 64
@@ -22,8 +23,8 @@ enum {
 /* From sums to codes, column by column:
  *
  *   v = (sum + bias) scale
- *   v = rounded(v) kept within [middle_low, middle_high], times middle_factor, + (residual code - residual_zero) residual_factor
- *   y = rounded(v) kept within [low, high] + zero
+ *   v = rounded(v) kept within [middle_low, middle_high], times middle_factor, + (residual code - residual_zero)
+ * residual_factor y = rounded(v) kept within [low, high] + zero
  *
  * The second line where there is a residual; it neither rounds nor bounds where `rounds` is false. Rounding is half to
  * even; NaN gives the lowest code. The bounds are codes less the zero point. */
@@ -40,7 +41,8 @@ typedef struct prn_code_finish {
 
 /* Output positions of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
 typedef struct prn_code_depthwise {
-    int64_t channels, taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
+    int64_t channels,
+        taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
     const int8_t *weights;  /* as `depthwise_pack` made them */
     prn_code_finish finish; /* bias and scale as `depthwise_order` made them */
 } prn_code_depthwise;
@@ -50,12 +52,12 @@ typedef struct prn_code_dot {
     /* Around all that a task does with `block`. */
     void (*begin)(void);
     void (*end)(void);
-    /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4. Rows of
-     * `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many depths as the next
-     * multiple of 64, must be readable; b has 0 there. `narrow`: no two
-     * neighbours b[2 i][j] + b[2 i + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
-    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
-                  bool narrow);
+    /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4.
+     * Rows of `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many
+     * depths as the next multiple of 64, must be readable; b has 0 there. `narrow`: no two neighbours b[2 i][j] + b[2 i
+     * + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
+    void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
+                  bool add, bool narrow);
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
     void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);
@@ -64,13 +66,15 @@ typedef struct prn_code_dot {
                  uint8_t flip);
     /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps. */
     void (*depthwise_pack)(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps);
-    /* Numbers of four bytes, one for each channel, in this level's order; as many as channels up to a multiple of 64. */
+    /* Numbers of four bytes, one for each channel, in this level's order; as many as channels up to a multiple of 64.
+     */
     void (*depthwise_order)(void *to, const void *from, int64_t channels);
     /* `count` positions; each tap of the next is `step` bytes further. y and residual are as dense as channels are. */
     void (*depthwise)(const prn_code_depthwise *d, const uint8_t *const *tap, int64_t step, int64_t count, uint8_t flip,
                       uint8_t *y, const uint8_t *residual);
-    /* y[i] = rounded((a[i] - a_zero) a_factor + (b[i] - b_zero) b_factor) kept within [low, high] + zero: `f` has a as the sum and
-     * b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed says of b. */
+    /* y[i] = rounded((a[i] - a_zero) a_factor + (b[i] - b_zero) b_factor) kept within [low, high] + zero: `f` has a as
+     * the sum and b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed
+     * says of b. */
     void (*add)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
     /* y[c] = the largest of tap[t][c], t < taps */
     void (*largest)(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y);

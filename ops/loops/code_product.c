@@ -21,15 +21,15 @@
 PRN_SIMD_PICK_DOT(prn_code_dot, prn_code_dot_, const prn_code_dot *prn_code_dot_table)
 
 enum {
-    BLOCK = 64,         /* rows of a task */
-    FEW_BLOCKS = 8,     /* below which rows are fetched first and panels shared out */
-    FETCH_ROWS = 16,    /* of a task that only fetches */
+    BLOCK = 64,            /* rows of a task */
+    FEW_BLOCKS = 8,        /* below which rows are fetched first and panels shared out */
+    FETCH_ROWS = 16,       /* of a task that only fetches */
     DEPTH_PIECE = 1 << 14, /* between two looks at whether to go on */
-    MANY_TASKS = 64,    /* beyond which a task takes several blocks */
-    TASK_WORK = 1 << 22, /* MACs that make a task worth while on tiles */
-    FINISH_DEPTH = 128, /* as many MACs as making codes of a sum takes */
-    MOST_SLOTS = 64,    /* pieces of scratch */
-    FEW_MACS = 1 << 18, /* not worth another thread */
+    MANY_TASKS = 64,       /* beyond which a task takes several blocks */
+    TASK_WORK = 1 << 22,   /* MACs that make a task worth while on tiles */
+    FINISH_DEPTH = 128,    /* as many MACs as making codes of a sum takes */
+    MOST_SLOTS = 64,       /* pieces of scratch */
+    FEW_MACS = 1 << 18,    /* not worth another thread */
     LINE = 64
 };
 
@@ -86,7 +86,8 @@ static int32_t pack_column(const prn_code_weights *w, int64_t column, int8_t *to
     for (int64_t outer = 0; k < w->depth && !prn_stopped_at(outer); outer++) {
         int64_t at = column * w->column_step + outer * w->outer_step;
         for (int64_t i = 0; i < w->inner && k < w->depth; i++, k++, at += w->inner_step) {
-            const int32_t weight = w->is_signed ? ((const int8_t *)w->codes)[at] : ((const uint8_t *)w->codes)[at] - 128;
+            const int32_t weight =
+                w->is_signed ? ((const int8_t *)w->codes)[at] : ((const uint8_t *)w->codes)[at] - 128;
             to[k / 4 * 4 * PRN_CODE_COLUMNS + k % 4] = (int8_t)weight;
             sum += (uint32_t)weight;
         }
@@ -154,10 +155,10 @@ void prn_code_bias(const prn_code_weights *weights, const int8_t *packed, int32_
 
 typedef struct job {
     const prn_code_product *product;
-    int64_t row, depth;          /* of fetched rows: bytes from one to the next; padded depth */
-    int64_t blocks, panels;      /* of a group */
+    int64_t row, depth;     /* of fetched rows: bytes from one to the next; padded depth */
+    int64_t blocks, panels; /* of a group */
     int64_t panels_per_task, chunks, blocks_per_task, parts; /* a task is a chunk of panels by a part of the blocks */
-    bool shared;                 /* all rows are fetched first */
+    bool shared;                                             /* all rows are fetched first */
     uint8_t *space;
     int64_t slot_bytes;
     _Atomic uint64_t free_slots; /* a bit each */
@@ -235,8 +236,8 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
             const int64_t height = least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
             const int8_t *b = packed + in_group * job->depth;
             for (int64_t k = 0; k < depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
-                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, depth - k), sums,
-                           k > 0, narrow[panel]);
+                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, depth - k),
+                           sums, k > 0, narrow[panel]);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
             } else {

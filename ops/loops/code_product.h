@@ -1,11 +1,12 @@
-/* The product of rows of 8-bit codes and a constant matrix of 8-bit weights, from codes to codes: what quantized convolutions
- * and matrix products with constant weights reduce to.
+/* The product of rows of 8-bit codes and a constant matrix of 8-bit weights, from codes to codes: what quantized
+ * convolutions and matrix products with constant weights reduce to.
  *
- *   sums[row][column] = sum over k of (code of A) (weight), then ops/loops/code_dot.h's finish, or a store of the operator's
+ *   sums[row][column] = sum over k of (code of A) (weight), then ops/loops/code_dot.h's finish, or a store of the
+ * operator's
  *
- * A's codes are read as unsigned bytes and weights as signed ones: the other kind is shifted by 128 first, which like zero
- * points is made good in the bias (prn_code_bias). Nothing here owns memory; sums wrap around and are the same bits for every
- * instruction set and number of threads.
+ * A's codes are read as unsigned bytes and weights as signed ones: the other kind is shifted by 128 first, which like
+ * zero points is made good in the bias (prn_code_bias). Nothing here owns memory; sums wrap around and are the same
+ * bits for every instruction set and number of threads.
  */
 #ifndef PRN_OPS_LOOPS_CODE_PRODUCT_H
 #define PRN_OPS_LOOPS_CODE_PRODUCT_H
@@ -23,8 +24,8 @@ typedef struct prn_code_weights {
 
 /* Packs them through context->host, for all sessions of the model. */
 prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, const int8_t **packed);
-/* bias[column] = given - x_zero (sum of the column's weights), of all groups' columns; `given` NULL: 0. x_zero is that of the
- * unsigned codes. */
+/* bias[column] = given - x_zero (sum of the column's weights), of all groups' columns; `given` NULL: 0. x_zero is that
+ * of the unsigned codes. */
 void prn_code_bias(const prn_code_weights *weights, const int8_t *packed, int32_t x_zero, const int32_t *given,
                    int32_t *bias);
 
@@ -38,9 +39,10 @@ typedef void (*prn_code_store_fn)(const void *argument, int64_t row, int64_t row
 typedef struct prn_code_product {
     int64_t rows, groups, columns, depth; /* columns and depth of a group */
     const int8_t *packed;
-    const uint8_t *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
+    const uint8_t
+        *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
     int64_t a_row;
-    prn_code_rows_fn fetch; /* needed in either case */
+    prn_code_rows_fn fetch;  /* needed in either case */
     prn_code_store_fn store; /* NULL: `finish` makes codes at y, whose rows are y_row apart */
     const void *argument;    /* of both */
     prn_code_finish finish;  /* of all groups' columns */

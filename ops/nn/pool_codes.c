@@ -1,5 +1,5 @@
-/* MaxPool of 8-bit codes, channels last: an output position is the largest of as many runs of channels as its window has
- * taps, which are read where they lie. */
+/* MaxPool of 8-bit codes, channels last: an output position is the largest of as many runs of channels as its window
+ * has taps, which are read where they lie. */
 #include "ops/nn/pool.h"
 
 #include "base/parallel.h"

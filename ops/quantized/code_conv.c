@@ -54,9 +54,9 @@ static bool is_symmetric(const prn_int_conv *c)
 bool prn_code_conv_usable(const prony_context *context)
 {
     const prn_int_conv_roles *at = prn_variant(context);
-    const size_t constants[] = {at->x_scale, at->x_zero, at->w,      at->w_scale,        at->w_zero,        at->y_scale,
-                                at->y_zero,  at->bias,   at->residual_scale, at->residual_zero, at->middle_scale,
-                                at->middle_zero};
+    const size_t constants[] = {at->x_scale,      at->x_zero,     at->w,    at->w_scale,        at->w_zero,
+                                at->y_scale,      at->y_zero,     at->bias, at->residual_scale, at->residual_zero,
+                                at->middle_scale, at->middle_zero};
     prn_int_conv c;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (!is_known(context, constants[i])) return false;
@@ -137,8 +137,7 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     if (!bias) return prn_no_memory(context->error);
     for (int64_t i = 0; i < channels; i++) {
         uint32_t sum = 0;
-        for (int64_t t = 0; t < volume; t++)
-            sum += (uint32_t)weight_at(c, i * volume + t);
+        for (int64_t t = 0; t < volume; t++) sum += (uint32_t)weight_at(c, i * volume + t);
         const uint32_t given = conv->bias ? ((const uint32_t *)conv->bias->data)[i] : 0;
         bias[i] = (int32_t)(given - (uint32_t)unsigned_zero(c) * sum);
     }
@@ -234,10 +233,10 @@ typedef struct run_job {
     const prn_code_dot *dot;
     uint8_t *y;
     const uint8_t *residual;
-    uint8_t flip, zero;       /* of the input's codes; the zero point once flipped */
-    bool together;            /* a kernel's row of taps lies side by side in the input */
+    uint8_t flip, zero;              /* of the input's codes; the zero point once flipped */
+    bool together;                   /* a kernel's row of taps lies side by side in the input */
     int64_t whole_first, whole_last; /* positions of a row at which all of these taps are inside */
-    int64_t rows_per_task, rows; /* of a depthwise convolution's output */
+    int64_t rows_per_task, rows;     /* of a depthwise convolution's output */
 } run_job;
 
 /* What the windows of successive output positions of a row have in common. */
@@ -338,7 +337,8 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
 
 /* ---- depthwise */
 
-/* The taps of output position x of a row: `rows` are the input's rows under the kernel's, NULL where they are padding. */
+/* The taps of output position x of a row: `rows` are the input's rows under the kernel's, NULL where they are padding.
+ */
 static void find_taps(const run_job *job, const uint8_t *const *rows, int64_t x, const uint8_t **tap)
 {
     const prn_window *window = &job->c->window;

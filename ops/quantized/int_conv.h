@@ -1,7 +1,7 @@
 /* What the kernels of ConvInteger, QLinearConv and prony::QConv share: the description of the problem.
  *
- * prony::QConv has QLinearConv's inputs, then a residual's codes, scale and zero point, then scale and zero point of a middle,
- * and bounds of the codes as attributes:
+ * prony::QConv has QLinearConv's inputs, then a residual's codes, scale and zero point, then scale and zero point of a
+ * middle, and bounds of the codes as attributes:
  *
  *   v = (sum + bias) x_scale w_scale / middle_scale, rounded, kept within [middle_low, middle_high] - middle_zero
  *   y = v middle_scale / y_scale + (residual - residual_zero) residual_scale / y_scale,

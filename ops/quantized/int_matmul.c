@@ -9,14 +9,12 @@
  * where S is the integer product of int_product.h. An operator is a row of input numbers; one description serves all.
  * prony::QGemm, which rewriting makes, keeps the codes within bounds of its own.
  *
- * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_product.h); the zero points of
- * A's rows are taken out of the sums by the sums of B's columns. Otherwise the state is B's panels of 16 bits. Both
- * are owned by the model. */
+ * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (code_matmul.c). Otherwise the state
+ * is B's panels of 16 bits, owned by the model. */
+#include "ops/quantized/int_matmul.h"
+
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "base/alloc.h"
-#include "ops/loops/code_product.h"
-#include "ops/loops/int_product.h"
 #include "ops/loops/vec.h"
 
 #include <string.h>
@@ -51,23 +49,7 @@ static const prn_param bounded_attributes[] = {
     PRN_FLOAT(gemm_params, alpha, 1.0f), PRN_INT(gemm_params, transA, 0), PRN_INT(gemm_params, transB, 0),
     PRN_INT(gemm_params, low, INT64_MIN), PRN_INT(gemm_params, high, INT64_MAX), {0}};
 
-typedef struct matmul {
-    prn_int_product product;
-    prony_shape y_shape;
-    prn_quant_lines a_scale, b_scale;
-    float alpha;
-    bool integers;  /* the sums themselves are the result */
-    bool quantized; /* with `y` */
-    prn_quant_scalar y;
-    float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
-    const prony_value *bias; /* [N], float; NULL: none */
-    const prony_value *c;    /* int32; NULL: none */
-    int64_t c_row, c_col;    /* its strides */
-    prony_value *out;
-    prony_value scale_value, zero_value; /* A's, where they are computed */
-    float scale;
-    uint8_t zero;
-} matmul;
+typedef prn_int_matmul matmul;
 
 /* ---- description */
 
@@ -180,18 +162,17 @@ static prony_status read_result(const prony_context *context, const roles *at, m
     return PRONY_OK;
 }
 
-static void store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
-
 static bool is_float8(const prony_value *value)
 {
     return prn_dtype_is_float(value->dtype);
 }
 
-static prony_status describe(const prony_context *context, matmul *out)
+prony_status prn_int_matmul_describe(const prony_context *context, matmul *out)
 {
     const roles *at = prn_variant(context);
     *out = (matmul){.alpha = 1.0f, .low = -INFINITY, .high = INFINITY};
     const bool dynamic = at == &dynamic_roles;
+    out->dynamic = dynamic;
     const size_t needed[] = {at->a, at->b, at->a_scale, at->b_scale};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i] != NONE && !prn_input(context, needed[i]))
@@ -215,7 +196,7 @@ static prony_status describe(const prony_context *context, matmul *out)
     PRN_TRY(read_added(context, at, out));
     PRN_TRY(read_result(context, at, out));
     if (out->a_scale.step == 0 && out->product.a_zero.step == 0) prn_product_fold(&out->product.shape);
-    out->product.store = store_row;
+    out->product.store = prn_int_matmul_store;
     out->product.argument = out;
     return PRONY_OK;
 }
@@ -265,7 +246,7 @@ static int64_t output_index(const matmul *m, int64_t item, int64_t row, int64_t 
     return c + row * m->product.shape.c_row + column;
 }
 
-static void store_row(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
 {
     const matmul *m = argument;
     const int64_t at = output_index(m, item, row, column);
@@ -308,7 +289,7 @@ static prony_status infer(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, &m));
+    PRN_TRY(prn_int_matmul_describe(context, &m));
     prony_dtype type = PRONY_FLOAT32;
     if (m.integers) type = PRONY_INT32;
     if (at == &to_float_roles) type = m.a_scale.value->dtype;
@@ -321,7 +302,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 {
     const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, &m));
+    PRN_TRY(prn_int_matmul_describe(context, &m));
     const bool integer = !is_float8(context->inputs[at->b]);
     PRN_TRY(prn_int_product_cost(context, &m.product.shape, integer, out));
     prn_cost_fact(out, "bias", m.bias || m.c);
@@ -346,14 +327,14 @@ static prony_status prepare(const prony_context *context, prn_prepared *out)
     const roles *at = prn_variant(context);
     matmul m;
     const int16_t *panels = NULL;
-    PRN_TRY(describe(context, &m));
+    PRN_TRY(prn_int_matmul_describe(context, &m));
     PRN_TRY(prn_int_pack_panels(context, &m.product, &panels));
     out->state = (void *)(uintptr_t)panels;
     if (at == &dynamic_roles) out->scratch_bytes = (size_t)prony_shape_numel(&context->inputs[at->a]->shape);
     return PRONY_OK;
 }
 
-static void quantize_a(const prony_context *context, matmul *m, bool reference)
+void prn_int_matmul_quantize_a(const prony_context *context, matmul *m, bool reference)
 {
     const prony_value *a = context->inputs[dynamic_roles.a];
     const int64_t count = prony_shape_numel(&a->shape);
@@ -375,15 +356,15 @@ static void quantize_a(const prony_context *context, matmul *m, bool reference)
 static void facts(const prony_context *context, prony_cost *out)
 {
     matmul m;
-    if (describe(context, &m) == PRONY_OK) prn_int_product_facts(&m.product.shape, context->state != NULL, out);
+    if (prn_int_matmul_describe(context, &m) == PRONY_OK) prn_int_product_facts(&m.product.shape, context->state != NULL, out);
 }
 
 static prony_status run(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, &m));
-    if (at == &dynamic_roles) quantize_a(context, &m, false);
+    PRN_TRY(prn_int_matmul_describe(context, &m));
+    if (at == &dynamic_roles) prn_int_matmul_quantize_a(context, &m, false);
     m.product.b_panels = context->state;
     prn_int_product_run(context->threads, &m.product);
     return PRONY_OK;
@@ -400,8 +381,8 @@ static prony_status run_reference(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     matmul m;
-    PRN_TRY(describe(context, &m));
-    if (at == &dynamic_roles) quantize_a(context, &m, true);
+    PRN_TRY(prn_int_matmul_describe(context, &m));
+    if (at == &dynamic_roles) prn_int_matmul_quantize_a(context, &m, true);
     if (is_float8(context->inputs[at->b])) {
         multiply_floats(&m);
     } else {
@@ -410,151 +391,12 @@ static prony_status run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-/* ---- bytes */
-
-enum { SIGN = 128, LINE = 64 };
-
-typedef struct byte_state {
-    prn_code_weights weights;
-    const int8_t *packed;
-    int32_t *sums; /* of B's columns */
-    size_t codes_bytes; /* of DynamicQuantizeMatMul's A, in front of the product's scratch */
-} byte_state;
-
-typedef struct byte_job {
-    const matmul *m;
-    const byte_state *state;
-    uint8_t flip;
-} byte_job;
-
-/* Signed codes without zero points, or unsigned ones with 128. */
-static bool is_symmetric(const matmul *m)
-{
-    const prony_value *zero = m->product.b_zero.value;
-    const int64_t count = zero ? prony_shape_numel(&zero->shape) : 1;
-    for (int64_t i = 0; i < count; i++)
-        if ((zero ? prn_quant_get(zero, i) : 0.0f) != (m->product.b_type == PRONY_INT8 ? 0.0f : (float)SIGN))
-            return false;
-    return true;
-}
-
-static bool bytes_usable(const prony_context *context)
-{
-    const roles *at = prn_variant(context);
-    const prony_value *b = context->inputs[at->b], *b_zero = prn_input(context, at->b_zero);
-    matmul m;
-    if (!b->data || is_float8(b) || (b_zero && !b_zero->data) || describe(context, &m) != PRONY_OK) return false;
-    const prn_product *shape = &m.product.shape;
-    return shape->items == 1 && shape->a_col == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
-}
-
-static prn_code_product bytes_product(const matmul *m)
-{
-    const prn_product *shape = &m->product.shape;
-    return (prn_code_product){.rows = shape->m, .groups = 1, .columns = shape->n, .depth = shape->k, .a_row = shape->a_row};
-}
-
-static void release_bytes(void *argument)
-{
-    byte_state *state = argument;
-    if (state) prn_free(state->sums);
-    prn_free(state);
-}
-
-static prony_status fill_bytes(const prony_context *context, const matmul *m, byte_state *state)
-{
-    const prn_product *shape = &m->product.shape;
-    state->weights = (prn_code_weights){.codes = shape->b,
-                                        .is_signed = m->product.b_type == PRONY_INT8,
-                                        .groups = 1,
-                                        .columns = shape->n,
-                                        .depth = shape->k,
-                                        .column_step = shape->b_col,
-                                        .inner = shape->k,
-                                        .inner_step = shape->b_row};
-    state->sums = prn_calloc((size_t)shape->n, sizeof *state->sums);
-    if (!state->sums) return prn_no_memory(context->error);
-    PRN_TRY(prn_code_pack(context, &state->weights, &state->packed));
-    prn_code_bias(&state->weights, state->packed, -1, NULL, state->sums);
-    return PRONY_OK;
-}
-
-static prony_status prepare_bytes(const prony_context *context, prn_prepared *out)
-{
-    const roles *at = prn_variant(context);
-    matmul m;
-    PRN_TRY(describe(context, &m));
-    byte_state *state = prn_calloc(1, sizeof *state);
-    if (!state) return prn_no_memory(context->error);
-    const prony_status status = fill_bytes(context, &m, state);
-    if (status != PRONY_OK) {
-        release_bytes(state);
-        return status;
-    }
-    if (at == &dynamic_roles)
-        state->codes_bytes = ((size_t)prony_shape_numel(&context->inputs[at->a]->shape) + LINE - 1) / LINE * LINE;
-    const prn_code_product product = bytes_product(&m);
-    out->state = state;
-    out->scratch_bytes = state->codes_bytes + prn_code_product_scratch(context->threads, &product);
-    return PRONY_OK;
-}
-
-static void fetch_codes(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to, int64_t to_row)
-{
-    const byte_job *job = argument;
-    const prn_product *shape = &job->m->product.shape;
-    const uint8_t *a = (const uint8_t *)shape->a + row * shape->a_row;
-    (void)group;
-    prn_code_dot_table()->copy(to, to_row, a, shape->a_row, rows, shape->k, job->flip);
-}
-
-/* Takes the zero points of A's rows out of the sums. */
-static void store_block(const void *argument, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                        const int32_t *sums)
-{
-    const byte_job *job = argument;
-    const int32_t *column_sums = job->state->sums + column;
-    int32_t line[PRN_CODE_COLUMNS];
-    for (int64_t i = 0; i < rows; i++, sums += PRN_CODE_COLUMNS) {
-        const uint32_t zero = (uint32_t)((int32_t)prn_quant_lines_at(&job->m->product.a_zero, 0, row + i) + job->flip);
-        for (int64_t j = 0; j < columns; j++)
-            line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
-        store_row(job->m, 0, row + i, column, columns, line);
-    }
-}
-
-static prony_status run_bytes(const prony_context *context)
-{
-    const roles *at = prn_variant(context);
-    const byte_state *state = context->state;
-    matmul m;
-    PRN_TRY(describe(context, &m));
-    if (at == &dynamic_roles) quantize_a(context, &m, false);
-    const byte_job job = {&m, state, m.product.a_type == PRONY_INT8 ? SIGN : 0};
-    prn_code_product product = bytes_product(&m);
-    product.packed = state->packed;
-    product.a = job.flip ? NULL : m.product.shape.a;
-    product.fetch = fetch_codes;
-    product.store = store_block;
-    product.argument = &job;
-    prn_code_product_run(context->threads, &product, (uint8_t *)context->scratch + state->codes_bytes,
-                         context->scratch_bytes - state->codes_bytes);
-    return PRONY_OK;
-}
-
-static void facts_bytes(const prony_context *context, prony_cost *out)
-{
-    matmul m;
-    if (describe(context, &m) != PRONY_OK) return;
-    const prn_code_product product = bytes_product(&m);
-    prn_code_product_facts(&product, out);
-}
-
 /* ---- rows */
 
 #define BYTES(op)                                                                                                      \
-    {.name = op "_int8_native", .backend = "native", .usable = bytes_usable, .prepare = prepare_bytes,                 \
-     .run = run_bytes, .release = release_bytes, .facts = facts_bytes}
+    {.name = op "_int8_native", .backend = "native", .usable = prn_code_matmul_usable,                                 \
+     .prepare = prn_code_matmul_prepare, .run = prn_code_matmul_run, .release = prn_code_matmul_release,                \
+     .facts = prn_code_matmul_facts}
 
 static const prn_kernel matmul_integer_kernels[] = {
     BYTES("matmul_integer"),

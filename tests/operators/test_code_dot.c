@@ -1,5 +1,5 @@
-/* The loops of ops/loops/code_dot.h at every level that the processor has, against sums written out here: the same bits, for
- * every number of rows, for extremes of codes and weights, and for values on both sides of every bound. */
+/* The loops of ops/loops/code_dot.h at every level that the processor has, against sums written out here: the same
+ * bits, for every number of rows, for extremes of codes and weights, and for values on both sides of every bound. */
 #include "base/isa.h"
 #include "base/simd.h"
 #include "ops/loops/code_dot.h"
@@ -141,8 +141,9 @@ static void finishing_is_exact(void **state)
                     for (int64_t j = 0; j < WIDTH; j++) {
                         uint8_t wanted = 7;
                         if (r < rows && j < columns)
-                            wanted = code_of(&f, (int32_t)((uint32_t)sums[r * COLUMNS + j] + (uint32_t)bias[column + j]),
-                                             scale[column + j], with, residual[r * WIDTH + j]);
+                            wanted =
+                                code_of(&f, (int32_t)((uint32_t)sums[r * COLUMNS + j] + (uint32_t)bias[column + j]),
+                                        scale[column + j], with, residual[r * WIDTH + j]);
                         assert_int_equal(y[r * WIDTH + j], wanted);
                     }
                 }

@@ -1,5 +1,5 @@
-/* Rewrites from dequantized floats to 8-bit codes: each fires where it should and nowhere else. All scales are powers of two, so
- * that the float graph and the one on codes must give the same numbers. */
+/* Rewrites from dequantized floats to 8-bit codes: each fires where it should and nowhere else. All scales are powers
+ * of two, so that the float graph and the one on codes must give the same numbers. */
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
 
@@ -49,7 +49,8 @@ static void pair(model_builder *m, const char *from, const char *to, prony_dtype
 }
 
 /* `name`: codes of `count` numbers, dequantized along axis 0 with `scales` scales of about `step`. */
-static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales, float step)
+static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales,
+                  float step)
 {
     int8_t bytes[4096];
     int32_t words[64];
@@ -80,7 +81,7 @@ static model_builder *begin(prony_dtype type)
     mb_input(m, "x", PRONY_FLOAT32, "2,4,4,4");
     pair(m, "x", "xd", type, X_STEP, type == PRONY_UINT8 ? 128 : -3);
     codes(m, "w", PRONY_INT8, "4,4,3,3", 144, 4, W_STEP);
-    codes(m, "b", PRONY_INT32, "4", 4, 4, X_STEP *W_STEP);
+    codes(m, "b", PRONY_INT32, "4", 4, 4, X_STEP * W_STEP);
     return m;
 }
 
@@ -138,9 +139,9 @@ static void biases(void **unused)
         float bias[4], step;
         const char *wanted;
     } cases[] = {
-        {{0.5f, -0.25f, 1.0f, 0.0f}, 0.125f, "QLinearConv"},                                      /* whole steps */
-        {{0.5f, -0.25f, 1.0f, 0.0f}, 0x1p-11f, "DequantizeLinear Conv QuantizeLinear"},           /* steps are too coarse */
-        {{0x1p20f, 0.0f, 0.0f, 0.0f}, 0.125f, "DequantizeLinear Conv QuantizeLinear"},            /* does not fit */
+        {{0.5f, -0.25f, 1.0f, 0.0f}, 0.125f, "QLinearConv"},                            /* whole steps */
+        {{0.5f, -0.25f, 1.0f, 0.0f}, 0x1p-11f, "DequantizeLinear Conv QuantizeLinear"}, /* steps are too coarse */
+        {{0x1p20f, 0.0f, 0.0f, 0.0f}, 0.125f, "DequantizeLinear Conv QuantizeLinear"},  /* does not fit */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         model_builder *m = begin(PRONY_UINT8);
@@ -172,7 +173,7 @@ static void products(void **unused)
     (void)unused;
     model_builder *m = begin(PRONY_UINT8); /* Flatten is a view of codes */
     codes(m, "v", PRONY_INT8, "7,64", 448, 7, W_STEP);
-    codes(m, "c", PRONY_INT32, "7", 7, 7, X_STEP *W_STEP);
+    codes(m, "c", PRONY_INT32, "7", 7, 7, X_STEP * W_STEP);
     conv(m, "xd", "h");
     pair(m, "h", "hd", PRONY_UINT8, 0.125f, 128);
     mb_node(m, "Flatten", "hd", "f", "");
@@ -187,7 +188,7 @@ static void products(void **unused)
     mb_input(m, "x", PRONY_FLOAT32, "5,16");
     pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
     codes(m, "v", PRONY_INT8, "9,16", 144, 9, W_STEP);
-    codes(m, "c", PRONY_INT32, "9", 9, 9, X_STEP *W_STEP);
+    codes(m, "c", PRONY_INT32, "9", 9, 9, X_STEP * W_STEP);
     mb_node(m, "Gemm", "xd v c", "g", "transB=1");
     pair(m, "g", "y", PRONY_UINT8, 0.125f, 30);
     expect(m, "y", "QGemm");

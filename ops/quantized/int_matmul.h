@@ -1,0 +1,40 @@
+/* What the kernels of the products of quantized matrices share: the description of the problem, and how sums are
+ * stored. */
+#ifndef PRN_OPS_QUANTIZED_INT_MATMUL_H
+#define PRN_OPS_QUANTIZED_INT_MATMUL_H
+
+#include "ops/loops/int_product.h"
+
+typedef struct prn_int_matmul {
+    prn_int_product product;
+    prony_shape y_shape;
+    prn_quant_lines a_scale, b_scale;
+    float alpha;
+    bool integers;  /* the sums themselves are the result */
+    bool quantized; /* with `y` */
+    bool dynamic;   /* A is quantized in each run */
+    prn_quant_scalar y;
+    float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
+    const prony_value *bias; /* [N], float; NULL: none */
+    const prony_value *c;    /* int32; NULL: none */
+    int64_t c_row, c_col;    /* its strides */
+    prony_value *out;
+    prony_value scale_value, zero_value; /* A's, where they are computed */
+    float scale;
+    uint8_t zero;
+} prn_int_matmul;
+
+prony_status prn_int_matmul_describe(const prony_context *context, prn_int_matmul *out);
+/* Makes codes of DynamicQuantizeMatMul's A, at the beginning of scratch. */
+void prn_int_matmul_quantize_a(const prony_context *context, prn_int_matmul *m, bool reference);
+/* Stores sums of columns [column, column + n <= 64) of a row; `argument` is the problem. */
+void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
+
+/* The kernel that multiplies bytes, code_matmul.c. */
+bool prn_code_matmul_usable(const prony_context *context);
+prony_status prn_code_matmul_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_code_matmul_run(const prony_context *context);
+void prn_code_matmul_release(void *state);
+void prn_code_matmul_facts(const prony_context *context, prony_cost *facts);
+
+#endif
