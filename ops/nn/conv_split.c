@@ -11,7 +11,7 @@
  *
  * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap is
  * a matrix of consecutive rows in every case. Weights stay float32, [32 output channels][32 input channels][tap], and each
- * task splits them step by step. A task's working space is one of as many as there are threads.
+ * task splits them step by step. Each thread has working space of its own.
  *
  * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or NaN
  * computes by plain sums. */
@@ -34,7 +34,6 @@ enum {
     MOST_TAPS = 256,
     MOST_REACH = 4096, /* of the kernel along an axis */
     MOST_EXTENT = 1 << 24,
-    ALIGNMENT = 64,
     STRIP_BYTES = 640 << 10,   /* of parts: they stay in the second-level cache */
     LARGE_STRIP_BYTES = 3 << 19, /* where those would be few rows, for each of which all weights are split */
     MOST_STRIP_BYTES = 4 << 20,
@@ -306,7 +305,7 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
     }
     s->weights = packed;
     out->state = s;
-    out->scratch_bytes = (size_t)s->slots * (ALIGNMENT + s->slot_bytes);
+    out->scratch_bytes = (size_t)s->slots * s->slot_bytes;
     return PRONY_OK;
 }
 
@@ -323,7 +322,8 @@ typedef struct job {
     prn_post_ops rest_ops;
     const float *x, *bias, *added; /* bias: zeros where there is none */
     float *y;
-    char *slots; /* a line with a flag each, then their bytes */
+    char *slots;
+    atomic_llong next; /* task */
 } job;
 
 /* What one task works on. */
@@ -333,22 +333,6 @@ typedef struct strip {
     uint16_t *parts, *panel;   /* working space */
     float *sums;
 } strip;
-
-static atomic_flag *flag_of(const job *job, int64_t slot)
-{
-    return (atomic_flag *)(job->slots + slot * ALIGNMENT);
-}
-
-static int64_t take_slot(const job *job)
-{
-    for (int64_t slot = 0;; slot = slot + 1 < job->state->slots ? slot + 1 : 0)
-        if (!atomic_flag_test_and_set_explicit(flag_of(job, slot), memory_order_acquire)) return slot;
-}
-
-static void give_slot(const job *job, int64_t slot)
-{
-    atomic_flag_clear_explicit(flag_of(job, slot), memory_order_release);
-}
 
 static void clear(const conv_state *s, uint16_t *to, int64_t positions)
 {
@@ -487,12 +471,10 @@ static void store(const job *job, const strip *strip, int64_t column)
     }
 }
 
-static void run_task(void *argument, int64_t task)
+static void run_task(const job *job, int64_t task, char *bytes)
 {
-    const job *job = argument;
     const conv_state *s = job->state;
-    const int64_t group = task % s->groups, index = task / s->groups % s->strips, slot = take_slot(job);
-    char *bytes = job->slots + s->slots * ALIGNMENT + slot * (int64_t)s->slot_bytes;
+    const int64_t group = task % s->groups, index = task / s->groups % s->strips;
     strip strip = {.image = task / s->groups / s->strips,
                    .first_row = index * s->strip_rows,
                    .end_row = (index + 1) * s->strip_rows,
@@ -512,7 +494,17 @@ static void run_task(void *argument, int64_t task)
         store(job, &strip, column);
     }
     prn_split_end();
-    give_slot(job, slot);
+}
+
+/* Whoever has working space takes tasks as long as there are any. */
+static void run_slot(void *argument, int64_t slot)
+{
+    job *job = argument;
+    const conv_state *s = job->state;
+    const int64_t tasks = s->conv.batch * s->strips * s->groups;
+    int64_t task;
+    while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_stopped())
+        run_task(job, task, job->slots + slot * (int64_t)s->slot_bytes);
 }
 
 /* A residual that is added first becomes part of the sum; what is left are maps. */
@@ -535,7 +527,7 @@ prony_status prn_conv_split_run(const prony_context *context)
     job job = {.state = s, .x = context->inputs[0]->data, .y = context->outputs[0]->data, .slots = context->scratch};
     job.bias = s->bias;
     sort_post_ops(context, &job);
-    for (int64_t slot = 0; slot < s->slots; slot++) atomic_flag_clear(flag_of(&job, slot));
-    prn_parallel_tasks(context->threads, s->conv.batch * s->strips * s->groups, run_task, &job);
+    atomic_init(&job.next, 0);
+    prn_parallel_tasks(context->threads, s->slots, run_slot, &job);
     return PRONY_OK;
 }
