@@ -273,7 +273,8 @@ const prn_op *prn_op_at(size_t index);
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable. plain_only: and
- * that takes plain inputs and makes plain outputs. `like`: and whose backend and own_layout are that kernel's (NULL: any).
+ * that takes plain inputs and makes plain outputs. `like`: and whose backend, own_layout and, where it has one, name are that
+ * kernel's (NULL: any).
  * NULL: there is none. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
 

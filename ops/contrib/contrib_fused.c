@@ -217,8 +217,8 @@ static void release(void *argument)
 
 /* A row lets those kernels of the base work that are like it; rows stand in the base's order, so that the plan takes the
  * one of the kernel that it would take there. */
-#define FUSED_ROW(row, backend_name, makes_layout)                                                                     \
-    static const prn_kernel like_##row = {.backend = backend_name, .own_layout = makes_layout};                        \
+#define FUSED_ROW(row, kernel, backend_name, makes_layout)                                                             \
+    static const prn_kernel like_##row = {.name = kernel, .backend = backend_name, .own_layout = makes_layout};        \
     static bool usable_##row(const prony_context *context)                                                             \
     {                                                                                                                  \
         return usable_like(context, &like_##row);                                                                      \
@@ -232,11 +232,12 @@ static void release(void *argument)
         return prepare_like(context, &like_##row, out);                                                                \
     }
 #ifdef PRN_HAVE_DNNL
-FUSED_ROW(direct, "native", true)
-FUSED_ROW(dnnl, "dnnl", true)
+FUSED_ROW(winograd, "conv_f32_winograd", "native", true)
+FUSED_ROW(direct, "conv_f32_direct", "native", true)
+FUSED_ROW(dnnl, NULL, "dnnl", true)
 #endif
-FUSED_ROW(native, "native", false)
-FUSED_ROW(reference, "reference", false)
+FUSED_ROW(native, NULL, "native", false)
+FUSED_ROW(reference, NULL, "reference", false)
 
 /* ---- FusedMatMul: alpha A B, with the last two axes of an operand exchanged (trans), or its first axis taken behind
  * the batch axes before that (transBatch) */
@@ -391,6 +392,9 @@ static const prn_param matmul_params[] = {
 static const prn_kernel conv_kernels[] = {
 #ifdef PRN_HAVE_DNNL
     /* The added input may be overwritten; operands of the sum itself may not. */
+    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_winograd,
+     .layouts = layouts_winograd, .prepare = prepare_winograd, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
     {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_direct,
      .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
