@@ -19,6 +19,7 @@
 enum { SIGN = 128, TAPS = 4, MOST_TAPS = 1024, TASK_BYTES = 1 << 15, LEAST_GROUP = 8 };
 
 typedef struct state {
+    prn_int_conv conv;        /* the geometry; what it points at is not there any more */
     prn_code_product product; /* without what a run brings */
     const int8_t *depthwise;  /* packed weights of a depthwise convolution; NULL: it is none */
     int64_t taps;             /* of a depthwise convolution, padded to a multiple of 4 */
@@ -219,6 +220,8 @@ prony_status prn_code_conv_prepare(const prony_context *context, prn_prepared *o
         prn_code_conv_release(s);
         return status;
     }
+    c.conv.x = c.conv.weights = c.conv.bias = c.conv.y = c.residual = c.out = NULL;
+    s->conv = c;
     out->state = s;
     if (!s->depthwise) out->scratch_bytes = prn_code_product_scratch(context->threads, &s->product);
     return PRONY_OK;
@@ -259,7 +262,7 @@ static void inside(const prn_window *w, int64_t tap, int64_t taps, int64_t *firs
 /* The taps of one position, one by one. */
 static void fetch_edge(const run_job *job, const uint8_t *row, int64_t at, int64_t taps, uint8_t *to)
 {
-    const prn_window *w = &job->c->window;
+    const prn_window *w = &job->c->conv.window;
     const int64_t width = job->c->conv.group_in;
     for (int64_t t = 0; t < taps; t++, at += w->dilation[2], to += width) {
         if (at >= 0 && at < w->in[2])
@@ -273,7 +276,7 @@ static void fetch_edge(const run_job *job, const uint8_t *row, int64_t at, int64
 static void fetch_taps(const run_job *job, const segment *s, const uint8_t *row, int64_t tap, int64_t taps,
                        int64_t offset)
 {
-    const prn_window *w = &job->c->window;
+    const prn_window *w = &job->c->conv.window;
     const int64_t channels = job->c->conv.in_channels, stride = w->stride[2];
     const int64_t shift = tap * w->dilation[2] - w->pad_begin[2];
     int64_t first = job->whole_first, last = job->whole_last;
@@ -294,7 +297,7 @@ static void fetch_taps(const run_job *job, const segment *s, const uint8_t *row,
 
 static void fetch_segment(const run_job *job, const segment *s)
 {
-    const prn_window *w = &job->c->window;
+    const prn_window *w = &job->c->conv.window;
     const prn_conv *conv = &job->c->conv;
     const int64_t taps = job->together ? w->kernel[2] : 1, bytes = taps * conv->group_in;
     const int64_t z = s->row / w->out[1] * w->stride[0] - w->pad_begin[0];
@@ -319,7 +322,7 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
 {
     const run_job *job = argument;
     const prn_conv *conv = &job->c->conv;
-    const int64_t width = job->c->window.out[2], end = row + rows;
+    const int64_t width = job->c->conv.window.out[2], end = row + rows;
     while (row < end && !prn_stopped()) {
         const int64_t image = row / conv->out_spatial, p = row % conv->out_spatial;
         const int64_t from = p % width, left = width - from, n = left < end - row ? left : end - row;
@@ -341,7 +344,7 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
  */
 static void find_taps(const run_job *job, const uint8_t *const *rows, int64_t x, const uint8_t **tap)
 {
-    const prn_window *window = &job->c->window;
+    const prn_window *window = &job->c->conv.window;
     const int64_t *kernel = window->kernel, channels = job->c->conv.in_channels;
     const int64_t start = x * window->stride[2] - window->pad_begin[2];
     for (int64_t r = 0; r < kernel[0] * kernel[1]; r++) {
@@ -356,7 +359,7 @@ static void find_taps(const run_job *job, const uint8_t *const *rows, int64_t x,
 static void depthwise_row(const run_job *job, int64_t index)
 {
     const prn_conv *conv = &job->c->conv;
-    const prn_window *window = &job->c->window;
+    const prn_window *window = &job->c->conv.window;
     const int64_t *kernel = window->kernel, out_rows = window->out[0] * window->out[1], width = window->out[2];
     const int64_t image = index / out_rows, row = index % out_rows;
     const uint8_t *x = job->x + image * conv->in_spatial * conv->in_channels, *rows[MOST_TAPS], *tap[MOST_TAPS];
@@ -396,18 +399,17 @@ static void depthwise_task(void *argument, int64_t task)
 prony_status prn_code_conv_run(const prony_context *context)
 {
     const state *s = context->state;
-    prn_int_conv c;
-    PRN_TRY(prn_int_conv_describe(context, &c));
-    const prn_conv *conv = &c.conv;
-    c.window = conv->window;
-    run_job job = {.c = &c,
+    const prn_int_conv *c = &s->conv;
+    const prn_conv *conv = &c->conv;
+    const prony_value *residual = prn_input(context, c->at->residual);
+    run_job job = {.c = c,
                    .s = s,
-                   .x = c.x.data,
+                   .x = context->inputs[c->at->x]->data,
                    .dot = prn_code_dot_table(),
                    .y = context->outputs[0]->data,
-                   .residual = c.residual ? c.residual->data : NULL,
-                   .flip = c.x_type == PRONY_INT8 ? SIGN : 0,
-                   .zero = (uint8_t)unsigned_zero(&c)};
+                   .residual = residual ? residual->data : NULL,
+                   .flip = c->x_type == PRONY_INT8 ? SIGN : 0,
+                   .zero = (uint8_t)unsigned_zero(c)};
     if (s->depthwise) {
         const int64_t row_bytes = conv->window.out[2] * conv->out_channels * conv->kernel_volume;
         job.rows = conv->batch * conv->window.out[0] * conv->window.out[1];
