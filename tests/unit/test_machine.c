@@ -224,11 +224,11 @@ static void what_does_not_scale_is_measured_again(void **state)
         assert_int_equal(count, prn_peak_has_bf16() ? 6 : 4);
         if (m->info.usable_cores >= 2) { /* one core may well be as fast with two threads as with one */
             assert_int_equal(asked_of_two, attempts < 2 ? attempts + 1 : 3);
-            assert_true(c[2].threads == 2 && c[2].trials == 20 * asked_of_two);
-            assert_int_equal(c[2].doubtful, attempts >= 3);
-            assert_true(c[2].flops_per_second == (attempts >= 3 ? 1e9 : 2e9));
+            assert_true(c[count / 2].threads == 2 && c[count / 2].trials == 20 * asked_of_two);
+            assert_int_equal(c[count / 2].doubtful, attempts >= 3);
+            assert_true(c[count / 2].flops_per_second == (attempts >= 3 ? 1e9 : 2e9));
         }
-        assert_false(c[0].doubtful || c[1].doubtful);
+        for (size_t i = 0; i < count / 2; i++) assert_false(c[i].doubtful);
         const prony_peak_bandwidth *b = prony_machine_bandwidth(m, &count);
         for (size_t i = 0; i < count; i++) assert_false(b[i].doubtful);
         prony_machine_release(m);
