@@ -27,8 +27,9 @@ enum {
     MANY_POSITIONS = 192,
     FEW_POSITIONS = 48,
     FEW_TASKS = 8,
-    CACHED_WEIGHTS = 5120,  /* floats that leave room for the input in the first-level cache */
-    NEAR_WEIGHTS = 1 << 16, /* floats that stay in the second-level cache */
+    CACHED_WEIGHTS = 5120,       /* floats that leave room for the input in the first-level cache */
+    NEAR_WEIGHTS = 1 << 16,      /* floats that stay in the second-level cache */
+    WIDE_NEAR_WEIGHTS = 1 << 18, /* of a processor with AVX-512 */
 };
 
 static double image_work(const prn_conv *conv)
@@ -153,21 +154,23 @@ static int64_t wanted_pieces(const prn_direct_plan *plan)
     if (tasks * pieces < FEW_TASKS)
         pieces = least(prn_ceil_div(FEW_TASKS, tasks),
                        least(prn_ceil_div(conv->out_spatial, FEW_POSITIONS), (int64_t)(work / LEAST_TASK_WORK) + 1));
-    return pieces > 1 && tasks * pieces % 2 && tasks * pieces < 2 * FEW_TASKS ? pieces + 1 : pieces;
+    return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
-/* Pieces as even as whole tiles allow. */
+/* Pieces as even as whole tiles allow. Weights that stay near may be read again for each piece of the input, which is
+ * then read by one thread; the others are read by one. */
 static void cut(prn_direct_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
-    const int64_t lanes = plan->simd->lanes, most = prn_direct_most(plan, prn_ceil_div(plan->blocks, plan->groups));
-    const int64_t limit =
-        plan->in_a_row ? conv->out_spatial + most : PRN_DIRECT_MOST_OFFSETS / conv->kernel_volume / most * most;
-    const int64_t pieces = least(wanted_pieces(plan), conv->out_spatial);
-    plan->positions = least(prn_ceil_div(prn_ceil_div(conv->out_spatial, pieces), most) * most, limit);
-    plan->pieces = prn_ceil_div(conv->out_spatial, plan->positions);
-    plan->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <= NEAR_WEIGHTS;
-    const int64_t per_block = conv->kernel_volume * lanes * lanes * prn_ceil_div(plan->blocks, plan->groups);
+    const int64_t lanes = plan->simd->lanes, widest = prn_ceil_div(plan->blocks, plan->groups);
+    plan->unit = prn_direct_most(plan, widest);
+    plan->units = prn_ceil_div(conv->out_spatial, plan->unit);
+    const int64_t most = plan->in_a_row ? plan->units : PRN_DIRECT_MOST_OFFSETS / conv->kernel_volume / plan->unit;
+    const int64_t wanted = least(wanted_pieces(plan), plan->units), fewest = prn_ceil_div(plan->units, most);
+    plan->pieces = wanted > fewest ? wanted : fewest;
+    plan->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <=
+                          (lanes == 16 ? WIDE_NEAR_WEIGHTS : NEAR_WEIGHTS);
+    const int64_t per_block = conv->kernel_volume * lanes * lanes * widest;
     plan->per_pass = CACHED_WEIGHTS / per_block > 1 ? CACHED_WEIGHTS / per_block : 1;
 }
 

@@ -25,7 +25,7 @@ typedef struct prn_direct_plan {
     const float *packed;
     int64_t in_blocks, blocks, groups; /* of channels; groups of output blocks */
     int64_t per_pass;                  /* input blocks */
-    int64_t positions, pieces;         /* of a task; of an image */
+    int64_t unit, units, pieces;       /* positions that pieces begin at multiples of; units and pieces of an image */
     bool groups_inside;                /* successive tasks share a piece, not a group */
     bool in_a_row;                     /* one tap, no steps, no padding: positions follow each other in the input too */
     prn_direct_end end;

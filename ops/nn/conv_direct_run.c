@@ -166,8 +166,8 @@ static void run_task(void *argument, int64_t task)
     piece piece = {.image = task / (plan->groups * plan->pieces)};
     int64_t number = plan->groups_inside ? of_image / plan->groups : of_image % plan->pieces;
     piece.group = plan->groups_inside ? of_image % plan->groups : of_image / plan->pieces;
-    piece.begin = number * plan->positions;
-    piece.end = piece.begin + plan->positions;
+    piece.begin = plan->units * number / plan->pieces * plan->unit;
+    piece.end = plan->units * (number + 1) / plan->pieces * plan->unit;
     if (piece.end > plan->conv.out_spatial) piece.end = plan->conv.out_spatial;
     piece.first_block = prn_direct_first_block(plan->blocks, piece.group);
     piece.blocks = prn_direct_first_block(plan->blocks, piece.group + 1) - piece.first_block;
