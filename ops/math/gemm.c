@@ -204,12 +204,12 @@ static prony_status blas_run(const prony_context *context)
 }
 #endif
 
-static const prn_kernel native = {.prepare = native_prepare, .run = native_run};
+static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
 PRN_WIDENED(half, &native)
 
 static const prn_kernel gemm_kernels[] = {
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true},
+     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "gemm_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
@@ -220,7 +220,7 @@ static const prn_kernel gemm_kernels[] = {
 
 static const prn_kernel matmul_kernels[] = {
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true},
+     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "matmul_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,

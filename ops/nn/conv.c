@@ -251,22 +251,22 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
 static const prn_kernel widened = {
-    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run};
+    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .packs = 2};
 PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
 #ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
-     .run = prn_conv_direct_run, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
+     .run = prn_conv_direct_run, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
-     .post_ops = true, .own_layout = true},
+     .post_ops = true, .own_layout = true, .packs = 2},
 #endif
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
-     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true},
+     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
     {0}};
