@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/machine_state.h"
 #include "base/option_struct.h"
-#include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/study/study.h"
@@ -20,10 +19,7 @@ void prony_machine_state_read(prony_machine_state *out)
 static prony_status hash_of(prony_report *report, const prony_model *model, prony_error *error)
 {
     char text[65];
-    prn_sha256 hash;
-    prn_sha256_init(&hash);
-    prn_sha256_add(&hash, model->file->data, (size_t)model->file->file_bytes);
-    prn_sha256_text(&hash, text);
+    prn_model_hash(model->file, text);
     report->model.sha256 = prn_pool_strndup(&report->pool, text, strlen(text));
     return report->model.sha256 ? PRONY_OK : prn_no_memory(error);
 }
@@ -61,12 +57,9 @@ static prony_status check_model(const prony_study *study, const char *path, cons
                                 prony_error *error)
 {
     char text[65];
-    prn_sha256 hash;
     const char *was = study->manifest->model.sha256;
     if (!model || !was) return PRONY_OK;
-    prn_sha256_init(&hash);
-    prn_sha256_add(&hash, model->file->data, (size_t)model->file->file_bytes);
-    prn_sha256_text(&hash, text);
+    prn_model_hash(model->file, text);
     if (strcmp(text, was) == 0) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
                     "%s is a study of another model: of %s with SHA-256 %.16s..., and %s has %.16s...", path,

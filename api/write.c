@@ -1,7 +1,6 @@
 /* prony_report_write, prony_report_save: a report in one of its forms. */
 #include "base/file.h"
 #include "base/option_struct.h"
-#include "base/sha256.h"
 #include "engine/bind/engine_model.h"
 #include "profiler/report/report.h"
 
@@ -12,11 +11,7 @@ static prony_report with_hash(const prony_report *report, char text[65])
 {
     prony_report copy = *report;
     if (report->source && !report->model.sha256) {
-        const prn_model_file *file = report->source->file;
-        prn_sha256 hash;
-        prn_sha256_init(&hash);
-        prn_sha256_add(&hash, file->data, (size_t)file->file_bytes);
-        prn_sha256_text(&hash, text);
+        prn_model_hash(report->source->file, text);
         copy.model.sha256 = text;
     }
     return copy;

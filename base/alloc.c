@@ -90,6 +90,11 @@ static void *make_block(void *raw, prn_budget *budget, size_t bytes, unsigned sh
     return block;
 }
 
+bool prn_alloc_refused(size_t bytes)
+{
+    return bytes > LARGEST_BYTES || must_fail();
+}
+
 static bool may_take(size_t bytes)
 {
     return bytes <= LARGEST_BYTES && !must_fail();

@@ -28,6 +28,8 @@ bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 void prn_alloc_fail_at(uint64_t n);
 /* Whether the failure asked for has happened. */
 bool prn_alloc_failed(void);
+/* For other ways to memory: whether a request is to fail, for its size or as it was told to. */
+bool prn_alloc_refused(size_t bytes);
 /* Calls into this file that reached the heap since the process started (allocations and releases). */
 uint64_t prn_heap_calls(void);
 

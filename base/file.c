@@ -106,6 +106,19 @@ prony_status prn_map_check(const prn_map *map, const char *path, prony_error *er
                     map->size, (long long)now.st_size);
 }
 
+bool prn_map_has(const prn_map *map, const void *data)
+{
+    return map->data && (uintptr_t)data >= (uintptr_t)map->data && (uintptr_t)data - (uintptr_t)map->data < map->size;
+}
+
+/* Pages at the ends are shared with neighbours, which have them read again as well. */
+void prn_map_forget(const prn_map *map, const void *data, size_t bytes)
+{
+    if (map->copied || bytes == 0 || !prn_map_has(map, data)) return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data & ~(page - 1);
+    (void)madvise((void *)first, (uintptr_t)data + bytes - first, MADV_DONTNEED); /* the kernel rounds the end up */
+}
+
 void prn_map_close(prn_map *map)
 {
     void *data = (void *)(uintptr_t)map->data;

@@ -21,6 +21,10 @@ PRN_MUST_USE prony_status prn_map_read(prn_map *map, const char *path, prony_err
 /* PRONY_IO_ERROR if the file that is mapped stands at `path` and has another size or time of modification than when it was
  * opened. One that was replaced, or removed, still is what was mapped. */
 PRN_MUST_USE prony_status prn_map_check(const prn_map *map, const char *path, prony_error *error);
+/* Gives the memory back that holds these bytes, if they are mapped; whoever reads them again has them read again. */
+void prn_map_forget(const prn_map *map, const void *data, size_t bytes);
+/* Whether `data` lies in it. */
+bool prn_map_has(const prn_map *map, const void *data);
 void prn_map_close(prn_map *map);
 
 /* Collects output and gives it the final name only when everything was written. */

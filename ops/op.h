@@ -165,7 +165,8 @@ typedef struct prn_kernel {
     uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
     unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more */
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
-     * depend on the thread count: outputs are bit-identical for every number of threads. */
+     * depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of rank 2 or more
+     * contains: its bytes may not be there yet (engine/bind/recipe.h). */
     bool (*usable)(const prony_context *context);
     /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel is chosen;
      * tests run what is usable. The same rule for thread counts. */
@@ -191,6 +192,10 @@ typedef struct prn_kernel {
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */
     bool own_layout;     /* makes a layout of its own whatever it is offered: no kernel for steps that must stay plain */
+    uint32_t packs;      /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the address,
+                            apart from the `build` handed to the host's `packed`. Its bytes are then there while it is packed, and
+                            in runs only if it was not. */
+    uint32_t unaligned;  /* bit i: input i is read as bytes, wherever they lie */
 } prn_kernel;
 
 /* ---- the descriptor ------------------------------------------------------------------------------------------------ */

@@ -184,7 +184,11 @@ static prony_status infer_node(prn_binder *b, prn_node_def *node)
     prony_context context = prn_node_context(b->program, node, b->error);
     context.host_data = &site;
     context.user = node->binding.infer_user;
-    PRN_TRY(node->binding.infer(&context));
+    const size_t held = b->program->refs.held_count;
+    prony_status status = prn_bind_hold_for_user(b, node);
+    if (status == PRONY_OK) status = node->binding.infer(&context);
+    prn_shared_let_go(b->program->model->shared, &b->program->refs, held);
+    PRN_TRY(status);
     for (uint32_t k = 0; k < node->output_count; k++) {
         prony_value *out = node->output_values[k];
         if (!out) continue;
@@ -346,6 +350,7 @@ static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph
             const prn_value_def *outer = parent->values[captured[i - graph->input_count]];
             value->info = outer->info;
             value->constant = outer->constant;
+            value->shared = outer->shared;
         }
         p->inputs[p->input_count++] = id;
     }

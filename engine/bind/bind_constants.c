@@ -39,6 +39,31 @@ static prony_status copy_bytes(void *argument, void *data)
 /* What an empty constant points at: NULL would say that its data is not there yet. */
 static const _Alignas(64) uint8_t no_elements[64];
 
+static prony_status align(prn_binder *b, prn_value_def *value, size_t width)
+{
+    prn_program *p = b->program;
+    const void *copy;
+    copy_source source = {value->info.data, prn_value_bytes(&value->info)};
+    if (prn_recipe_worth(&value->info)) {
+        const prn_recipe recipe = {.kind = PRN_RECIPE_COPY,
+                                   .width = width,
+                                   .count = prony_shape_numel(&value->info.shape),
+                                   .source = source.data,
+                                   .file = p->model->file};
+        PRN_TRY(prn_shared_defer(p->model->shared, &p->refs, &recipe, NULL, &value->shared, b->error));
+        value->info.data = prn_shared_data(value->shared);
+        return PRONY_OK;
+    }
+    const prn_shared_form form = {.source = source.data,
+                                  .tag = "aligned",
+                                  .bytes = source.bytes,
+                                  .build = copy_bytes,
+                                  .argument = &source};
+    PRN_TRY(prn_shared_get(p->model->shared, &p->refs, &form, &copy, b->error));
+    value->info.data = (void *)(uintptr_t)copy;
+    return PRONY_OK;
+}
+
 prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor)
 {
     prn_program *p = b->program;
@@ -49,17 +74,12 @@ prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *te
     value->info = *tensor;
     value->constant = true;
     bool aligned = width == 0 || (uintptr_t)tensor->data % width == 0;
-    if (p->static_only && bytes > PRN_STATIC_READ_BYTES) {
+    if (p->static_only && bytes > PRN_STATIC_READ_BYTES)
         value->info.data = NULL;
-    } else if (bytes == 0) {
+    else if (bytes == 0)
         value->info.data = (void *)(uintptr_t)no_elements;
-    } else if (!aligned) {
-        copy_source source = {tensor->data, bytes};
-        const void *copy;
-        PRN_TRY(prn_shared_get(p->model->shared, &p->refs, tensor->data, "aligned", bytes, copy_bytes, &source, &copy,
-                               b->error));
-        value->info.data = (void *)(uintptr_t)copy;
-    }
+    else if (!aligned)
+        PRN_TRY(align(b, value, width));
     return add_weight(b, value);
 }
 
@@ -96,16 +116,84 @@ static prony_status evaluate(prn_binder *b, prn_node_def *node)
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!pointers[k]) continue;
-        const void *shared;
+        prn_value_def *value = b->program->values[node->outputs[k]];
         status = prn_shared_intern(b->program->model->shared, &b->program->refs, local[k].data,
-                                   prn_value_bytes(&local[k]), &shared, b->error);
+                                   prn_value_bytes(&local[k]), &value->shared, b->error);
         local[k].data = NULL;
-        if (status == PRONY_OK) node->output_values[k]->data = (void *)(uintptr_t)shared;
+        if (status == PRONY_OK) value->info.data = prn_shared_data(value->shared);
     }
     for (uint32_t k = 0; local && k < node->output_count; k++) prn_free_aligned(local[k].data);
     prn_free(local);
     prn_free(pointers);
     return status;
+}
+
+static prony_status hold_inputs(prn_binder *b, const prn_node_def *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE) PRN_TRY(prn_program_hold(b->program, node->inputs[i], b->error));
+    return PRONY_OK;
+}
+
+prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node)
+{
+    const prn_operator_binding *binding = &node->binding;
+    if (!b->program->model->registry || !binding->op) return PRONY_OK;
+    const bool own = binding->op == prn_op_find(node->info.domain, node->info.op_type, node->info.opset) &&
+                     binding->infer == binding->op->infer && binding->cost == binding->op->cost;
+    return own ? PRONY_OK : hold_inputs(b, node);
+}
+
+/* The node's inputs are there while it is evaluated; what they take is given back. */
+static prony_status evaluate_holding(prn_binder *b, prn_node_def *node)
+{
+    prn_program *p = b->program;
+    const size_t held = p->refs.held_count;
+    prony_status status = hold_inputs(b, node);
+    if (status == PRONY_OK) status = evaluate(b, node);
+    prn_shared_let_go(p->model->shared, &p->refs, held);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const prony_value *in = node->input_values[i];
+        if (in && prn_recipe_worth(in)) prn_model_forget(p->model->file, in->data, prn_value_bytes(in));
+    }
+    return status;
+}
+
+static bool is_matrix_transpose(const prn_node_def *node)
+{
+    const prn_attr *perm = prn_attr_find(node->info.attributes, "perm");
+    return node->binding.op == prn_op_find("", "Transpose", node->info.opset) && node->input_values[0]->shape.rank == 2 &&
+           (!perm || perm->ints[0] == 1);
+}
+
+/* The constant that the node's first output is, without being read: the bytes of its input, or what a recipe makes of them. */
+static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
+{
+    prn_program *p = b->program;
+    if (node->input_count < 1 || node->inputs[0] == PRN_NO_VALUE || node->outputs[0] == PRN_NO_VALUE) return PRONY_OK;
+    const prn_value_def *from = p->values[node->inputs[0]];
+    prn_value_def *to = p->values[node->outputs[0]];
+    for (uint32_t k = 1; k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
+    if (node->binding.op->flags & PRN_OP_VIEW) {
+        *done = true;
+        to->info.data = from->info.data;
+        to->shared = from->shared;
+        return PRONY_OK;
+    }
+    if (!is_matrix_transpose(node) || !prn_recipe_worth(&to->info)) return PRONY_OK;
+    prn_recipe recipe = {.kind = PRN_RECIPE_TRANSPOSE,
+                         .width = prony_dtype_bytes(to->info.dtype, 1),
+                         .count = prony_shape_numel(&to->info.shape),
+                         .source = from->info.data,
+                         .file = p->model->file,
+                         .rows = from->info.shape.dim[0],
+                         .columns = from->info.shape.dim[1]};
+    prn_shared_entry *source = prn_shared_source(from->shared, &recipe);
+    PRN_TRY(prn_shared_defer(p->model->shared, &p->refs, &recipe, source, &to->shared, b->error));
+    to->info.data = prn_shared_data(to->shared);
+    *done = true;
+    return PRONY_OK;
 }
 
 prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
@@ -123,17 +211,22 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
         if (out->kind != PRONY_TENSOR || out->dtype == PRONY_STRING || out->dtype == PRONY_UNDEFINED) return PRONY_OK;
         if (!prn_add_u64(&bytes, bytes, prn_value_bytes(out))) return PRONY_OK;
     }
-    if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
     if (bytes > prn_budget_room() / 2) return PRONY_OK;
-    if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
-        prony_status status = evaluate(b, node);
-        if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */
-            if (b->error) *b->error = (prony_error){0};
-            return PRONY_OK;
+    bool done = false;
+    prony_status status = PRONY_OK;
+    if (data_there && !p->static_only && !shape_only) status = derive(b, node, &done);
+    if (status == PRONY_OK && !done) {
+        if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
+        if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
+            status = evaluate_holding(b, node);
+            if (status == PRONY_OK) *p->folded_total += bytes;
         }
-        PRN_TRY(status);
-        *p->folded_total += bytes;
     }
+    if (status == PRONY_LIMIT) { /* too much for now: it stays run-time work */
+        if (b->error) *b->error = (prony_error){0};
+        return PRONY_OK;
+    }
+    PRN_TRY(status);
     for (uint32_t k = 0; k < node->output_count; k++) {
         if (node->outputs[k] == PRN_NO_VALUE) continue;
         prn_value_def *value = p->values[node->outputs[k]];

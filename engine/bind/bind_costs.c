@@ -85,7 +85,11 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
             prn_site site = {.program = p, .node = node};
             prony_context context = prn_node_context(p, node, b->error);
             context.host_data = &site;
-            PRN_TRY(prn_node_cost(node, &context, &cost));
+            const size_t held = p->refs.held_count;
+            prony_status status = prn_bind_hold_for_user(b, node);
+            if (status == PRONY_OK) status = prn_node_cost(node, &context, &cost);
+            prn_shared_let_go(p->model->shared, &p->refs, held);
+            PRN_TRY(status);
         }
         cost.parameters += parameters;
     }

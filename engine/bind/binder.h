@@ -28,6 +28,9 @@ const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
 PRN_MUST_USE prony_status prn_bind_constant(prn_binder *b, uint32_t id, const prony_value *tensor);
 /* A Constant node whose value is a tensor attribute needs no kernel and no copy. */
 PRN_MUST_USE prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *node, bool *done);
+/* What a user's function sees of the node's constants is there until they are let go; the operators of the table look at no large
+ * ones before they are prepared. */
+PRN_MUST_USE prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node);
 /* Evaluates the node if it depends on constants alone. */
 PRN_MUST_USE prony_status prn_bind_fold(prn_binder *b, prn_node_def *node);
 

@@ -67,19 +67,39 @@ prn_node_def *prn_program_add_node(prn_program *program)
     return node;
 }
 
-prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info, void *data,
-                                      uint32_t *out, prony_error *error)
+static prony_status add_shared(prn_program *program, const char *name, const prony_value *info,
+                               prn_shared_entry *shared, uint32_t *out, prony_error *error)
 {
-    const void *shared;
-    PRN_TRY(prn_shared_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
     uint32_t id = prn_program_add_value(program, name);
     if (id == PRN_NO_VALUE) return prn_no_memory(error);
     prn_value_def *value = program->values[id];
     value->info = *info;
-    value->info.data = (void *)(uintptr_t)shared;
+    value->info.data = prn_shared_data(shared);
+    value->shared = shared;
     value->constant = true;
     *out = id;
     return PRONY_OK;
+}
+
+prony_status prn_program_add_constant(prn_program *program, const char *name, const prony_value *info, void *data,
+                                      uint32_t *out, prony_error *error)
+{
+    prn_shared_entry *shared;
+    PRN_TRY(prn_shared_intern(program->model->shared, &program->refs, data, prn_value_bytes(info), &shared, error));
+    return add_shared(program, name, info, shared, out, error);
+}
+
+prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
+                                      const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out, prony_error *error)
+{
+    prn_shared_entry *shared;
+    PRN_TRY(prn_shared_defer(program->model->shared, &program->refs, recipe, from, &shared, error));
+    return add_shared(program, name, info, shared, out, error);
+}
+
+prony_status prn_program_hold(prn_program *program, uint32_t value, prony_error *error)
+{
+    return prn_shared_hold(program->model->shared, &program->refs, program->values[value]->shared, 1, error);
 }
 
 bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op)
@@ -301,10 +321,12 @@ bool prn_program_trim(prn_program *program)
         for (size_t v = 0; v < program->value_count; v++) {
             prn_value_def *value = program->values[v];
             if (!value->constant || value->input) continue;
-            if (uses[v])
+            if (uses[v]) {
                 used.items[used.count++] = value->info.data;
-            else
+            } else {
                 value->info.data = NULL;
+                value->shared = NULL;
+            }
         }
         qsort(used.items, used.count, sizeof *used.items, by_address);
         prn_shared_trim(program->model->shared, &program->refs, one_within, &used);

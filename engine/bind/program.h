@@ -33,6 +33,7 @@ typedef struct prn_value_def {
     const char *name;
     prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
     bool constant;           /* same in every run; info.data is NULL only in a static program */
+    prn_shared_entry *shared; /* constants that bind or a rewrite made: what holds them; NULL: bytes of the model's own */
     bool input, output;      /* of the graph */
     uint32_t producer;       /* node; PRN_NO_NODE for inputs and constants */
     uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
@@ -200,6 +201,12 @@ PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node,
  * name, inputs, outputs and layers stay. Error if the table has no such row. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
                                           int64_t opset, prony_error *error);
+/* As prn_program_add_constant of what the recipe makes from all of `from` (NULL: bytes of the model's own). */
+PRN_MUST_USE prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
+                                                   const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out,
+                                                   prony_error *error);
+/* A constant's bytes may be read until the program lets them go. */
+PRN_MUST_USE prony_status prn_program_hold(prn_program *program, uint32_t value, prony_error *error);
 /* Notes that a place reads a value (nodes' inputs are noted when they are set). false: out of memory. */
 PRN_MUST_USE bool prn_program_note_use(prn_program *program, uint32_t value, prn_node_def *node, uint32_t index,
                                        uint32_t child);

@@ -2,6 +2,7 @@
  * pointers handed out stay valid while referenced. */
 #include "engine/bind/shared.h"
 
+#include "base/reserve.h"
 #include "base/stop.h"
 
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #define FIRST_BUCKETS 256
 #define HASH_PIECE_BYTES ((size_t)1 << 20)
 #define LOOK_AGAIN_NS 10000000
+#define LARGE_BYTES ((size_t)2 << 20)
 
 struct prn_shared_entry {
     prn_shared_entry *next;
@@ -21,6 +23,10 @@ struct prn_shared_entry {
     void *data;
     uint64_t references;
     const prn_shared_refs *last; /* who took the last reference, while it is held; NULL: not known */
+    prn_recipe *recipe;          /* of a deferred constant; NULL: `data` is from the heap */
+    prn_reserve reserve;         /* where that one lies */
+    prn_shared_entry *from;      /* what it is made from, referenced; NULL: the model's own bytes */
+    uint64_t holders;
 };
 
 struct prn_shared {
@@ -29,6 +35,7 @@ struct prn_shared {
     size_t bucket_count; /* a power of two, at least as many as there are entries unless memory was short */
     size_t entry_count;
     uint64_t bytes;
+    prn_spare spare[2]; /* of small and of large deferred constants, while plans are made */
 };
 
 /* FNV-1a over 8-byte words: only an index, equality is always checked on the bytes. */
@@ -94,14 +101,25 @@ prony_status prn_shared_create(prn_shared **out, prony_error *error)
 void prn_shared_release(prn_shared *shared)
 {
     if (!shared) return;
+    prn_shared_settle(shared);
     pthread_mutex_destroy(&shared->lock);
     prn_free(shared->bucket);
     prn_free(shared);
 }
 
+static void recipe_free(prn_recipe *recipe)
+{
+    if (recipe) prn_free(recipe->scale);
+    prn_free(recipe);
+}
+
 static void entry_free(prn_shared_entry *entry)
 {
-    prn_free_aligned(entry->data);
+    if (entry->recipe)
+        prn_reserve_close(&entry->reserve);
+    else
+        prn_free_aligned(entry->data);
+    recipe_free(entry->recipe);
     prn_free(entry->tag);
     prn_free(entry);
 }
@@ -157,7 +175,14 @@ static prn_shared_entry *find(const prn_shared *shared, uint64_t hash, const voi
 static prn_shared_entry *find_content(const prn_shared *shared, uint64_t hash, const void *data, size_t bytes)
 {
     for (prn_shared_entry *e = *bucket_of(shared, hash); e; e = e->next)
-        if (e->hash == hash && !e->tag && e->bytes == bytes && memcmp(e->data, data, bytes) == 0) return e;
+        if (e->hash == hash && !e->tag && !e->recipe && e->bytes == bytes && memcmp(e->data, data, bytes) == 0) return e;
+    return NULL;
+}
+
+static prn_shared_entry *find_recipe(const prn_shared *shared, uint64_t hash, const prn_recipe *recipe)
+{
+    for (prn_shared_entry *e = *bucket_of(shared, hash); e; e = e->next)
+        if (e->hash == hash && e->recipe && prn_recipe_same(e->recipe, recipe)) return e;
     return NULL;
 }
 
@@ -167,19 +192,57 @@ static void link_entry(prn_shared *shared, prn_shared_entry *entry)
     prn_shared_entry **head = bucket_of(shared, entry->hash);
     entry->next = *head;
     *head = entry;
-    shared->bytes += entry->bytes;
+    if (!entry->recipe) shared->bytes += entry->bytes;
 }
 
-static prony_status build_entry(prn_shared_entry **out, const void *source, const char *tag, size_t bytes,
-                                prony_status (*build)(void *argument, void *data), void *argument, prony_error *error)
+/* ---- bytes of deferred constants; under the lock ---- */
+
+static void let_go(prn_shared *shared, prn_shared_entry *entry)
+{
+    if (!entry || !entry->recipe || --entry->holders > 0) return;
+    prn_reserve_empty(&entry->reserve);
+    shared->bytes -= entry->bytes;
+}
+
+/* `moment`: it is let go before the lock is. */
+static prony_status hold(prn_shared *shared, prn_shared_entry *entry, int threads, bool moment, prony_error *error)
+{
+    if (!entry || !entry->recipe || entry->holders++ > 0) return PRONY_OK;
+    prony_status status = hold(shared, entry->from, threads, true, error);
+    if (status != PRONY_OK) {
+        entry->holders--;
+        return status;
+    }
+    shared->bytes += entry->bytes;
+    prn_spare *spare = &shared->spare[entry->bytes >= LARGE_BYTES];
+    if (prn_reserve_fill(&entry->reserve, moment ? spare : NULL)) {
+        prn_recipe_make(entry->recipe, threads, entry->data);
+        status = prn_stop_check(error);
+    } else {
+        status = prn_no_memory(error);
+    }
+    let_go(shared, entry->from);
+    if (status != PRONY_OK) let_go(shared, entry);
+    return status;
+}
+
+/* ---- packed forms ---- */
+
+static prony_status build_entry(prn_shared *shared, prn_shared_entry **out, const prn_shared_form *form,
+                                prony_error *error)
 {
     prn_shared_entry *entry = prn_calloc(1, sizeof *entry);
     if (!entry) return prn_no_memory(error);
-    entry->source = source;
-    entry->bytes = bytes;
-    entry->tag = prn_strdup(tag);
-    entry->data = prn_alloc_aligned(64, bytes ? bytes : 1);
-    prony_status status = entry->tag && entry->data ? build(argument, entry->data) : prn_no_memory(error);
+    entry->source = form->source;
+    entry->bytes = form->bytes;
+    entry->tag = prn_strdup(form->tag);
+    entry->data = prn_alloc_aligned(64, form->bytes ? form->bytes : 1);
+    prony_status status = entry->tag && entry->data ? PRONY_OK : prn_no_memory(error);
+    if (status == PRONY_OK) status = hold(shared, form->from, form->threads, true, error);
+    if (status == PRONY_OK) {
+        status = form->build(form->argument, entry->data);
+        let_go(shared, form->from);
+    }
     if (status == PRONY_OK) status = prn_stop_check(error); /* half a packed form is none */
     if (status != PRONY_OK) {
         entry_free(entry);
@@ -189,16 +252,15 @@ static prony_status build_entry(prn_shared_entry **out, const void *source, cons
     return PRONY_OK;
 }
 
-prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const void *source, const char *tag, size_t bytes,
-                            prony_status (*build)(void *argument, void *data), void *argument, const void **out,
+prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const prn_shared_form *form, const void **out,
                             prony_error *error)
 {
-    uint64_t hash = hash_bytes(tag, strlen(tag), (uint64_t)(uintptr_t)source);
+    uint64_t hash = hash_bytes(form->tag, strlen(form->tag), (uint64_t)(uintptr_t)form->source);
     prony_status status = PRONY_OK;
     PRN_TRY(lock(shared, error));
-    prn_shared_entry *entry = find(shared, hash, source, tag);
+    prn_shared_entry *entry = find(shared, hash, form->source, form->tag);
     if (!entry) {
-        status = build_entry(&entry, source, tag, bytes, build, argument, error);
+        status = build_entry(shared, &entry, form, error);
         if (status == PRONY_OK) {
             entry->hash = hash;
             if (refs_add(refs, entry)) {
@@ -216,8 +278,10 @@ prony_status prn_shared_get(prn_shared *shared, prn_shared_refs *refs, const voi
     return status;
 }
 
-prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes, const void **out,
-                               prony_error *error)
+/* ---- constants ---- */
+
+prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *data, size_t bytes,
+                               prn_shared_entry **out, prony_error *error)
 {
     uint64_t hash = hash_content(data, bytes);
     prony_status status = prn_stop_check(error);
@@ -238,33 +302,132 @@ prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs *refs, void *
     }
     bool ok = entry && refs_add(refs, entry);
     if (ok && fresh) link_entry(shared, entry);
-    if (ok) *out = entry->data;
+    if (ok) *out = entry;
     if (!ok && fresh) prn_free(entry);
     pthread_mutex_unlock(&shared->lock);
     if (!ok || !fresh) prn_free_aligned(data);
     return ok ? PRONY_OK : prn_no_memory(error);
 }
 
+/* Address and recipe, and nothing made yet. */
+static prn_shared_entry *new_deferred(const prn_recipe *recipe, prn_shared_entry *from)
+{
+    prn_shared_entry *entry = prn_calloc(1, sizeof *entry);
+    if (!entry) return NULL;
+    const size_t scale_bytes = (size_t)recipe->channels * sizeof *recipe->scale;
+    entry->bytes = prn_recipe_bytes(recipe);
+    entry->recipe = prn_alloc(sizeof *entry->recipe);
+    if (entry->recipe) {
+        *entry->recipe = *recipe;
+        entry->recipe->scale = scale_bytes ? prn_alloc(scale_bytes) : NULL;
+        if (entry->recipe->scale) memcpy(entry->recipe->scale, recipe->scale, scale_bytes);
+    }
+    bool ok = entry->recipe && (!scale_bytes || entry->recipe->scale);
+    if (!ok || !prn_reserve_open(&entry->reserve, entry->bytes)) {
+        recipe_free(entry->recipe);
+        prn_free(entry);
+        return NULL;
+    }
+    entry->data = entry->reserve.data;
+    entry->from = from;
+    return entry;
+}
+
+prony_status prn_shared_defer(prn_shared *shared, prn_shared_refs *refs, const prn_recipe *recipe, prn_shared_entry *from,
+                              prn_shared_entry **out, prony_error *error)
+{
+    uint64_t hash = prn_recipe_hash(recipe);
+    PRN_TRY(lock(shared, error));
+    prn_shared_entry *entry = find_recipe(shared, hash, recipe);
+    bool fresh = !entry;
+    if (fresh) entry = new_deferred(recipe, from);
+    bool ok = entry && (refs_have(refs, entry) || refs_add(refs, entry));
+    if (ok && fresh) {
+        entry->hash = hash;
+        if (from) from->references++;
+        link_entry(shared, entry);
+    }
+    if (!ok && fresh && entry) entry_free(entry);
+    if (ok) *out = entry;
+    pthread_mutex_unlock(&shared->lock);
+    return ok ? PRONY_OK : prn_no_memory(error);
+}
+
+void *prn_shared_data(const prn_shared_entry *entry)
+{
+    return entry->data;
+}
+
+const prn_recipe *prn_shared_recipe(const prn_shared_entry *entry)
+{
+    return entry ? entry->recipe : NULL;
+}
+
+prn_shared_entry *prn_shared_source(prn_shared_entry *entry, prn_recipe *recipe)
+{
+    const prn_recipe *own = prn_shared_recipe(entry);
+    if (own && own->kind == PRN_RECIPE_COPY) {
+        recipe->source = own->source;
+        recipe->file = own->file;
+        return NULL;
+    }
+    if (entry) recipe->file = NULL;
+    return entry;
+}
+
+prony_status prn_shared_hold(prn_shared *shared, prn_shared_refs *refs, prn_shared_entry *entry, int threads,
+                             prony_error *error)
+{
+    if (!prn_shared_recipe(entry)) return PRONY_OK;
+    if (!PRN_GROW(refs->held, refs->held_capacity, refs->held_count + 1)) return prn_no_memory(error);
+    PRN_TRY(lock(shared, error));
+    prony_status status = hold(shared, entry, threads, false, error);
+    if (status == PRONY_OK) refs->held[refs->held_count++] = entry;
+    pthread_mutex_unlock(&shared->lock);
+    return status;
+}
+
+void prn_shared_settle(prn_shared *shared)
+{
+    pthread_mutex_lock(&shared->lock);
+    for (int k = 0; k < 2; k++) prn_spare_release(&shared->spare[k]);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+void prn_shared_let_go(prn_shared *shared, prn_shared_refs *refs, size_t count)
+{
+    if (refs->held_count <= count) return;
+    pthread_mutex_lock(&shared->lock);
+    while (refs->held_count > count) let_go(shared, refs->held[--refs->held_count]);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* ---- references ---- */
+
 /* Under the lock. */
 static void unreference(prn_shared *shared, const prn_shared_refs *refs, prn_shared_entry *entry)
 {
     if (entry->last == refs) entry->last = NULL;
     if (--entry->references > 0) return;
+    prn_shared_entry *from = entry->from;
     prn_shared_entry **link = bucket_of(shared, entry->hash);
     while (*link != entry) link = &(*link)->next;
     *link = entry->next;
-    shared->bytes -= entry->bytes;
+    if (!entry->recipe) shared->bytes -= entry->bytes;
     shared->entry_count--;
     entry_free(entry);
+    if (from) unreference(shared, NULL, from);
 }
 
 void prn_shared_drop(prn_shared *shared, prn_shared_refs *refs)
 {
     if (!shared) return;
+    prn_shared_let_go(shared, refs, 0);
     pthread_mutex_lock(&shared->lock);
     for (size_t i = refs->count; i-- > 0;) unreference(shared, refs, refs->items[i]);
     pthread_mutex_unlock(&shared->lock);
     prn_free(refs->items);
+    prn_free(refs->held);
     *refs = (prn_shared_refs){0};
 }
 
@@ -272,6 +435,7 @@ void prn_shared_trim(prn_shared *shared, prn_shared_refs *refs,
                      bool (*used)(void *argument, const void *data, size_t bytes), void *argument)
 {
     size_t kept = 0;
+    prn_shared_let_go(shared, refs, 0);
     pthread_mutex_lock(&shared->lock);
     for (size_t i = 0; i < refs->count; i++) {
         prn_shared_entry *entry = refs->items[i];

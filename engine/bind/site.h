@@ -18,6 +18,7 @@ typedef struct prn_site {
     prn_node_def *node;
     struct prn_plan *plan; /* NULL at bind time */
     struct prn_step *step;
+    uint32_t packed;    /* bit i: input i of the step, a constant, has a packed form */
     prn_packings *once; /* bind time and dynamic steps: for packed forms of what is not constant. NULL: a static step */
 } prn_site;
 

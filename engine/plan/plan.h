@@ -30,6 +30,7 @@ typedef struct prn_plan_value {
     uint32_t last_use;    /* step; step_count for graph outputs */
     uint32_t buffer;      /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
     bool constant, input, dynamic;
+    prn_shared_entry *shared; /* of constants: see prn_value_def */
     void *lent;           /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
 } prn_plan_value;
 

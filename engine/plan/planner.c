@@ -22,7 +22,7 @@ static prony_status stopped(const planner *p, const prony_node *node)
     return status;
 }
 
-static uint32_t add_value(prn_plan *plan, uint32_t source)
+uint32_t prn_plan_add_value(prn_plan *plan, uint32_t source)
 {
     if (plan->value_count >= PRN_NO_VALUE - 1 || !PRN_GROW(plan->values, plan->value_capacity, plan->value_count + 1))
         return PRN_NO_VALUE;
@@ -45,10 +45,11 @@ static PRN_OWN_FRAME prony_status add_values(planner *p)
     prn_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->program->value_count; i++) {
         const prn_value_def *def = plan->program->values[i];
-        uint32_t id = add_value(plan, i);
+        uint32_t id = prn_plan_add_value(plan, i);
         if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
         prn_plan_value *value = plan->values[id];
         value->constant = def->constant;
+        value->shared = def->shared;
         value->input = def->input && !def->constant;
         value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
         value->bytes = value->dynamic ? 0 : prn_layout_bytes(&value->value);
@@ -142,7 +143,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
         return PRONY_OK;
     }
     const prn_plan_value *from = plan->values[value];
-    uint32_t id = add_value(plan, from->source);
+    uint32_t id = prn_plan_add_value(plan, from->source);
     if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
     prn_plan_value *to = plan->values[id];
     to->value.layout = (uint8_t)layout;
@@ -155,6 +156,7 @@ static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layou
         prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
         to->value.data = from->value.data;
         to->constant = from->constant;
+        to->shared = from->shared;
         make_alias(plan, id, value, 0);
         return PRONY_OK;
     }
@@ -255,6 +257,7 @@ static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool
     to->bytes = plan->values[from]->bytes;
     if (!may_share(plan, from)) return copy_view(p, node, from);
     to->constant = plan->values[from]->constant;
+    to->shared = plan->values[from]->shared;
     to->value.data = plan->values[from]->value.data;
     make_alias(plan, node->outputs[0], from, 0);
     return PRONY_OK;
@@ -385,16 +388,22 @@ static prony_status check_outputs(planner *p, const prn_step *step)
 static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
+    PRN_TRY(prn_plan_hold_outputs(plan, p->error));
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         PRN_TRY(check_outputs(p, step));
         PRN_TRY(stopped(p, &step->node->info));
+        prony_status status = prn_plan_hold_inputs(plan, step, p->error);
+        if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
         if (!step->kernel || !step->kernel->prepare) continue;
         prn_prepared prepared = {0};
         step->context.error = p->error;
-        prony_status status = step->kernel->prepare(&step->context, &prepared);
+        status = step->kernel->prepare(&step->context, &prepared);
         step->context.error = NULL;
-        if (status == PRONY_OK) step->state = prepared.state;
+        if (status == PRONY_OK) {
+            step->state = prepared.state;
+            status = prn_plan_hold_unpacked(plan, step, p->error);
+        }
         PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
         if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
         step->context.state = prepared.state;
@@ -460,6 +469,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = build(&p);
+    if (!outer) prn_shared_settle(program->model->shared);
     if (status == PRONY_OK)
         *out = plan;
     else

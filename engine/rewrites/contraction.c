@@ -6,6 +6,7 @@
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
+#include "base/stop.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,37 +114,76 @@ static bool shifted_bias(const prn_contraction *c, const double *scale, const do
     return true;
 }
 
+static prony_value floats_of(const prony_shape *shape)
+{
+    return (prony_value){.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *shape};
+}
+
 static float *new_floats(int64_t count)
 {
     return prn_alloc_aligned(64, (size_t)count * sizeof(float));
 }
 
+/* ---- scaled weights ---- */
+
+/* Small ones are made at once. */
+static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out, bool *fits)
+{
+    const prony_value info = floats_of(c->weight_shape);
+    float *weights = new_floats(prony_shape_numel(c->weight_shape));
+    if (!weights) return prn_no_memory(r->error);
+    *fits = scaled_weights(c, scale, weights);
+    if (!*fits) {
+        prn_free_aligned(weights);
+        return PRONY_OK;
+    }
+    return prn_rewrite_add_constant(r, r->program->values[*out]->name, &info, weights, out);
+}
+
+/* Large ones are made when somebody packs them. */
+static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out, bool *fits)
+{
+    prn_program *p = r->program;
+    const prony_value info = floats_of(c->weight_shape);
+    prn_recipe recipe = {.kind = PRN_RECIPE_SCALE,
+                         .width = sizeof(float),
+                         .count = prony_shape_numel(c->weight_shape),
+                         .source = c->weights,
+                         .file = p->model->file,
+                         .inner = c->inner,
+                         .modulus = c->modulus,
+                         .block = c->block,
+                         .channels = c->channels,
+                         .scale = (double *)(uintptr_t)scale};
+    const size_t held = p->refs.held_count;
+    if (prn_shared_source(p->values[*out]->shared, &recipe)) PRN_TRY(prn_program_hold(p, *out, r->error));
+    *fits = prn_recipe_finite(&recipe);
+    prn_shared_let_go(p->model->shared, &p->refs, held);
+    PRN_TRY(prn_stop_check(r->error));
+    return *fits ? prn_rewrite_add_deferred(r, &info, &recipe, *out, out) : PRONY_OK;
+}
+
 prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, const double *scale, const double *shift,
                                   bool *done)
 {
-    prn_program *p = r->program;
+    const prn_program *p = r->program;
     *done = false;
-    prony_value weight_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *c->weight_shape};
-    prony_value bias_info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {c->channels}}};
-    bool has_bias = c->bias || shift;
-    float *weights = scale ? new_floats(prony_shape_numel(c->weight_shape)) : NULL;
+    prony_shape channels = {.rank = 1, .dim = {c->channels}};
+    const prony_value weight_info = floats_of(c->weight_shape), bias_info = floats_of(&channels);
+    bool has_bias = c->bias || shift, fits = true;
+    if (c->bias) PRN_TRY(prn_program_hold(r->program, c->node->inputs[2], r->error));
     float *bias = has_bias ? new_floats(c->channels) : NULL;
-    bool memory = (!scale || weights) && (!has_bias || bias);
-    bool fits =
-        memory && (!scale || scaled_weights(c, scale, weights)) && (!has_bias || shifted_bias(c, scale, shift, bias));
-    if (!fits) {
-        prn_free_aligned(weights);
-        prn_free_aligned(bias);
-        return memory ? PRONY_OK : prn_no_memory(r->error);
-    }
+    if (has_bias && !bias) return prn_no_memory(r->error);
+    fits = !has_bias || shifted_bias(c, scale, shift, bias);
     uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
-    const char *name = p->values[inputs[1]]->name;
-    prony_status status = weights ? prn_rewrite_add_constant(r, name, &weight_info, weights, &inputs[1]) : PRONY_OK;
-    if (status != PRONY_OK) {
+    prony_status status = PRONY_OK;
+    if (fits && scale)
+        status = (prn_recipe_worth(&weight_info) ? add_deferred : add_scaled)(r, c, scale, &inputs[1], &fits);
+    if (status != PRONY_OK || !fits) {
         prn_free_aligned(bias);
         return status;
     }
-    if (c->bias) name = p->values[c->node->inputs[2]]->name;
+    const char *name = p->values[c->node->inputs[c->bias ? 2 : 1]]->name;
     if (bias) PRN_TRY(prn_rewrite_add_constant(r, name, &bias_info, bias, &inputs[2]));
     *done = true;
     return prn_rewrite_set_inputs(r, c->node, inputs, has_bias ? 3 : 2);

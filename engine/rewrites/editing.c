@@ -99,6 +99,18 @@ prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const p
     return PRONY_OK;
 }
 
+prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_recipe *recipe, uint32_t from,
+                                      uint32_t *out)
+{
+    prn_program *p = r->program;
+    const char *name = p->values[from]->name;
+    if (!PRN_GROW(r->uses, r->uses_capacity, p->value_count + 2)) return prn_no_memory(r->error);
+    prn_shared_entry *source = prn_shared_source(p->values[from]->shared, recipe);
+    PRN_TRY(prn_program_add_deferred(p, name, info, recipe, source, out, r->error));
+    r->uses[*out] = 0;
+    return PRONY_OK;
+}
+
 prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const prony_shape *shape, uint32_t *out)
 {
     size_t bytes = (size_t)shape->rank * sizeof(int64_t);

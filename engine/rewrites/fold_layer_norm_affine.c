@@ -28,6 +28,7 @@ static prony_status as_vector(prn_rewriter *r, uint32_t value, uint32_t *out)
     const prn_value_def *def = r->program->values[value];
     *out = value;
     if (def->info.shape.rank == 1) return PRONY_OK;
+    PRN_TRY(prn_program_hold(r->program, value, r->error));
     size_t bytes = prn_value_bytes(&def->info);
     void *data = prn_alloc_aligned(64, bytes ? bytes : 1);
     if (!data) return prn_no_memory(r->error);
@@ -51,9 +52,10 @@ prony_status prn_rewrite_fold_layer_norm_affine(prn_rewriter *r, uint32_t n)
     const prony_shape *x = &r->program->values[norm->inputs[0]]->info.shape;
     int64_t axis = prn_node_int(norm, "axis", -1);
     if (!prn_rewrite_same_shape(r, norm->inputs[0], node->outputs[0]) || (axis != -1 && axis != x->rank - 1) ||
-        !covers_last_axis(shape, x) || !prn_rewrite_constant(r, norm->inputs[1], &scale, &scale_shape) ||
-        (is_mul && !is_ones(scale, prony_shape_numel(scale_shape))))
+        !covers_last_axis(shape, x) || !prn_rewrite_constant(r, norm->inputs[1], &scale, &scale_shape))
         return PRONY_OK;
+    if (is_mul) PRN_TRY(prn_program_hold(r->program, norm->inputs[1], r->error));
+    if (is_mul && !is_ones(scale, prony_shape_numel(scale_shape))) return PRONY_OK;
     uint32_t inputs[] = {norm->inputs[0], norm->inputs[1], PRN_NO_VALUE};
     PRN_TRY(as_vector(r, node->inputs[constant], &inputs[is_mul ? 1 : 2]));
     PRN_TRY(prn_rewrite_set_inputs(r, norm, inputs, is_mul ? 2 : 3));

@@ -10,7 +10,8 @@
 
 typedef struct scale_shift {
     uint32_t x;
-    const float *data;
+    uint32_t constant;
+    const float *data; /* its, to be read while it is held */
     int axis;      /* of the output along which the constant varies; -1: one element */
     int64_t count; /* elements of the constant */
     char kind;     /* '*' and '/': x by the constant; '+' and '-': x and the constant; 'r': the constant minus x */
@@ -41,6 +42,7 @@ static bool read_node(const prn_rewriter *r, const prn_node_def *node, scale_shi
     int constant = prn_rewrite_constant(r, node->inputs[1], &out->data, &shape) ? 1 : 0;
     if (constant == 0 && (k == 1 || !prn_rewrite_constant(r, node->inputs[0], &out->data, &shape))) return false;
     out->x = node->inputs[1 - constant];
+    out->constant = node->inputs[constant];
     out->kind = k == 3 && constant == 0 ? 'r' : "*/+-"[k];
     const prony_shape *whole = &r->program->values[node->outputs[0]]->info.shape;
     return prn_rewrite_is_f32(r, out->x) && prn_rewrite_same_shape(r, out->x, node->outputs[0]) &&
@@ -71,6 +73,7 @@ prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t n)
     prn_contraction contraction;
     if (!before || !prn_contraction_read(r, before, &contraction)) return PRONY_OK;
     if (axis >= 0 && (axis != contraction.axis || s.count != contraction.channels)) return PRONY_OK;
+    PRN_TRY(prn_program_hold(r->program, s.constant, r->error));
     double *scale = prn_calloc((size_t)contraction.channels, 2 * sizeof *scale);
     if (!scale) return prn_no_memory(r->error);
     fill(&s, contraction.channels, scale, scale + contraction.channels);

@@ -285,6 +285,7 @@ prony_status prn_program_rewrite(prn_program *program, prony_error *error)
     }
     if (status == PRONY_OK) prn_rewrite_say_floats(&r);
     prn_free(r.uses);
+    prn_shared_let_go(program->model->shared, &program->refs, 0);
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);
     return status;
 }

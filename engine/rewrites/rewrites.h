@@ -34,7 +34,8 @@ bool prn_rewrite_used_once(const prn_rewriter *r, uint32_t value);
 /* A float32 tensor of known shape. */
 bool prn_rewrite_is_f32(const prn_rewriter *r, uint32_t value);
 bool prn_rewrite_same_shape(const prn_rewriter *r, uint32_t a, uint32_t b);
-/* A constant float32 tensor's data and shape; false if it is something else. */
+/* A constant float32 tensor's data and shape; false if it is something else. If its rank is 2 or more it has to be held before the
+ * data is read (prn_program_hold). */
 bool prn_rewrite_constant(const prn_rewriter *r, uint32_t value, const float **data, const prony_shape **shape);
 /* A constant of one element, whatever its numeric type. */
 bool prn_rewrite_scalar(const prn_rewriter *r, uint32_t value, double *out);
@@ -108,6 +109,9 @@ void prn_rewrite_replace_uses(prn_rewriter *r, uint32_t from, uint32_t to);
 /* Takes `data` (64-byte aligned, from prn_alloc_aligned) over, also on failure. */
 PRN_MUST_USE prony_status prn_rewrite_add_constant(prn_rewriter *r, const char *name, const prony_value *info,
                                                    void *data, uint32_t *out);
+/* A constant that the recipe makes of the bytes of constant `from`. */
+PRN_MUST_USE prony_status prn_rewrite_add_deferred(prn_rewriter *r, const prony_value *info, prn_recipe *recipe,
+                                                   uint32_t from, uint32_t *out);
 /* A Reshape node's shape input. */
 PRN_MUST_USE prony_status prn_rewrite_add_shape(prn_rewriter *r, const char *name, const prony_shape *shape,
                                                 uint32_t *out);
@@ -121,9 +125,9 @@ typedef struct prn_contraction {
     prn_node_def *node;
     int axis; /* of the output: its channels */
     int64_t channels;
-    const float *weights;
+    const float *weights; /* these two to be read while held */
     const prony_shape *weight_shape;
-    const float *bias;             /* NULL: none */
+    const float *bias; /* NULL: none */
     int64_t bias_step;             /* 0: one element for all channels */
     int64_t block, inner, modulus; /* weight e belongs to channel e / block * modulus + e / inner % modulus */
 } prn_contraction;

@@ -25,6 +25,7 @@ static prony_status no_child(const prony_context *context)
 
 typedef struct pack_call {
     const prony_context *context;
+    const prony_value *constant; /* that is packed; NULL: not one of the step's inputs */
     prony_status (*build)(const prony_context *context, void *argument, void *packed);
     void *argument;
 } pack_call;
@@ -35,18 +36,32 @@ static prony_status build_packed(void *argument, void *data)
     return call->build(call->context, call->argument, data);
 }
 
-/* A packed form is found again by its source's address, which must mean the same bytes as long as the plan lives. */
-static bool is_constant(const prn_site *site, const void *source)
+/* Once packed, a weight is not read from its file again unless somebody else needs it. */
+static prony_status build_shared(void *argument, void *data)
 {
-    if (!site->plan || !site->step) return false;
+    pack_call *call = argument;
+    const prn_site *site = call->context->host_data;
+    prony_status status = build_packed(argument, data);
+    if (call->constant && prn_value_bytes(call->constant) >= PRN_DEFER_BYTES)
+        prn_model_forget(site->program->model->file, call->constant->data, prn_value_bytes(call->constant));
+    return status;
+}
+
+/* The constant input of the step that `source` lies in: a packed form is found again by its source's address, which must
+ * mean the same bytes as long as the plan lives. NULL: none. */
+static const prn_plan_value *constant_at(prn_site *site, const void *source)
+{
+    if (!site->plan || !site->step) return NULL;
     for (size_t i = 0; i < site->step->context.input_count; i++) {
         uint32_t id = site->step->inputs[i];
         if (id == PRN_NO_VALUE || !site->plan->values[id]->constant) continue;
         const prony_value *value = &site->plan->values[id]->value;
         uintptr_t distance = (uintptr_t)source - (uintptr_t)value->data;
-        if ((uintptr_t)source >= (uintptr_t)value->data && distance < prn_value_bytes(value)) return true;
+        if ((uintptr_t)source < (uintptr_t)value->data || distance >= prn_value_bytes(value)) continue;
+        if (i < 32) site->packed |= UINT32_C(1) << i;
+        return site->plan->values[id];
     }
-    return false;
+    return NULL;
 }
 
 static prony_status pack_once(const prony_context *context, prn_packings *once, size_t bytes, pack_call *call,
@@ -64,13 +79,20 @@ static prony_status host_packed(const prony_context *context, const void *source
                                 prony_status (*build)(const prony_context *context, void *argument, void *packed),
                                 void *argument, const void **out)
 {
-    const prn_site *site = context->host_data;
-    pack_call call = {context, build, argument};
-    if (site && site->once && !is_constant(site, source)) return pack_once(context, site->once, bytes, &call, out);
+    prn_site *site = context->host_data;
+    const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
+    pack_call call = {context, constant ? &constant->value : NULL, build, argument};
+    if (site && site->once && !constant) return pack_once(context, site->once, bytes, &call, out);
     if (!site || !site->program) return no_child(context);
     prn_shared_refs *refs = site->plan ? &site->plan->refs : &site->program->refs;
-    return prn_shared_get(site->program->model->shared, refs, source, tag, bytes, build_packed, &call, out,
-                          context->error);
+    const prn_shared_form form = {.source = source,
+                                  .tag = tag,
+                                  .bytes = bytes,
+                                  .from = constant ? constant->shared : NULL,
+                                  .threads = context->threads,
+                                  .build = build_shared,
+                                  .argument = &call};
+    return prn_shared_get(site->program->model->shared, refs, &form, out, context->error);
 }
 
 /* ---- subgraphs: binding ---- */

@@ -162,6 +162,12 @@ prony_status prn_external_unchanged(const prn_external *list, prony_error *error
     return PRONY_OK;
 }
 
+void prn_external_forget(const prn_external *list, const void *data, size_t bytes)
+{
+    while (list && !prn_map_has(&list->map, data)) list = list->next;
+    if (list) prn_map_forget(&list->map, data, bytes);
+}
+
 void prn_external_close(prn_external *list)
 {
     for (; list; list = list->next) prn_map_close(&list->map);

@@ -102,8 +102,13 @@ PRN_MUST_USE prony_status prn_model_open(prn_model_file **out, const char *path,
                                          prony_error *error);
 /* PRONY_IO_ERROR, naming the file, if a mapped file is no longer as it was. */
 PRN_MUST_USE prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error);
+/* Gives the memory back that holds these bytes of a mapped file; reading them again has them read from it again. Of any
+ * other bytes it does nothing. */
+void prn_model_forget(const prn_model_file *file, const void *data, size_t bytes);
 PRN_MUST_USE prony_status prn_model_parse(prn_model_file **out, const char *name, const void *data, size_t size,
                                           prony_error *error);
+/* SHA-256 of the file, which is read piece by piece: none of it stays in memory. */
+void prn_model_hash(const prn_model_file *file, char text[65]);
 void prn_model_close(prn_model_file *file);
 
 #endif

@@ -1,6 +1,7 @@
 /* ModelProto -> prn_model_file. The file struct owns the pool, the map and the external maps; whatever fails, closing
  * it releases everything that was made so far. */
 #include "base/folder.h"
+#include "base/sha256.h"
 #include "loaders/file_kind.h"
 #include "loaders/onnx/reader.h"
 
@@ -28,6 +29,7 @@ enum {
 };
 
 enum { OLDEST_IR_VERSION = 3 };
+#define HASH_PIECE_BYTES ((size_t)4 << 20)
 
 static const char *plain_domain(const char *domain)
 {
@@ -320,6 +322,27 @@ prony_status prn_model_unchanged(const prn_model_file *file, prony_error *error)
     if (!file->map.data || file->copied) return PRONY_OK;
     PRN_TRY(prn_map_check(&file->map, file->name, error));
     return prn_external_unchanged(file->external, error);
+}
+
+void prn_model_forget(const prn_model_file *file, const void *data, size_t bytes)
+{
+    if (file->copied || !file->map.data) return;
+    if (prn_map_has(&file->map, data))
+        prn_map_forget(&file->map, data, bytes);
+    else
+        prn_external_forget(file->external, data, bytes);
+}
+
+void prn_model_hash(const prn_model_file *file, char text[65])
+{
+    prn_sha256 hash;
+    prn_sha256_init(&hash);
+    for (size_t done = 0, piece; done < file->file_bytes; done += piece) {
+        piece = file->file_bytes - done < HASH_PIECE_BYTES ? (size_t)file->file_bytes - done : HASH_PIECE_BYTES;
+        prn_sha256_add(&hash, file->data + done, piece);
+        prn_model_forget(file, file->data + done, piece);
+    }
+    prn_sha256_text(&hash, text);
 }
 
 void prn_model_close(prn_model_file *file)

@@ -40,7 +40,8 @@ void prn_widen_release(void *state, const prn_kernel *inner);
 #define PRN_WIDENED_ROW(symbol, kernel_name)                                                                           \
     {                                                                                                                  \
         .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \
-        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release, .post_ops = true                \
+        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release, .post_ops = true,               \
+        .packs = 2                                                                                                     \
     }
 
 #endif

@@ -211,16 +211,16 @@ static prony_status blas_run(const prony_context *context)
 }
 #endif
 
-static const prn_kernel native = {.prepare = native_prepare, .run = native_run};
+static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
 PRN_WIDENED(half, &native)
 
 static const prn_kernel gemm_kernels[] = {
     {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "gemm_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true},
+     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "gemm_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
@@ -231,11 +231,11 @@ static const prn_kernel gemm_kernels[] = {
 
 static const prn_kernel matmul_kernels[] = {
     {.name = "matmul_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "matmul_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true},
+     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true},
+     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "matmul_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,

@@ -254,7 +254,7 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
 static const prn_kernel widened = {
-    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run};
+    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .packs = 2};
 PRN_WIDENED(half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. As many as make float32 are no faster than the kernels
@@ -263,7 +263,7 @@ PRN_WIDENED(half, &widened)
     .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .worth = prn_conv_split_worth,       \
     .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,               \
     .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true,           \
-    .own_layout = true
+    .own_layout = true, .packs = 2
 
 static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
@@ -272,21 +272,21 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
-     .own_layout = true},
+     .own_layout = true, .packs = 2},
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
      .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
-     .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
+     .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
-     .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true},
+     .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
-     .post_ops = true, .own_layout = true},
+     .post_ops = true, .own_layout = true, .packs = 2},
 #endif
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
-     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true},
+     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
     {0}};

@@ -211,7 +211,7 @@ PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = prepare_native, .run = run_native},
+     .prepare = prepare_native, .run = run_native, .packs = 2},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),
     {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};

@@ -162,7 +162,7 @@ static prony_status gather_run(const prony_context *context, bool native)
 }
 
 static const prn_kernel gather_kernels[] = {
-    {.name = "gather_native", .backend = "native", .run = run_native},
+    {.name = "gather_native", .backend = "native", .run = run_native, .unaligned = 1},
     {.name = "gather_reference", .backend = "reference", .run = run_reference},
     {0}};
 
@@ -205,7 +205,7 @@ static prony_status gather_nd_run(const prony_context *context, bool native)
 }
 
 static const prn_kernel gather_nd_kernels[] = {
-    {.name = "gather_nd_native", .backend = "native", .run = run_native},
+    {.name = "gather_nd_native", .backend = "native", .run = run_native, .unaligned = 1},
     {.name = "gather_nd_reference", .backend = "reference", .run = run_reference},
     {0}};
 
@@ -243,7 +243,7 @@ static prony_status gather_elements_run(const prony_context *context, bool nativ
 }
 
 static const prn_kernel gather_elements_kernels[] = {
-    {.name = "gather_elements_native", .backend = "native", .run = run_native},
+    {.name = "gather_elements_native", .backend = "native", .run = run_native, .unaligned = 1},
     {.name = "gather_elements_reference", .backend = "reference", .run = run_reference},
     {0}};
 

@@ -1,0 +1,53 @@
+/* Which deferred constants a plan needs the bytes of: those that a step reads when it runs. What is packed is read while it is packed,
+ * and no longer; what is read as bytes is read where the file has it. */
+#include "engine/plan/planner.h"
+
+static prony_status hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
+{
+    return prn_shared_hold(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
+}
+
+static prony_status read_in_place(prn_plan *plan, prn_step *step, uint32_t i, prony_error *error)
+{
+    const prn_plan_value *value = plan->values[step->inputs[i]];
+    const prn_recipe *recipe = prn_shared_recipe(value->shared);
+    if (recipe->kind != PRN_RECIPE_COPY) return hold(plan, value, error);
+    uint32_t id = prn_plan_add_value(plan, value->source);
+    if (id == PRN_NO_VALUE) return prn_no_memory(error);
+    prn_plan_value *raw = plan->values[id];
+    raw->value = value->value;
+    raw->value.data = (void *)(uintptr_t)recipe->source;
+    raw->bytes = value->bytes;
+    raw->constant = true;
+    step->inputs[i] = id;
+    step->input_values[i] = &raw->value;
+    return PRONY_OK;
+}
+
+prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *error)
+{
+    for (uint32_t i = 0; i < step->context.input_count; i++) {
+        if (step->inputs[i] == PRN_NO_VALUE) continue;
+        const prn_plan_value *value = plan->values[step->inputs[i]];
+        const uint32_t bit = i < 32 ? UINT32_C(1) << i : 0;
+        if (!prn_shared_recipe(value->shared) || (step->kernel && step->kernel->packs & bit)) continue;
+        const bool anywhere = step->kernel && step->kernel->unaligned & bit;
+        PRN_TRY(anywhere ? read_in_place(plan, step, i, error) : hold(plan, value, error));
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_plan_hold_unpacked(prn_plan *plan, const prn_step *step, prony_error *error)
+{
+    const uint32_t left = step->kernel->packs & ~step->site.packed;
+    for (uint32_t i = 0; i < step->context.input_count && i < 32; i++)
+        if (step->inputs[i] != PRN_NO_VALUE && left >> i & 1) PRN_TRY(hold(plan, plan->values[step->inputs[i]], error));
+    return PRONY_OK;
+}
+
+prony_status prn_plan_hold_outputs(prn_plan *plan, prony_error *error)
+{
+    for (size_t k = 0; k < plan->program->output_count; k++)
+        PRN_TRY(hold(plan, plan->values[plan->outputs[k]], error));
+    return PRONY_OK;
+}

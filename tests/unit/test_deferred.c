@@ -1,0 +1,461 @@
+/* Large constants that are made when somebody reads them: what recipes make, when the bytes are there and how many there are, models
+ * that read the same weights in many ways and at several shapes, and what happens when memory is short meanwhile. */
+#include "base/alloc.h"
+#include "base/budget.h"
+#include "base/reserve.h"
+#include "base/resident.h"
+#include "base/shape.h"
+#include "engine/bind/shared.h"
+#include "engine/session/session.h"
+#include "tests/support/model_run.h"
+#include "tests/support/weights_model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MOST = 1 << 19 };
+
+static uint8_t source[MOST + 16], made[MOST], wanted[MOST];
+
+static void fill_source(void)
+{
+    uint32_t state = 7;
+    for (size_t i = 0; i < sizeof source; i++) source[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 24);
+}
+
+static void check_made(const prn_recipe *recipe)
+{
+    for (int threads = 1; threads <= 4; threads++) {
+        memset(made, 0xA5, prn_recipe_bytes(recipe));
+        prn_recipe_make(recipe, threads, made);
+        assert_memory_equal(made, wanted, prn_recipe_bytes(recipe));
+    }
+}
+
+static void copies_from_any_address(void **state)
+{
+    (void)state;
+    fill_source();
+    for (size_t shift = 0; shift < 4; shift++) {
+        const prn_recipe recipe = {.kind = PRN_RECIPE_COPY, .width = 4, .count = MOST / 4, .source = source + shift};
+        memcpy(wanted, source + shift, MOST);
+        check_made(&recipe);
+    }
+}
+
+static void transposes_every_width(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{1, 1}, {1, 300}, {300, 1}, {15, 17}, {16, 16}, {64, 48}, {65, 129}, {200, 33}, {7, 4096}};
+    fill_source();
+    for (size_t width = 1; width <= 8; width *= 2) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            const int64_t rows = sizes[s][0], columns = sizes[s][1];
+            const prn_recipe recipe = {.kind = PRN_RECIPE_TRANSPOSE,
+                                       .width = width,
+                                       .count = rows * columns,
+                                       .source = source + s % 3,
+                                       .rows = rows,
+                                       .columns = columns};
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t c = 0; c < columns; c++)
+                    memcpy(wanted + (size_t)(c * rows + r) * width, source + s % 3 + (size_t)(r * columns + c) * width, width);
+            check_made(&recipe);
+        }
+    }
+}
+
+/* Channels that lie in rows, in runs, and in several groups. */
+static const prn_recipe scalings[] = {
+    {.count = 40 * 24, .inner = 24, .modulus = 40, .block = 40 * 24, .channels = 40},
+    {.count = 30 * 50, .inner = 1, .modulus = 50, .block = 30 * 50, .channels = 50},
+    {.count = 6 * 4 * 9, .inner = 9, .modulus = 4, .block = 3 * 4 * 9, .channels = 8},
+    {.count = 512 * 200, .inner = 1, .modulus = 200, .block = 512 * 200, .channels = 200},
+};
+
+static void scales_each_channel(void **state)
+{
+    (void)state;
+    static double scale[256];
+    static float plain[512 * 200 + 1];
+    char *odd = (char *)plain + 1; /* an address that floats do not have */
+    for (size_t c = 0; c < 256; c++) scale[c] = 0.1 + (double)c / 7;
+    for (size_t s = 0; s < sizeof scalings / sizeof *scalings; s++) {
+        prn_recipe recipe = scalings[s];
+        recipe.kind = PRN_RECIPE_SCALE;
+        recipe.width = sizeof(float);
+        recipe.source = odd;
+        recipe.scale = scale;
+        for (int64_t e = 0; e < recipe.count; e++) {
+            const float value = (float)e / 3 - 100, result = (float)((double)value * scale[e / recipe.block * recipe.modulus + e / recipe.inner % recipe.modulus]);
+            memcpy(odd + (size_t)e * sizeof value, &value, sizeof value);
+            memcpy(wanted + (size_t)e * sizeof value, &result, sizeof result);
+        }
+        check_made(&recipe);
+        assert_true(prn_recipe_finite(&recipe));
+        static const float bad[] = {INFINITY, -INFINITY, NAN, 3.4e38f};
+        for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+            float kept;
+            char *last = odd + (size_t)(recipe.count - 1) * sizeof kept;
+            memcpy(&kept, last, sizeof kept);
+            memcpy(last, &bad[b], sizeof kept);
+            assert_false(prn_recipe_finite(&recipe));
+            memcpy(last, &kept, sizeof kept);
+        }
+    }
+}
+
+static void tells_recipes_apart(void **state)
+{
+    (void)state;
+    double ones[] = {1, 1}, twos[] = {1, 2};
+    const prn_recipe a = {.kind = PRN_RECIPE_SCALE, .width = 4, .count = 4, .source = source, .inner = 2, .modulus = 2,
+                          .block = 4, .channels = 2, .scale = ones};
+    prn_recipe b = a;
+    assert_true(prn_recipe_same(&a, &b));
+    b.scale = twos;
+    assert_false(prn_recipe_same(&a, &b));
+    b = a;
+    b.source = source + 1;
+    assert_false(prn_recipe_same(&a, &b));
+    b = a;
+    b.inner = 1;
+    assert_false(prn_recipe_same(&a, &b));
+}
+
+/* ---- entries ---- */
+
+static bool is_there(const void *data)
+{
+    unsigned char page;
+    return mincore((void *)((uintptr_t)data & ~(uintptr_t)4095), 1, &page) == 0 && (page & 1);
+}
+
+static void holds_and_lets_go(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    prn_shared *shared = NULL;
+    prn_shared_refs refs = {0}, other = {0};
+    prn_shared_entry *turned = NULL, *again = NULL, *back = NULL;
+    const prn_recipe turn = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    fill_source();
+    assert_int_equal(prn_shared_create(&shared, &error), PRONY_OK);
+    assert_int_equal(prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error), PRONY_OK);
+    assert_int_equal(prn_shared_defer(shared, &other, &turn, NULL, &again, &error), PRONY_OK);
+    assert_ptr_equal(turned, again);
+    assert_int_equal(prn_shared_bytes(shared), 0);
+    assert_false(is_there(prn_shared_data(turned)));
+
+    /* Transposed back, through what has no bytes of its own at that time. */
+    prn_recipe twice = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = prn_shared_data(turned), .rows = 80, .columns = 100};
+    prn_shared_entry *from = prn_shared_source(turned, &twice);
+    assert_ptr_equal(from, turned);
+    assert_int_equal(prn_shared_defer(shared, &refs, &twice, from, &back, &error), PRONY_OK);
+    prn_shared_drop(shared, &other);
+    assert_int_equal(prn_shared_hold(shared, &refs, back, 2, &error), PRONY_OK);
+    assert_memory_equal(prn_shared_data(back), source, 100 * 80 * 4);
+    assert_int_equal(prn_shared_bytes(shared), 100 * 80 * 4);
+    assert_true(is_there(prn_shared_data(back)));
+    assert_false(is_there(prn_shared_data(turned)));
+
+    /* Held twice, let go twice. */
+    assert_int_equal(prn_shared_hold(shared, &other, back, 1, &error), PRONY_OK);
+    prn_shared_let_go(shared, &refs, 0);
+    assert_true(is_there(prn_shared_data(back)));
+    prn_shared_drop(shared, &other);
+    assert_false(is_there(prn_shared_data(back)));
+    assert_int_equal(prn_shared_bytes(shared), 0);
+
+    /* And made anew. */
+    assert_int_equal(prn_shared_hold(shared, &refs, back, 1, &error), PRONY_OK);
+    assert_memory_equal(prn_shared_data(back), source, 100 * 80 * 4);
+    prn_shared_drop(shared, &refs);
+    prn_shared_release(shared);
+}
+
+/* Ranges of several sizes take the spare over in turn and beside one another; what they are booked to ends where it began. */
+static void lends_a_spare(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100, 4096, 300000, 5000000, 70000, 2097152, 9000000, 1};
+    prn_budget *budget = prn_budget_create(NULL, 0), *former = prn_budget_enter(budget);
+    const uint64_t before = prn_budget_held(budget);
+    prn_spare spare = {0};
+    size_t largest = 0;
+    for (int round = 0; round < 2; round++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            prn_reserve outer, inner;
+            assert_true(prn_reserve_open(&outer, sizes[k]));
+            assert_true(prn_reserve_open(&inner, 50000));
+            assert_true(prn_reserve_fill(&outer, &spare));
+            assert_ptr_equal(outer.spare, &spare);
+            memset(outer.data, 1, outer.bytes);
+            assert_true(prn_reserve_fill(&inner, &spare));
+            assert_null(inner.spare); /* lent already */
+            memset(inner.data, 2, inner.bytes);
+            for (size_t i = 0; i < outer.bytes; i += 977) assert_int_equal(((uint8_t *)outer.data)[i], 1);
+            prn_reserve_empty(&outer);
+            prn_reserve_empty(&inner);
+            assert_false(is_there(outer.data));
+            assert_false(is_there(inner.data));
+            if (sizes[k] > largest) largest = sizes[k];
+            assert_true(spare.bytes == 0 || spare.bytes >= largest); /* 0: a system that cannot move pages */
+            prn_reserve_close(&outer);
+            prn_reserve_close(&inner);
+        }
+    }
+    prn_spare_release(&spare);
+    assert_int_equal(prn_budget_held(budget), before);
+    prn_budget_enter(former);
+    prn_budget_release(budget);
+}
+
+static prony_status build_copy(void *argument, void *data)
+{
+    memcpy(data, argument, 100 * 80 * 4);
+    return PRONY_OK;
+}
+
+/* Every allocation and every taking of memory fails once. */
+static void survives_faults(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    const prn_recipe turn = {.kind = PRN_RECIPE_TRANSPOSE, .width = 4, .count = 100 * 80, .source = source, .rows = 100, .columns = 80};
+    uint64_t n = 0;
+    for (bool failed = true; failed;) {
+        prn_shared *shared = NULL;
+        prn_shared_refs refs = {0};
+        prn_shared_entry *turned = NULL;
+        const void *packed = NULL;
+        prn_alloc_fail_at(++n);
+        prony_status status = prn_shared_create(&shared, &error);
+        if (status == PRONY_OK) status = prn_shared_defer(shared, &refs, &turn, NULL, &turned, &error);
+        if (status == PRONY_OK) {
+            const prn_shared_form form = {.source = prn_shared_data(turned), .tag = "copy", .bytes = 100 * 80 * 4, .from = turned,
+                                          .threads = 1, .build = build_copy, .argument = prn_shared_data(turned)};
+            status = prn_shared_get(shared, &refs, &form, &packed, &error);
+        }
+        if (status == PRONY_OK) status = prn_shared_hold(shared, &refs, turned, 1, &error);
+        failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        assert_int_equal(status, failed ? PRONY_OUT_OF_MEMORY : PRONY_OK);
+        if (!failed) assert_memory_equal(packed, prn_shared_data(turned), 100 * 80 * 4);
+        prn_shared_drop(shared, &refs);
+        prn_shared_release(shared);
+    }
+    assert_true(n > 8);
+}
+
+/* ---- models ---- */
+
+enum { OUTPUTS = 4, BATCHES = 3 };
+
+typedef struct results {
+    float *values[OUTPUTS];
+    size_t bytes[OUTPUTS];
+} results;
+
+static void results_free(results *r)
+{
+    for (size_t k = 0; k < OUTPUTS; k++) free(r->values[k]);
+}
+
+static results run_batch(prony_session *session, int64_t batch)
+{
+    prony_error error = {0};
+    int64_t *ids = weights_model_ids(batch, 3);
+    float *image = weights_model_image(batch, 4);
+    results r = {0};
+    const prony_value in[] = {{.dtype = PRONY_INT64, .shape = {.rank = 2, .dim = {batch, 4}}, .data = ids},
+                              {.dtype = PRONY_FLOAT32, .shape = {.rank = 4, .dim = {batch, 16, 6, 6}}, .data = image}};
+    assert_int_equal(prony_session_set_input(session, "ids", &in[0], &error), PRONY_OK);
+    assert_int_equal(prony_session_set_input(session, "image", &in[1], &error), PRONY_OK);
+    if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
+    for (size_t k = 0; k < OUTPUTS; k++) {
+        const prony_value *value = NULL;
+        assert_int_equal(prony_session_output(session, k, &value, &error), PRONY_OK);
+        r.bytes[k] = prn_value_bytes(value);
+        r.values[k] = malloc(r.bytes[k]);
+        assert_non_null(r.values[k]);
+        memcpy(r.values[k], value->data, r.bytes[k]);
+    }
+    free(ids);
+    free(image);
+    return r;
+}
+
+static void check_same(const results *a, const results *b)
+{
+    for (size_t k = 0; k < OUTPUTS; k++) {
+        assert_int_equal(a->bytes[k], b->bytes[k]);
+        assert_memory_equal(a->values[k], b->values[k], a->bytes[k]);
+    }
+}
+
+static prony_model *load(model_builder *m)
+{
+    size_t size;
+    prony_model *model = NULL;
+    prony_error error = {0};
+    const void *bytes = mb_finish(m, &size);
+    if (prony_model_load_memory(&model, "weights", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
+    return model;
+}
+
+static prony_session *open_session(prony_model *model, bool no_rewrites, bool no_reuse)
+{
+    prony_session *session = NULL;
+    prony_error error = {0};
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    options.no_rewrites = no_rewrites;
+    options.no_reuse = no_reuse;
+    if (prony_session_create(&session, model, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    return session;
+}
+
+/* What constants of any size give when nothing is deferred. */
+static void plain_results(size_t shift, bool no_rewrites, results out[BATCHES])
+{
+    const size_t former = prn_defer_bytes;
+    prn_defer_bytes = SIZE_MAX;
+    model_builder *m = weights_model(shift);
+    prony_model *model = load(m);
+    prony_session *session = open_session(model, no_rewrites, false);
+    for (int64_t b = 0; b < BATCHES; b++) out[b] = run_batch(session, b + 1);
+    prony_session_release(session);
+    prony_model_release(model);
+    mb_free(m);
+    prn_defer_bytes = former;
+}
+
+/* Shapes that change, sessions beside and after one another, weights at every alignment: always the same bits. */
+static void gives_the_same_results(void **state)
+{
+    (void)state;
+    for (size_t shift = 1; shift <= 4; shift++) {
+        for (int no_rewrites = 0; no_rewrites <= 1; no_rewrites++) {
+            results plain[BATCHES];
+            plain_results(shift, no_rewrites, plain);
+            model_builder *m = weights_model(shift);
+            prony_model *model = load(m);
+            prony_session *first = open_session(model, no_rewrites, false), *second = open_session(model, no_rewrites, true);
+            for (int64_t round = 0; round < 2 * BATCHES; round++) {
+                const int64_t b = round % BATCHES;
+                results a = run_batch(first, b + 1), c = run_batch(second, BATCHES - b);
+                check_same(&a, &plain[b]);
+                check_same(&c, &plain[BATCHES - 1 - b]);
+                results_free(&a);
+                results_free(&c);
+            }
+            prony_session_release(first);
+            prony_session *third = open_session(model, no_rewrites, false);
+            results a = run_batch(third, 2), c = run_batch(second, 2);
+            check_same(&a, &plain[1]);
+            check_same(&c, &plain[1]);
+            results_free(&a);
+            results_free(&c);
+            prony_session_release(second);
+            prony_session_release(third);
+            assert_int_equal(prn_shared_bytes(model->shared), 0);
+            prony_model_release(model);
+            mb_free(m);
+            for (size_t b = 0; b < BATCHES; b++) results_free(&plain[b]);
+        }
+    }
+}
+
+/* One copy of each weight: packed, or as it is read; how much room panels leave empty depends on the processor. */
+static void keeps_one_copy(void **state)
+{
+    (void)state;
+    model_builder *m = weights_model(1);
+    prony_model *model = load(m);
+    prony_session *session = open_session(model, false, false);
+    results r = run_batch(session, 1);
+    assert_in_range(prn_shared_bytes(model->shared), 1, weights_model_bytes() + weights_model_bytes() / 2);
+    results_free(&r);
+    prony_session_release(session);
+    assert_int_equal(prn_shared_bytes(model->shared), 0);
+    prony_model_release(model);
+    mb_free(m);
+}
+
+static void survives_faults_in_a_model(void **state)
+{
+    (void)state;
+    model_run r = {0};
+    mr_open(&r, weights_model(1));
+    int64_t *ids = weights_model_ids(1, 3);
+    float *image = weights_model_image(1, 4);
+    mr_set(&r, "ids", PRONY_INT64, "1,4", ids);
+    mr_set(&r, "image", PRONY_FLOAT32, "1,16,6,6", image);
+    mr_run(&r, 0);
+    mr_survives_faults(&r);
+    mr_close(&r);
+    free(ids);
+    free(image);
+}
+
+/* A file's pages are not kept beside what was packed from them. */
+static void gives_the_file_back(void **state)
+{
+    (void)state;
+    enum { SIDE = 1024, LAYERS = 6 };
+    static float weights[SIDE * SIDE];
+    char path[64];
+    snprintf(path, sizeof path, "deferred_%ld.onnx", (long)getpid());
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "8,1024");
+    for (int k = 0; k < LAYERS; k++) {
+        char name[16], in[40], out[16];
+        for (size_t i = 0; i < SIDE * SIDE; i++) weights[i] = (float)((i * 7 + (size_t)k) % 13) / 100 - 0.06f;
+        snprintf(name, sizeof name, "w%d", k);
+        snprintf(in, sizeof in, k ? "y%d w%d" : "x w%d", k ? k - 1 : k, k);
+        snprintf(out, sizeof out, "y%d", k);
+        mb_initializer(m, name, PRONY_FLOAT32, "1024,1024", weights);
+        mb_node(m, "MatMul", k ? in : "x w0", out, "");
+    }
+    mb_output(m, "y5", PRONY_FLOAT32, "8,1024");
+    size_t size;
+    const void *bytes = mb_finish(m, &size);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+    mb_free(m);
+
+    prony_model *model = NULL;
+    prony_error error = {0};
+    prn_resident resident;
+    assert_int_equal(prony_model_load(&model, path, NULL, &error), PRONY_OK);
+    prony_session *session = open_session(model, false, false);
+    assert_int_equal(prony_session_generate_inputs(session, 1, &error), PRONY_OK);
+    assert_int_equal(prony_session_run(session, &error), PRONY_OK);
+    assert_true(prn_resident_read(&resident));
+    assert_in_range(resident.mapped_bytes, 0, (uint64_t)SIDE * SIDE * sizeof(float) * 2);
+    prony_session_release(session);
+    prony_model_release(model);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_from_any_address), cmocka_unit_test(transposes_every_width),
+        cmocka_unit_test(scales_each_channel),     cmocka_unit_test(tells_recipes_apart),
+        cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare),
+        cmocka_unit_test(survives_faults),
+        cmocka_unit_test(gives_the_same_results),  cmocka_unit_test(keeps_one_copy),
+        cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
