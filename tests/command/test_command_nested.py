@@ -224,7 +224,7 @@ class Page(command_case.CommandTest):
     def test_rows_open_and_close(self):
         run_js = self.browser.run
         for level in ("layers", "operators"):
-            run_js("openLevel('%s'); for (const row of %s) row.open = row.closed = false; refresh()" % (level, level))
+            run_js("openLevel('%s'); for (const row of %s.flatMap(row => [row, ...allInside(row)])) row.open = row.closed = false; refresh()" % (level, level))
             self.assertEqual(self.lines(), ["/dec/Outer"])
             run_js("document.querySelector('.toggle').click()")
             self.assertEqual([name for name in self.lines() if name in ("/dec/Outer", "else_branch", "/dec/Neg", "then_branch", "/dec/Loop")],

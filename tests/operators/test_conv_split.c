@@ -1,4 +1,5 @@
 /* Convolutions whose input holds what has no parts (ops/loops/split_product.h): infinities, NaN, the largest numbers. */
+#include "ops/loops/split_product.h"
 #include "tests/support/model_run.h"
 
 #include <float.h>
@@ -47,6 +48,8 @@ static void check(void)
     mb_node(m, "Conv", "x w", "y", "pads=[1,1,1,1]");
     mb_output(m, "y", PRONY_FLOAT32, "1,64,20,19");
     model_run run = {0};
+    run.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
+    run.options.precision = "fast"; /* as float32 other kernels are faster */
     mr_open(&run, m);
     mr_set(&run, "x", PRONY_FLOAT32, "1,48,20,19", x);
     const float *y = mr_run(&run, 0)->data;
@@ -57,7 +60,7 @@ static void check(void)
         else if (fabs(want) > (double)FLT_MAX)
             assert_true(isinf(y[i]) && (y[i] > 0) == (want > 0));
         else
-            assert_true(fabs((double)y[i] - want) <= 1e-5 * (1.0 + fabs(want)));
+            assert_true(fabs((double)y[i] - want) <= 1e-4 * (1.0 + fabs(want)));
     }
     mr_close(&run);
 }
@@ -66,6 +69,7 @@ static void what_has_no_parts_is_summed_plainly(void **state)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f};
     (void)state;
+    if (!prn_split_there()) skip(); /* the kernels in its place may spread an infinity over their tile */
     fill();
     check();
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {

@@ -323,8 +323,8 @@ static void options_out_of_range_are_refused(void **state)
         prony_error error = {0};
         prony_session *session = NULL;
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
-        const char *named[] = {"bf16", "-2 inter-op", "'nothing'", "-1"};
-        if (i == 0) options.precision = "bf16";
+        const char *named[] = {"int8", "-2 inter-op", "'nothing'", "-1"};
+        if (i == 0) options.precision = "int8";
         if (i == 1) options.inter_op_threads = -2;
         if (i == 2) options.dims = &no_dim, options.dim_count = 1;
         if (i == 3) options.intra_op_threads = -1;
