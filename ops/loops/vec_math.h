@@ -46,22 +46,43 @@ VEC_INLINE void v_store(float *p, vf x)
     *(vf_unaligned *)p = x;
 }
 
+#if defined(__AVX2__) && !defined(PRN_EMULATED_AVX512) && !defined(__AVX512F__)
+/* All ones in the first `count` lanes. */
+VEC_INLINE __m256i v_first(int64_t count)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+
 /* The first `count` (>= 1) elements; the lanes beyond hold `fill`. */
 VEC_INLINE vf v_load_part(const float *p, int64_t count, float fill)
 {
     if (count >= VEC_LANES) return v_load(p);
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), (__mmask16)((1u << count) - 1u), p);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    const __m256i first = v_first(count);
+    return (vf)_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, first), _mm256_castsi256_ps(first));
+#else
     vf x = v_splat(fill);
     memcpy(&x, p, (size_t)count * sizeof(float));
     return x;
+#endif
 }
 
 VEC_INLINE void v_store_part(float *p, vf x, int64_t count)
 {
     if (count >= VEC_LANES) {
         v_store(p, x);
-    } else {
-        memcpy(p, &x, (size_t)count * sizeof(float));
+        return;
     }
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)x);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    _mm256_maskstore_ps(p, v_first(count), (__m256)x);
+#else
+    memcpy(p, &x, (size_t)count * sizeof(float));
+#endif
 }
 
 VEC_INLINE vf v_select(vi mask, vf yes, vf no)
@@ -89,13 +110,6 @@ VEC_INLINE vf v_min(vf a, vf b)
     return v_select((a < b) | (a != a), a, b);
 }
 
-/* min(max(x, low), high), NaN stays. */
-VEC_INLINE vf v_clamp(vf x, vf low, vf high)
-{
-    x = v_select(x < low, low, x);
-    return v_select(x > high, high, x);
-}
-
 /* b where it exceeds a, otherwise a: also where either is NaN. */
 VEC_INLINE vf v_larger(vf a, vf b)
 {
@@ -108,6 +122,26 @@ VEC_INLINE vf v_larger(vf a, vf b)
 #else
     return v_select(b > a, b, a);
 #endif
+}
+
+/* b where it is below a, otherwise a: also where either is NaN. */
+VEC_INLINE vf v_smaller(vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_min_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__) && !defined(__AVX2__)
+    return (vf)_mm_min_ps((__m128)b, (__m128)a);
+#else
+    return v_select(b < a, b, a);
+#endif
+}
+
+/* min(max(x, low), high), NaN stays. */
+VEC_INLINE vf v_clamp(vf x, vf low, vf high)
+{
+    return v_smaller(v_larger(x, low), high);
 }
 
 VEC_INLINE vf v_sqrt(vf x)
@@ -158,15 +192,22 @@ VEC_INLINE vf v_scale2(vf x, vi n)
     return x * (vf)first * (vf)second;
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2; |x| < 110. */
+/* x = n ln 2 + r, |r| <= ln 2 / 2; |x| < 110. `shifted` holds n in its low mantissa bits. */
+VEC_INLINE vf v_reduce_shifted(vf x, vf *shifted, vf *count)
+{
+    const vf magic = v_splat(12582912.0f); /* 1.5 2^23 */
+    *shifted = x * 1.44269504f + magic;
+    *count = *shifted - magic;
+    const vf r = x - *count * 0.693359375f;
+    return r - *count * -2.12194440e-4f;
+}
+
 VEC_INLINE vf v_reduce_ln2(vf x, vi *n)
 {
-    const vf magic = v_splat(12582912.0f); /* 1.5 2^23: the integer ends up in the low mantissa bits */
-    const vf shifted = x * 1.44269504f + magic;
-    const vf count = shifted - magic;
-    *n = (vi)((vu)shifted - (vu)magic);
-    const vf r = x - count * 0.693359375f;
-    return r - count * -2.12194440e-4f;
+    vf shifted, count;
+    const vf r = v_reduce_shifted(x, &shifted, &count);
+    *n = (vi)((vu)shifted - 0x4b400000u);
+    return r;
 }
 
 /* exp(r) - 1 on the reduced range. */
@@ -183,10 +224,18 @@ VEC_INLINE vf v_exp(vf x)
 {
     /* Below that the result rounds to 0. It is not computed: what underflows costs a hundred times as much, and half of a
      * masked attention's scores are such. */
+#if defined(__AVX512F__)
+    const __mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+    vf shifted, count;
+    const vf in = (vf)_mm512_maskz_min_ps(some, _mm512_set1_ps(89.0f), (__m512)x);
+    const vf r = v_reduce_shifted(in, &shifted, &count);
+    return (vf)_mm512_maskz_scalef_ps(some, (__m512)(v_expm1_reduced(r) + 1.0f), (__m512)count);
+#else
     const vi none = x < -104.0f;
     vi n;
     const vf r = v_reduce_ln2(v_clamp(v_select(none, v_splat(0.0f), x), v_splat(-104.0f), v_splat(89.0f)), &n);
     return v_select(none, v_splat(0.0f), v_scale2(v_expm1_reduced(r) + 1.0f, n));
+#endif
 }
 
 /* exp(x) of |x| <= 87, where the power of two is no subnormal. */
@@ -311,12 +360,44 @@ VEC_INLINE vf v_gelu_tanh(vf x)
     return 0.5f * x * (v_tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)) + 1.0f);
 }
 
+/* Lane i + by in lane i. */
+#if VEC_LANES == 16
+#define V_DOWN_LANES(by)                                                                                               \
+    (by) % 16, (1 + (by)) % 16, (2 + (by)) % 16, (3 + (by)) % 16, (4 + (by)) % 16, (5 + (by)) % 16, (6 + (by)) % 16,   \
+        (7 + (by)) % 16, (8 + (by)) % 16, (9 + (by)) % 16, (10 + (by)) % 16, (11 + (by)) % 16, (12 + (by)) % 16,       \
+        (13 + (by)) % 16, (14 + (by)) % 16, (15 + (by)) % 16
+#elif VEC_LANES == 8
+#define V_DOWN_LANES(by)                                                                                               \
+    (by) % 8, (1 + (by)) % 8, (2 + (by)) % 8, (3 + (by)) % 8, (4 + (by)) % 8, (5 + (by)) % 8, (6 + (by)) % 8,          \
+        (7 + (by)) % 8
+#else
+#define V_DOWN_LANES(by) (by) % 4, (1 + (by)) % 4, (2 + (by)) % 4, (3 + (by)) % 4
+#endif
+#define V_DOWN(x, by) __builtin_shufflevector(x, x, V_DOWN_LANES(by))
+
+/* pick(b, a) of all lanes: the pick of lane i + half and lane i, down to one lane. */
+#define V_FOLD(x, pick)                                                                                                \
+    (x = VEC_LANES > 8 ? pick(V_DOWN(x, 8), x) : x, x = VEC_LANES > 4 ? pick(V_DOWN(x, 4), x) : x,                      \
+     x = pick(V_DOWN(x, 2), x), x = pick(V_DOWN(x, 1), x), (x)[0])
+
+/* Lane i and lane i + half, in the lower half of the lanes, then quarters, down to one. */
 VEC_INLINE float v_total(vf x)
 {
+#if defined(__AVX512F__) || (defined(__AVX2__) && !defined(PRN_EMULATED_AVX512))
+#if defined(__AVX512F__)
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+    const __m256 eight = (__m256)x;
+#endif
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
     for (int width = VEC_LANES / 2; width > 0; width /= 2) {
         for (int i = 0; i < width; i++) x[i] += x[i + width];
     }
     return x[0];
+#endif
 }
 
 #endif
