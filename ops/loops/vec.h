@@ -120,6 +120,8 @@ typedef struct prn_vec_table {
     /* y = exp(x - shift), returns the sum of y. */
     double (*exp_sum)(float *y, const float *x, int64_t n, float shift);
     void (*softmax)(float *y, const float *x, int64_t n);
+    /* softmax(scale x + mask); mask may be NULL, y and x may be the same array. */
+    void (*softmax_masked)(float *y, const float *x, const float *mask, float scale, int64_t n);
     void (*log_softmax)(float *y, const float *x, int64_t n); /* y and x may be the same array */
     /* y = (x - mean) / sqrt(variance + epsilon) scale + shift; scale, shift, and the two results may be NULL; n > 0. */
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float epsilon,

@@ -116,13 +116,6 @@ VEC_INLINE vf v_min(vf a, vf b)
     return v_select((a < b) | (a != a), a, b);
 }
 
-/* min(max(x, low), high), NaN stays. */
-VEC_INLINE vf v_clamp(vf x, vf low, vf high)
-{
-    x = v_select(x < low, low, x);
-    return v_select(x > high, high, x);
-}
-
 /* b where it exceeds a, otherwise a: also where either is NaN. */
 VEC_INLINE vf v_larger(vf a, vf b)
 {
@@ -149,6 +142,12 @@ VEC_INLINE vf v_smaller(vf a, vf b)
 #else
     return v_select(b < a, b, a);
 #endif
+}
+
+/* min(max(x, low), high), NaN stays. */
+VEC_INLINE vf v_clamp(vf x, vf low, vf high)
+{
+    return v_smaller(v_larger(x, low), high);
 }
 
 VEC_INLINE vf v_sqrt(vf x)
@@ -199,15 +198,22 @@ VEC_INLINE vf v_scale2(vf x, vi n)
     return x * (vf)first * (vf)second;
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2; |x| < 110. */
+/* x = n ln 2 + r, |r| <= ln 2 / 2; |x| < 110. `shifted` holds n in its low mantissa bits. */
+VEC_INLINE vf v_reduce_shifted(vf x, vf *shifted, vf *count)
+{
+    const vf magic = v_splat(12582912.0f); /* 1.5 2^23 */
+    *shifted = x * 1.44269504f + magic;
+    *count = *shifted - magic;
+    const vf r = x - *count * 0.693359375f;
+    return r - *count * -2.12194440e-4f;
+}
+
 VEC_INLINE vf v_reduce_ln2(vf x, vi *n)
 {
-    const vf magic = v_splat(12582912.0f); /* 1.5 2^23: the integer ends up in the low mantissa bits */
-    const vf shifted = x * 1.44269504f + magic;
-    const vf count = shifted - magic;
-    *n = (vi)((vu)shifted - (vu)magic);
-    const vf r = x - count * 0.693359375f;
-    return r - count * -2.12194440e-4f;
+    vf shifted, count;
+    const vf r = v_reduce_shifted(x, &shifted, &count);
+    *n = (vi)((vu)shifted - 0x4b400000u);
+    return r;
 }
 
 /* exp(r) - 1 on the reduced range. */
@@ -224,10 +230,18 @@ VEC_INLINE vf v_exp(vf x)
 {
     /* Below that the result rounds to 0. It is not computed: what underflows costs a hundred times as much, and half of a
      * masked attention's scores are such. */
+#if defined(__AVX512F__)
+    const __mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+    vf shifted, count;
+    const vf in = (vf)_mm512_maskz_min_ps(some, _mm512_set1_ps(89.0f), (__m512)x);
+    const vf r = v_reduce_shifted(in, &shifted, &count);
+    return (vf)_mm512_maskz_scalef_ps(some, (__m512)(v_expm1_reduced(r) + 1.0f), (__m512)count);
+#else
     const vi none = x < -104.0f;
     vi n;
     const vf r = v_reduce_ln2(v_clamp(v_select(none, v_splat(0.0f), x), v_splat(-104.0f), v_splat(89.0f)), &n);
     return v_select(none, v_splat(0.0f), v_scale2(v_expm1_reduced(r) + 1.0f, n));
+#endif
 }
 
 /* exp(x) of |x| <= 87, where the power of two is no subnormal. */
@@ -382,6 +396,7 @@ VEC_INLINE float v_total(vf x)
 {
     V_FOLD(x, v_plus);
     return x[0];
+#endif
 }
 
 #endif

@@ -192,7 +192,8 @@ VEC_INLINE bool is_left(int64_t at)
     return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_stopped();
 }
 
-/* The end of the run of elements from `begin` on behind which the next look is due; `begin` itself if the work is called off. */
+/* The end of the run of elements from `begin` on behind which the next look is due; `begin` itself if the work is
+ * called off. */
 VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 {
     if (n - begin <= LOOK_UP) return n;
@@ -307,10 +308,15 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
     for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
         vf sum = {0};
-        for (int64_t i = begin; i < end; i += VEC_LANES) {
-            const int64_t left = end - i;
-            const vf e = v_exp(v_load_part(x + i, left, -INFINITY) - vs);
-            v_store_part(y + i, e, left);
+        int64_t i = begin;
+        for (; i + VEC_LANES <= end; i += VEC_LANES) {
+            const vf e = v_exp(v_load(x + i) - vs);
+            v_store(y + i, e);
+            sum += e;
+        }
+        if (i < end) {
+            const vf e = v_exp(v_load_part(x + i, end - i, -INFINITY) - vs);
+            v_store_part(y + i, e, end - i);
             sum += e;
         }
         total += (double)v_total(sum);
@@ -318,11 +324,67 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
     return total;
 }
 
-static void softmax(float *y, const float *x, int64_t n)
+/* The largest; NaN is passed over, which makes the sum of a softmax NaN in any case. */
+static float row_peak(const float *x, int64_t n)
 {
-    const double sum = exp_sum(y, x, n, row_max(x, n));
+    vf best[2] = {v_splat(-INFINITY), v_splat(-INFINITY)};
+    EACH_RUN(begin, end, n)
+    {
+        int64_t i = begin;
+        for (; i + 2 * VEC_LANES <= end; i += 2 * VEC_LANES) {
+            best[0] = v_larger(best[0], v_load(x + i));
+            best[1] = v_larger(best[1], v_load(x + i + VEC_LANES));
+        }
+        for (; i < end; i += VEC_LANES) best[0] = v_larger(best[0], v_load_part(x + i, end - i, -INFINITY));
+    }
+    best[0] = v_larger(best[0], best[1]);
+    return V_FOLD(best[0], v_larger);
+}
+
+/* y = scale x + mask; returns the largest of y, as row_peak does. */
+VEC_INLINE float scale_mask(float *y, const float *x, const float *mask, float scale, int64_t n, const bool masked)
+{
+    const vf vs = v_splat(scale);
+    vf best = v_splat(-INFINITY);
+    EACH_RUN(begin, end, n)
+    {
+        int64_t i = begin;
+        for (; i + VEC_LANES <= end; i += VEC_LANES) {
+            vf v = v_load(x + i) * vs;
+            if (masked) v += v_load(mask + i);
+            v_store(y + i, v);
+            best = v_larger(best, v);
+        }
+        if (i == end) continue;
+        vf v = v_load_part(x + i, end - i, 0.0f) * vs;
+        if (masked) v += v_load_part(mask + i, end - i, 0.0f);
+        v_store_part(y + i, v, end - i);
+        best = v_larger(best, v_load_part(y + i, end - i, -INFINITY));
+    }
+    return V_FOLD(best, v_larger);
+}
+
+static void softmax_of(float *y, const float *x, int64_t n, float top)
+{
+    const double sum = exp_sum(y, x, n, top);
     const float scale = (float)(1.0 / sum);
     EACH_RUN(begin, end, n) vs_mul(y + begin, y + begin, scale, end - begin);
+}
+
+static void softmax(float *y, const float *x, int64_t n)
+{
+    softmax_of(y, x, n, row_peak(x, n));
+}
+
+static void softmax_masked(float *y, const float *x, const float *mask, float scale, int64_t n)
+{
+    if (!mask && scale == 1.0f) {
+        softmax(y, x, n);
+    } else if (mask) {
+        softmax_of(y, y, n, scale_mask(y, x, mask, scale, n, true));
+    } else {
+        softmax_of(y, y, n, scale_mask(y, x, mask, scale, n, false));
+    }
 }
 
 static void log_softmax(float *y, const float *x, int64_t n)
@@ -412,6 +474,7 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .mean_variance = mean_variance,
     .exp_sum = exp_sum,
     .softmax = softmax,
+    .softmax_masked = softmax_masked,
     .log_softmax = log_softmax,
     .layer_norm = layer_norm,
     .rms_norm = rms_norm,

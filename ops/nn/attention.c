@@ -5,20 +5,13 @@
  * An operand may come permuted: q_perm, k_perm and v_perm are what a Transpose would do to the input to give the shapes
  * above; y_perm is what is done to the result. Rank 3 stands for B = 1 left out, in all operands at once. mask
  * (optional) is added and broadcasts to [B, H, S, T].
- *
- * The native kernel packs K and V of every head first, then works on blocks of rows whose scores never leave the stack.
- * Invariant: rows of a block depend on T alone, so results do not vary with the thread count. */
-#include "base/parallel.h"
+ */
 #include "base/stop.h"
-#include "ops/loops/gemm_kernel.h"
-#include "ops/loops/vec.h"
+#include "ops/loops/attend.h"
 
 #include <math.h>
 
 enum { Q, K, V, MASK };
-/* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
-enum { SCORE_FLOATS = 24576 };
-
 typedef struct attention_params {
     float scale;
     prn_ints q_perm, k_perm, v_perm, y_perm;
@@ -169,130 +162,55 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 /* ---- native */
 
-typedef struct native_job {
+static prn_attend_view attend_view(const view *from)
+{
+    return (prn_attend_view){from->data, {from->stride[0], from->stride[1], from->stride[2], from->stride[3]}};
+}
+
+static prony_status read_attend(const prony_context *context, prn_attend *out)
+{
     attention at;
-    float *packed_k, *packed_v; /* per head */
-    int64_t k_floats, v_floats, block_rows, blocks;
-} native_job;
-
-/* K^T and V as the right-hand operands of head `head`. */
-static prn_gemm keys_of(const attention *at, int64_t head)
-{
-    const view *k = &at->k;
-    const int64_t first = head / at->heads * k->stride[0] + head % at->heads * k->stride[1];
-    return (prn_gemm){.n = at->keys,
-                      .k = at->depth,
-                      .b = (const float *)k->data + first,
-                      .b_row = k->stride[3],
-                      .b_col = k->stride[2]};
-}
-
-static prn_gemm values_of(const attention *at, int64_t head)
-{
-    const view *v = &at->v;
-    const int64_t first = head / at->heads * v->stride[0] + head % at->heads * v->stride[1];
-    return (prn_gemm){.n = at->width,
-                      .k = at->keys,
-                      .b = (const float *)v->data + first,
-                      .b_row = v->stride[2],
-                      .b_col = v->stride[3]};
-}
-
-static void pack_head(void *argument, int64_t head)
-{
-    const native_job *job = argument;
-    const prn_gemm k = keys_of(&job->at, head), v = values_of(&job->at, head);
-    prn_gemm_pack(1, &k, job->packed_k + head * job->k_floats);
-    prn_gemm_pack(1, &v, job->packed_v + head * job->v_floats);
-}
-
-/* scale x + mask, then softmax, in place. */
-static void finish_scores(const attention *at, float *scores, int64_t batch, int64_t head, int64_t row)
-{
-    const prn_vec_table *vec = prn_vec();
-    if (at->scale != 1.0f) vec->map[PRN_MAP_AFFINE](scores, scores, at->keys, at->scale, 0.0f);
-    if (at->masked) {
-        const int64_t *stride = at->mask.stride;
-        const float *mask = (const float *)at->mask.data + batch * stride[0] + head * stride[1] + row * stride[2];
-        if (stride[3] == 0) {
-            vec->vs[PRN_BINARY_ADD](scores, scores, mask[0], at->keys);
-        } else {
-            vec->vv[PRN_BINARY_ADD](scores, scores, mask, at->keys);
-        }
-    }
-    vec->softmax(scores, scores, at->keys);
-}
-
-static void attend_block(void *argument, int64_t task)
-{
-    _Alignas(64) float scores[SCORE_FLOATS];
-    const native_job *job = argument;
-    const attention *at = &job->at;
-    const int64_t item = task / job->blocks, batch = item / at->heads, head = item % at->heads;
-    const int64_t first = task % job->blocks * job->block_rows;
-    const int64_t rows = at->rows - first < job->block_rows ? at->rows - first : job->block_rows;
-    const prn_gemm_isa_table *isa = prn_gemm_isa();
-    prn_gemm products = keys_of(at, item), sums = values_of(at, item);
-    products.m = sums.m = rows;
-    products.a = (const float *)at->q.data + batch * at->q.stride[0] + head * at->q.stride[1] + first * at->q.stride[2];
-    products.a_row = at->q.stride[2];
-    products.a_col = at->q.stride[3];
-    products.packed = job->packed_k + item * job->k_floats;
-    products.c = scores;
-    products.c_row = at->keys;
-    isa->block(&products, 0, rows, 0, at->keys);
-    for (int64_t r = 0; r < rows; r++) finish_scores(at, scores + r * at->keys, batch, head, first + r);
-    sums.a = scores;
-    sums.a_row = at->keys;
-    sums.a_col = 1;
-    sums.packed = job->packed_v + item * job->v_floats;
-    sums.c = (float *)at->y.data + batch * at->y.stride[0] + head * at->y.stride[1] + first * at->y.stride[2];
-    sums.c_row = at->y.stride[2];
-    isa->block(&sums, 0, rows, 0, at->width);
+    prony_shape y;
+    PRN_TRY(read_node(context, &at, &y));
+    *out = (prn_attend){.batch = at.batch,
+                        .heads = at.heads,
+                        .key_heads = at.heads,
+                        .rows = at.rows,
+                        .keys = at.keys,
+                        .depth = at.depth,
+                        .width = at.width,
+                        .q = attend_view(&at.q),
+                        .k = attend_view(&at.k),
+                        .v = attend_view(&at.v),
+                        .y = at.y.data,
+                        .y_stride = {at.y.stride[0], at.y.stride[1], at.y.stride[2]},
+                        .scale = at.scale};
+    if (at.masked) out->mask = attend_view(&at.mask);
+    return PRONY_OK;
 }
 
 static bool native_usable(const prony_context *context)
 {
-    attention at;
-    prony_shape y;
-    return read_node(context, &at, &y) == PRONY_OK && at.keys > 0 && at.keys <= SCORE_FLOATS && at.depth > 0 &&
-           at.width > 0;
-}
-
-static prony_status make_job(const prony_context *context, native_job *job)
-{
-    prony_shape y;
-    PRN_TRY(read_node(context, &job->at, &y));
-    const attention *at = &job->at;
-    const int64_t tile = prn_gemm_isa()->tile_rows, fitting = SCORE_FLOATS / at->keys;
-    job->k_floats = prn_gemm_packed_count(at->depth, at->keys);
-    job->v_floats = prn_gemm_packed_count(at->keys, at->width);
-    job->block_rows = fitting > tile ? fitting / tile * tile : fitting;
-    job->blocks = at->rows > 0 ? (at->rows - 1) / job->block_rows + 1 : 0;
-    return PRONY_OK;
+    prn_attend at;
+    return read_attend(context, &at) == PRONY_OK && prn_attend_fits(&at);
 }
 
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
-    native_job job;
-    PRN_TRY(make_job(context, &job));
-    const uint64_t items = (uint64_t)job.at.batch * (uint64_t)job.at.heads;
-    uint64_t floats;
-    if (!prn_mul_u64(&floats, items, (uint64_t)(job.k_floats + job.v_floats)) || floats > INT64_MAX)
+    prn_attend at;
+    int64_t floats;
+    PRN_TRY(read_attend(context, &at));
+    if (!prn_attend_space(&at, &floats))
         return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
-    out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, (int64_t)floats);
+    out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, floats);
     return PRONY_OK;
 }
 
 static prony_status native_run(const prony_context *context)
 {
-    native_job job;
-    PRN_TRY(make_job(context, &job));
-    const int64_t items = job.at.batch * job.at.heads;
-    job.packed_k = job.packed_v = context->scratch;
-    if (context->scratch) job.packed_v += items * job.k_floats; /* NULL: there is nothing to pack */
-    prn_parallel_tasks(context->threads, items, pack_head, &job);
-    prn_parallel_tasks(context->threads, items * job.blocks, attend_block, &job);
+    prn_attend at;
+    PRN_TRY(read_attend(context, &at));
+    prn_attend_run(context->threads, &at, context->scratch);
     return PRONY_OK;
 }
 

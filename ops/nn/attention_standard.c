@@ -2,12 +2,15 @@
  * cache of keys and values that goes before the new ones, and the scores as an output. prony::Attention, which rewrites
  * make, is in attention.c.
  *
- * Q is [B, S, Hq D] or [B, Hq, S, D], K and V likewise; K and V are first laid out as [B, Hk, T, D or E] in the work
- * type, in scratch unless they lie so already. A task makes a stretch of rows, with one row of scores of its own.
- * Invariant: the stretches depend on the shapes alone, and a row is made in one order. */
+ * Q is [B, S, Hq D] or [B, Hq, S, D], K and V likewise. Float32 goes to the shared core (ops/loops/attend.h), which
+ * reads them where they are; only what joins a cache is laid out before, as [B, Hk, T, D or E]. Other types, and more
+ * keys than the core takes, are done row by row in the work type, all of K and V laid out so: a task makes a stretch of
+ * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in one
+ * order. */
 #include "base/parallel.h"
 #include "base/ceil_div.h"
 #include "base/stop.h"
+#include "ops/loops/attend.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
@@ -30,9 +33,10 @@ typedef struct attention {
     int64_t batch, q_heads, kv_heads, rows, keys, past, depth, width; /* B, Hq, Hk, S, T, P, D, E */
     bool packed;                                                      /* heads lie beside each other in a row */
     prony_dtype work;
+    bool blocks; /* the shared core does it */
     double scale, softcap;
     int64_t mask_stride[4], mask_keys; /* keys that the mask speaks of */
-    const void *k, *v;                 /* [B, Hk, T, …] of the work type */
+    const void *k, *v;                 /* [B, Hk, T, …] of the work type, unless they are read in place */
     char *row_space;                   /* per task: scores, a row of Q, a row of Y; of the work type */
     int64_t row_elements, per_task;
 } attention;
@@ -223,7 +227,7 @@ static void lay_rows(void *argument, int64_t begin, int64_t end)
 /* Whether K or V lies as it is wanted already. */
 static bool lies_ready(const attention *at, size_t input)
 {
-    return !at->packed && at->past == 0 && at->context->inputs[input]->dtype == at->work;
+    return (!at->packed || at->blocks) && at->past == 0 && at->context->inputs[input]->dtype == at->work;
 }
 
 static const void *lay_cache(const attention *at, size_t input, size_t past, size_t output, int64_t size, char **space)
@@ -352,28 +356,122 @@ static void make_rows(void *argument, int64_t task)
     }
 }
 
+/* ---- blocks of rows */
+
+/* Keys that a row may attend to at most: from there on all are masked. */
+static int64_t keys_seen(const attention *at, int64_t b, int64_t s)
+{
+    const prony_value *valid = prn_input(at->context, VALID_KEYS);
+    const int64_t limit = valid ? ((const int64_t *)valid->data)[b] : at->keys;
+    int64_t seen = limit < at->keys ? limit : at->keys;
+    if (((const attention_params *)at->context->params)->is_causal) {
+        const int64_t before = prn_input(at->context, PAST_KEY) || !valid ? at->past : limit - at->rows;
+        if (s + before + 1 < seen) seen = s + before + 1;
+    }
+    if (prn_input(at->context, MASK) && at->mask_keys < seen) seen = at->mask_keys;
+    return seen > 0 ? seen : 0;
+}
+
+static void add_mask(const attention *at, int64_t b, int64_t h, int64_t s, int64_t seen, float *scores)
+{
+    const prony_value *mask = prn_input(at->context, MASK);
+    const int64_t *stride = at->mask_stride;
+    if (!mask) return;
+    if (mask->dtype == PRONY_FLOAT32 && stride[3] == 1) {
+        const float *row = (const float *)mask->data + b * stride[0] + h * stride[1] + s * stride[2];
+        prn_vec()->vv[PRN_BINARY_ADD](scores, scores, row, seen);
+        return;
+    }
+    for (int64_t t = 0; t < seen && !prn_stopped_at(t); t++) scores[t] += (float)bias_of(at, b, h, s, t);
+}
+
+/* A query that may attend to no key gets zeros, while its softmax, if asked for, is what the formula gives: NaN. */
+static void weigh_row(const void *argument, int64_t b, int64_t h, int64_t s, float *scores)
+{
+    const attention *at = argument;
+    const int64_t row = (b * at->q_heads + h) * at->rows + s, seen = keys_seen(at, b, s);
+    const float cap = (float)at->softcap;
+    prn_vec()->map[PRN_MAP_AFFINE](scores, scores, at->keys, (float)at->scale, 0.0f);
+    keep_scores(at, row, scores, SCORES_RAW);
+    if (cap > 0.0f) {
+        for (int64_t t = 0; t < at->keys; t++) scores[t] /= cap;
+        prn_vec()->map[PRN_MAP_TANH](scores, scores, at->keys, 0.0f, 0.0f);
+        prn_vec()->map[PRN_MAP_AFFINE](scores, scores, at->keys, cap, 0.0f);
+    }
+    keep_scores(at, row, scores, SCORES_CAPPED);
+    add_mask(at, b, h, s, seen, scores);
+    for (int64_t t = seen; t < at->keys; t++) scores[t] = -INFINITY;
+    keep_scores(at, row, scores, SCORES_MASKED);
+    bool alone = true;
+    for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -INFINITY;
+    prn_vec()->softmax(scores, scores, at->keys);
+    keep_scores(at, row, scores, SCORES_SOFTMAX);
+    if (alone) memset(scores, 0, (size_t)at->keys * sizeof *scores);
+}
+
+/* Heads of `size` columns beside each other in a row, or one after the other. */
+static prn_attend_view heads_of(const void *data, int64_t heads, int64_t rows, int64_t size, bool packed)
+{
+    if (packed) return (prn_attend_view){data, {heads * rows * size, size, heads * size, 1}};
+    return (prn_attend_view){data, {heads * rows * size, rows * size, size, 1}};
+}
+
+static prn_attend attend_of(const attention *at)
+{
+    const prony_value *q = at->context->inputs[Q], *y = at->context->outputs[Y];
+    const prn_attend_view result = heads_of(y->data, at->q_heads, at->rows, at->width, at->packed);
+    return (prn_attend){.batch = at->batch,
+                        .heads = at->q_heads,
+                        .key_heads = at->kv_heads,
+                        .rows = at->rows,
+                        .keys = at->keys,
+                        .depth = at->depth,
+                        .width = at->width,
+                        .q = heads_of(q->data, at->q_heads, at->rows, at->depth, at->packed),
+                        .k = heads_of(at->k, at->kv_heads, at->keys, at->depth, at->packed && lies_ready(at, K)),
+                        .v = heads_of(at->v, at->kv_heads, at->keys, at->width, at->packed && lies_ready(at, V)),
+                        .y = y->data,
+                        .y_stride = {result.stride[0], result.stride[1], result.stride[2]},
+                        .weigh = weigh_row,
+                        .argument = at};
+}
+
 /* ---- kernels */
 
-static int64_t read_work(const prony_context *context, attention *at, prony_dtype work, prony_status *status)
+/* Everything about a node; *tasks: row by row. */
+static prony_status read_work(const prony_context *context, attention *at, prony_dtype work, int64_t *tasks)
 {
-    *status = read_node(context, at);
-    if (*status != PRONY_OK) return 0;
+    PRN_TRY(read_node(context, at));
     const int64_t rows = at->batch * at->q_heads * at->rows;
     at->work = work;
     at->per_task = rows / MOST_TASKS + 1;
     /* Whole cache lines, so that tasks do not share one. */
     at->row_elements = (at->keys + at->depth + at->width + 15) / 16 * 16;
-    return prn_ceil_div(rows, at->per_task);
+    *tasks = prn_ceil_div(rows, at->per_task);
+    const bool plain = work == PRONY_FLOAT32 && context->inputs[Q]->dtype == work && context->inputs[V]->dtype == work;
+    const prn_attend core = attend_of(at);
+    at->blocks = plain && rows > 0 && prn_attend_fits(&core);
+    return PRONY_OK;
+}
+
+/* Elements of working space besides K and V; false: too many to count. */
+static bool own_elements(const attention *at, int64_t tasks, uint64_t *elements)
+{
+    if (!at->blocks) return prn_mul_u64(elements, (uint64_t)tasks, (uint64_t)at->row_elements);
+    const prn_attend core = attend_of(at);
+    int64_t floats;
+    if (!prn_attend_space(&core, &floats) || floats > INT64_MAX - 15) return false;
+    *elements = (uint64_t)(floats + 15) / 16 * 16;
+    return true;
 }
 
 static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
 {
     attention at;
-    prony_status status;
-    const uint64_t tasks = (uint64_t)read_work(context, &at, work, &status);
-    PRN_TRY(status);
+    int64_t tasks;
+    PRN_TRY(read_work(context, &at, work, &tasks));
     uint64_t elements, rows = (uint64_t)(at.batch * at.kv_heads), k, v;
-    if (!prn_mul_u64(&elements, tasks, (uint64_t)at.row_elements) || !prn_mul_u64(&rows, rows, (uint64_t)at.keys) ||
+    if (!own_elements(&at, tasks, &elements) || !prn_mul_u64(&rows, rows, (uint64_t)at.keys) ||
         !prn_mul_u64(&k, rows, lies_ready(&at, K) ? 0 : (uint64_t)at.depth) ||
         !prn_mul_u64(&v, rows, lies_ready(&at, V) ? 0 : (uint64_t)at.width) || !prn_add_u64(&elements, elements, k) ||
         !prn_add_u64(&elements, elements, v) || elements > SIZE_MAX / 16)
@@ -385,14 +483,20 @@ static prony_status prepare_as(const prony_context *context, prony_dtype work, p
 static prony_status run_as(const prony_context *context, prony_dtype work)
 {
     attention at;
-    prony_status status;
-    const int64_t tasks = read_work(context, &at, work, &status);
-    PRN_TRY(status);
+    int64_t tasks;
+    uint64_t own;
+    PRN_TRY(read_work(context, &at, work, &tasks));
+    if (!own_elements(&at, tasks, &own)) return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
     at.row_space = context->scratch;
-    char *space = at.row_space ? at.row_space + prony_dtype_bytes(work, tasks * at.row_elements) : NULL;
+    char *space = at.row_space ? at.row_space + prony_dtype_bytes(work, (int64_t)own) : NULL;
     at.k = lay_cache(&at, K, PAST_KEY, PRESENT_KEY, at.depth, &space);
     at.v = lay_cache(&at, V, PAST_VALUE, PRESENT_VALUE, at.width, &space);
-    if (tasks > 0) prn_parallel_tasks(context->threads, tasks, make_rows, &at);
+    if (at.blocks) {
+        const prn_attend core = attend_of(&at);
+        prn_attend_run(context->threads, &core, context->scratch);
+    } else if (tasks > 0) {
+        prn_parallel_tasks(context->threads, tasks, make_rows, &at);
+    }
     return PRONY_OK;
 }
 

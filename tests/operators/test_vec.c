@@ -419,6 +419,41 @@ static void softmax_rows_agree(void **state)
     }
 }
 
+/* Scaled and masked on the way, in place or not; a row that is masked throughout, or holds NaN, is NaN. */
+static void masked_softmax_rows_agree(void **state)
+{
+    (void)state;
+    const prn_vec_table *table[3];
+    const int table_count = tables(table);
+    static float x[ROW], mask[ROW], y[ROW];
+    fill(x, ROW, 11);
+    for (int i = 0; i < ROW; i++) mask[i] = i % 5 == 3 ? -INFINITY : (float)(i % 3) - 1.0f;
+    for (int n = 1; n <= ROW; n += n < 40 ? 1 : 17) {
+        for (int kind = 0; kind < 8; kind++) {
+            const float scale = kind & 1 ? 0.125f : 1.0f, *added = kind & 2 ? mask : NULL;
+            double want[ROW], top = -INFINITY, sum = 0;
+            for (int i = 0; i < n; i++)
+                top = fmax(top, want[i] = (double)(x[i] * scale) + (double)(added ? added[i] : 0));
+            for (int i = 0; i < n; i++) sum += want[i] = exp(want[i] - top);
+            for (int t = 0; t < table_count; t++) {
+                if (kind & 4) memcpy(y, x, sizeof y);
+                table[t]->softmax_masked(y, kind & 4 ? y : x, added, scale, n);
+                for (int i = 0; i < n; i++) expect_near((double)y[i], want[i] / sum, 2e-6 * want[i] / sum + 1e-44);
+            }
+        }
+        for (int t = 0; t < table_count; t++) {
+            float holed[ROW];
+            for (int i = 0; i < n; i++) holed[i] = -INFINITY;
+            table[t]->softmax_masked(y, x, holed, 1.0f, n);
+            for (int i = 0; i < n; i++) assert_true(isnan(y[i]));
+            memcpy(holed, x, sizeof holed);
+            holed[n / 2] = NAN;
+            table[t]->softmax_masked(y, holed, NULL, 0.5f, n);
+            for (int i = 0; i < n; i++) assert_true(isnan(y[i]));
+        }
+    }
+}
+
 static void normalised_rows_agree(void **state)
 {
     (void)state;
@@ -457,10 +492,15 @@ static void normalised_rows_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_are_accurate),  cmocka_unit_test(position_does_not_matter),
-        cmocka_unit_test(binaries_are_exact), cmocka_unit_test(powers_agree),
-        cmocka_unit_test(sums_agree),         cmocka_unit_test(extremes_keep_nan),
-        cmocka_unit_test(softmax_rows_agree), cmocka_unit_test(normalised_rows_agree),
+        cmocka_unit_test(maps_are_accurate),
+        cmocka_unit_test(position_does_not_matter),
+        cmocka_unit_test(binaries_are_exact),
+        cmocka_unit_test(powers_agree),
+        cmocka_unit_test(sums_agree),
+        cmocka_unit_test(extremes_keep_nan),
+        cmocka_unit_test(softmax_rows_agree),
+        cmocka_unit_test(masked_softmax_rows_agree),
+        cmocka_unit_test(normalised_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,152 @@
+/* Attention in blocks of rows. */
+#include "ops/loops/attend.h"
+
+#include "base/ceil_div.h"
+#include "base/parallel.h"
+#include "ops/loops/vec.h"
+
+/* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
+enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS };
+
+typedef struct attend_job {
+    const prn_attend *at;
+    const prn_gemm_isa_table *isa;
+    float *packed_k, *packed_v; /* per head of K and V; NULL: read where they lie */
+    int64_t k_floats, v_floats;
+    int64_t score_row; /* a row of scores, of whole vectors */
+    int64_t block_rows, blocks;
+} attend_job;
+
+/* With no more rows than one tile has, each panel of K and V is read once. */
+static bool packs(const prn_attend *at)
+{
+    return at->rows > prn_gemm_isa()->tile_rows;
+}
+
+static attend_job make_job(const prn_attend *at)
+{
+    attend_job job = {.at = at, .isa = prn_gemm_isa()};
+    const int64_t lanes = job.isa->panel_columns / 2;
+    job.score_row = packs(at) ? prn_ceil_div(at->keys, lanes) * lanes : at->keys;
+    if (job.score_row > SCORE_FLOATS) job.score_row = at->keys;
+    const int64_t fitting = SCORE_FLOATS / job.score_row;
+    job.blocks = prn_ceil_div(at->rows, fitting);
+    job.block_rows = job.blocks > 0 ? prn_ceil_div(at->rows, job.blocks) : 0;
+    job.k_floats = prn_gemm_packed_count(at->depth, at->keys);
+    job.v_floats = prn_gemm_packed_count(at->keys, at->width);
+    return job;
+}
+
+static int64_t first_of(const prn_attend_view *view, int64_t batch, int64_t head)
+{
+    return batch * view->stride[0] + head * view->stride[1];
+}
+
+/* K^T and V of a head as right-hand operands. */
+static prn_gemm keys_of(const prn_attend *at, int64_t batch, int64_t head)
+{
+    return (prn_gemm){.n = at->keys,
+                      .k = at->depth,
+                      .b = at->k.data + first_of(&at->k, batch, head),
+                      .b_row = at->k.stride[3],
+                      .b_col = at->k.stride[2]};
+}
+
+static prn_gemm values_of(const prn_attend *at, int64_t batch, int64_t head)
+{
+    return (prn_gemm){.n = at->width,
+                      .k = at->keys,
+                      .b = at->v.data + first_of(&at->v, batch, head),
+                      .b_row = at->v.stride[2],
+                      .b_col = at->v.stride[3]};
+}
+
+static void pack_head(void *argument, int64_t item)
+{
+    const attend_job *job = argument;
+    const int64_t batch = item / job->at->key_heads, head = item % job->at->key_heads;
+    const prn_gemm k = keys_of(job->at, batch, head), v = values_of(job->at, batch, head);
+    prn_gemm_pack(1, &k, job->packed_k + item * job->k_floats);
+    prn_gemm_pack(1, &v, job->packed_v + item * job->v_floats);
+}
+
+static void weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
+{
+    const prn_vec_table *vec = prn_vec();
+    const int64_t *stride = at->mask.stride;
+    if (at->weigh) {
+        at->weigh(at->argument, batch, head, row, scores);
+        return;
+    }
+    const float *mask = at->mask.data;
+    if (mask) mask += batch * stride[0] + head * stride[1] + row * stride[2];
+    if (mask && stride[3] != 1 && at->keys > 1) { /* one number for all keys, which may be -infinity */
+        vec->map[PRN_MAP_AFFINE](scores, scores, at->keys, at->scale, mask[0]);
+        vec->softmax(scores, scores, at->keys);
+        return;
+    }
+    vec->softmax_masked(scores, scores, mask, at->scale, at->keys);
+}
+
+static void attend_block(void *argument, int64_t task)
+{
+    _Alignas(64) float scores[SCORE_FLOATS];
+    const attend_job *job = argument;
+    const prn_attend *at = job->at;
+    const int64_t item = task / job->blocks, batch = item / at->heads, head = item % at->heads;
+    const int64_t first = task % job->blocks * job->block_rows;
+    const int64_t rows = at->rows - first < job->block_rows ? at->rows - first : job->block_rows;
+    const int64_t key_head = head / (at->heads / at->key_heads), key_item = batch * at->key_heads + key_head;
+    if (rows <= 0) return;
+    prn_gemm products = keys_of(at, batch, key_head), sums = values_of(at, batch, key_head);
+    products.m = sums.m = rows;
+    products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
+    products.a_row = at->q.stride[2];
+    products.a_col = at->q.stride[3];
+    products.packed = job->packed_k ? job->packed_k + key_item * job->k_floats : NULL;
+    products.c = scores;
+    products.c_row = job->score_row;
+    if (rows == 1 && !products.packed && products.a_col == 1 && products.b_row == 1) {
+        job->isa->dots(&products, 0, at->keys);
+    } else {
+        job->isa->block(&products, 0, rows, 0, job->score_row); /* packed columns beyond the last key are zeros */
+    }
+    for (int64_t r = 0; r < rows; r++) weigh(at, scores + r * job->score_row, batch, head, first + r);
+    sums.a = scores;
+    sums.a_row = job->score_row;
+    sums.a_col = 1;
+    sums.packed = job->packed_v ? job->packed_v + key_item * job->v_floats : NULL;
+    sums.c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2];
+    sums.c_row = at->y_stride[2];
+    job->isa->block(&sums, 0, rows, 0, at->width);
+}
+
+bool prn_attend_fits(const prn_attend *at)
+{
+    return at->keys > 0 && at->keys <= PRN_ATTEND_MOST_KEYS && at->depth > 0 && at->width > 0;
+}
+
+bool prn_attend_space(const prn_attend *at, int64_t *floats)
+{
+    uint64_t total = 0;
+    if (packs(at)) {
+        const attend_job job = make_job(at);
+        const uint64_t items = (uint64_t)at->batch * (uint64_t)at->key_heads;
+        if (!prn_mul_u64(&total, items, (uint64_t)(job.k_floats + job.v_floats)) || total > INT64_MAX) return false;
+    }
+    *floats = (int64_t)total;
+    return true;
+}
+
+void prn_attend_run(int threads, const prn_attend *at, float *space)
+{
+    const int64_t key_items = at->batch * at->key_heads;
+    if (key_items == 0 || at->rows == 0) return;
+    attend_job job = make_job(at);
+    if (packs(at)) {
+        job.packed_k = space;
+        job.packed_v = space + key_items * job.k_floats;
+        prn_parallel_tasks(threads, key_items, pack_head, &job);
+    }
+    prn_parallel_tasks(threads, at->batch * at->heads * job.blocks, attend_block, &job);
+}

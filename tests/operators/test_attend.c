@@ -1,0 +1,220 @@
+/* The attention that operators share against sums in double: few rows and many, whole vectors of keys and not, shared
+ * heads, every way a mask and an operand can lie, and the same bytes for any number of threads. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "ops/loops/attend.h"
+#include "ops/loops/vec.h"
+
+static uint32_t random_state = 1;
+
+static float random_float(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)(int)(random_state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static float *random_floats(int64_t count)
+{
+    float *out = prn_alloc_aligned(64, (size_t)(count > 0 ? count : 1) * sizeof *out);
+    assert_non_null(out);
+    for (int64_t i = 0; i < count; i++) out[i] = random_float();
+    return out;
+}
+
+enum { NO_MASK, PER_KEY, PER_ROW, PER_SCORE, OWN_WEIGHTS, KINDS };
+
+static float at_view(const prn_attend_view *v, int64_t b, int64_t h, int64_t r, int64_t c)
+{
+    return v->data[b * v->stride[0] + h * v->stride[1] + r * v->stride[2] + c * v->stride[3]];
+}
+
+/* Half of each product, the first key twice as heavy: no softmax. */
+static void weigh(const void *argument, int64_t batch, int64_t head, int64_t row, float *scores)
+{
+    const prn_attend *at = argument;
+    for (int64_t t = 0; t < at->keys; t++) scores[t] *= 0.5f;
+    scores[0] *= (float)(2 + batch + head + row);
+}
+
+/* sizes: what the error of a weight is in proportion to. */
+static void weights_of(const prn_attend *at, int64_t b, int64_t h, int64_t s, double *weights, double *sizes)
+{
+    const int64_t kh = h / (at->heads / at->key_heads);
+    double top = -INFINITY, total = 0;
+    for (int64_t t = 0; t < at->keys; t++) {
+        double sum = 0, size = 0;
+        for (int64_t d = 0; d < at->depth; d++) {
+            const double term = (double)at_view(&at->q, b, h, s, d) * (double)at_view(&at->k, b, kh, t, d);
+            sum += term;
+            size += fabs(term);
+        }
+        if (at->weigh) {
+            const double factor = 0.5 * (double)(t == 0 ? 2 + b + h + s : 1);
+            weights[t] = sum * factor;
+            sizes[t] = size * factor;
+            continue;
+        }
+        weights[t] = sum * (double)at->scale + (at->mask.data ? (double)at_view(&at->mask, b, h, s, t) : 0.0);
+        top = fmax(top, weights[t]);
+    }
+    if (at->weigh) return;
+    for (int64_t t = 0; t < at->keys; t++) total += weights[t] = exp(weights[t] - top);
+    for (int64_t t = 0; t < at->keys; t++) sizes[t] = weights[t] /= total;
+}
+
+static void check(const prn_attend *at)
+{
+    double *weights = prn_alloc(2 * (size_t)at->keys * sizeof *weights), *sizes = weights + at->keys;
+    assert_non_null(weights);
+    for (int64_t i = 0; i < at->batch * at->heads * at->rows; i++) {
+        const int64_t s = i % at->rows, h = i / at->rows % at->heads, b = i / at->rows / at->heads;
+        weights_of(at, b, h, s, weights, sizes);
+        for (int64_t e = 0; e < at->width; e++) {
+            double sum = 0, size = 0;
+            for (int64_t t = 0; t < at->keys; t++) {
+                const double value = (double)at_view(&at->v, b, h / (at->heads / at->key_heads), t, e);
+                sum += weights[t] * value;
+                size += sizes[t] * fabs(value);
+            }
+            const float got = at->y[b * at->y_stride[0] + h * at->y_stride[1] + s * at->y_stride[2] + e];
+            if (fabs((double)got - sum) <= 4e-6 * size) continue;
+            fail_msg("[%lld, %lld, %lld, %lld] of %lld keys, depth %lld: %.9g, not %.9g", (long long)b, (long long)h,
+                     (long long)s, (long long)e, (long long)at->keys, (long long)at->depth, (double)got, sum);
+        }
+    }
+    prn_free(weights);
+}
+
+/* [B, H, rows, columns], or [B, rows, H, columns] as projections leave it. */
+static prn_attend_view view_of(const float *data, int64_t heads, int64_t rows, int64_t columns, bool heads_inside)
+{
+    if (heads_inside) return (prn_attend_view){data, {heads * rows * columns, columns, heads * columns, 1}};
+    return (prn_attend_view){data, {heads * rows * columns, rows * columns, columns, 1}};
+}
+
+static void run(prn_attend at, int kind, bool inside)
+{
+    const int64_t q_count = at.batch * at.heads * at.rows * at.depth, k_count = at.batch * at.key_heads * at.keys;
+    const int64_t y_count = at.batch * at.heads * at.rows * at.width;
+    float *q = random_floats(q_count), *k = random_floats(k_count * at.depth), *v = random_floats(k_count * at.width);
+    float *mask = random_floats(at.heads * at.rows * at.keys), *y = random_floats(y_count),
+          *again = random_floats(y_count);
+    at.q = view_of(q, at.heads, at.rows, at.depth, inside);
+    at.k = view_of(k, at.key_heads, at.keys, at.depth, inside);
+    at.v = view_of(v, at.key_heads, at.keys, at.width, inside);
+    at.scale = 0.5f;
+    for (int64_t i = 0; i < at.heads * at.rows * at.keys; i++) {
+        if (i % 7 == 3) mask[i] = i % at.keys == 0 ? 2.0f : -INFINITY;
+    }
+    if (kind == PER_KEY) at.mask = (prn_attend_view){mask, {0, 0, 0, 1}};
+    if (kind == PER_ROW) at.mask = (prn_attend_view){mask, {0, 0, at.keys, 0}};
+    if (kind == PER_SCORE) at.mask = (prn_attend_view){mask, {0, at.rows * at.keys, at.keys, 1}};
+    if (kind == PER_ROW) {
+        for (int64_t i = 0; i < at.rows; i++) mask[i * at.keys] = (float)i;
+    }
+    if (kind == OWN_WEIGHTS) at.weigh = weigh, at.argument = &at;
+    at.y = y;
+    at.y_stride[0] = at.heads * at.rows * at.width;
+    at.y_stride[1] = inside ? at.width : at.rows * at.width;
+    at.y_stride[2] = inside ? at.heads * at.width : at.width;
+    assert_true(prn_attend_fits(&at));
+    int64_t floats = -1;
+    assert_true(prn_attend_space(&at, &floats));
+    float *space = random_floats(floats);
+    prn_attend_run(1, &at, space);
+    check(&at);
+    at.y = again;
+    for (int threads = 2; threads <= 4; threads++) {
+        memset(again, 0xa5, (size_t)y_count * sizeof *again);
+        prn_attend_run(threads, &at, space);
+        assert_memory_equal(y, again, (size_t)y_count * sizeof *again);
+    }
+    float *const all[] = {q, k, v, mask, y, again, space};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
+}
+
+static void test_every_shape(void **state)
+{
+    static const int64_t rows[] = {1, 2, 6, 14, 15, 40}, keys[] = {1, 5, 16, 31, 50}, depths[] = {1, 8, 13};
+    (void)state;
+    for (int i = 0; i < 6 * 5 * 3; i++) {
+        for (int kind = 0; kind < KINDS; kind++)
+            run((prn_attend){.batch = 2,
+                             .heads = 4,
+                             .key_heads = i % 3 ? 4 : 2,
+                             .rows = rows[i % 6],
+                             .keys = keys[i / 6 % 5],
+                             .depth = depths[i / 30],
+                             .width = i % 2 ? 16 : 5},
+                kind, i % 4 < 2);
+    }
+}
+
+/* Several blocks of rows, several blocks of the product, and a row that fills the space for scores. */
+static void test_large(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        run((prn_attend){.batch = 1, .heads = 2, .key_heads = 2, .rows = 197, .keys = 197, .depth = 64, .width = 64},
+            kind, true);
+        run((prn_attend){.batch = 1, .heads = 2, .key_heads = 1, .rows = 30, .keys = 1500, .depth = 32, .width = 40},
+            kind, false);
+    }
+    run(
+        (prn_attend){
+            .batch = 1, .heads = 1, .key_heads = 1, .rows = 15, .keys = PRN_ATTEND_MOST_KEYS, .depth = 4, .width = 3},
+        NO_MASK, false);
+    run((prn_attend){.batch = 1,
+                     .heads = 1,
+                     .key_heads = 1,
+                     .rows = 16,
+                     .keys = PRN_ATTEND_MOST_KEYS - 1,
+                     .depth = 4,
+                     .width = 3},
+        PER_KEY, false);
+}
+
+static void test_what_does_not_fit(void **state)
+{
+    const prn_attend fits = {.batch = 1, .heads = 1, .key_heads = 1, .rows = 0, .keys = 1, .depth = 1, .width = 1};
+    prn_attend at = fits;
+    int64_t floats = -1;
+    (void)state;
+    assert_true(prn_attend_fits(&at));
+    assert_true(prn_attend_space(&at, &floats));
+    assert_int_equal(floats, 0);
+    prn_attend_run(1, &at, NULL);
+    at.keys = PRN_ATTEND_MOST_KEYS + 1;
+    assert_false(prn_attend_fits(&at));
+    at = fits, at.keys = 0;
+    assert_false(prn_attend_fits(&at));
+    at = fits, at.depth = 0;
+    assert_false(prn_attend_fits(&at));
+    at = fits, at.width = 0;
+    assert_false(prn_attend_fits(&at));
+    at = (prn_attend){.batch = INT64_C(1) << 40,
+                      .heads = 1,
+                      .key_heads = INT64_C(1) << 20,
+                      .rows = 100,
+                      .keys = 1,
+                      .depth = 9,
+                      .width = 1};
+    assert_false(prn_attend_space(&at, &floats));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_shape),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_what_does_not_fit),
+    };
+    return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
+}
