@@ -325,7 +325,19 @@ static prony_status sweep(planner *p, prony_error *error)
     return status;
 }
 
-typedef enum ordering { BY_SIZE, BY_AREA, BY_PEAK, BY_BREADTH, BY_LIFETIME, BY_FIRST_USE, ORDERING_COUNT } ordering;
+/* BY_BREADTH_LATE: among equals the last to be used goes first. What a step makes beside its scratch then lies next to it, where its
+ * inputs' own source did, and what lives on through the step on top of it all: blocks that follow one another, as in a transformer,
+ * fit without a gap. */
+typedef enum ordering {
+    BY_SIZE,
+    BY_AREA,
+    BY_PEAK,
+    BY_BREADTH,
+    BY_LIFETIME,
+    BY_FIRST_USE,
+    BY_BREADTH_LATE,
+    ORDERING_COUNT
+} ordering;
 
 static uint64_t distance_to(const item *it, uint32_t step)
 {
@@ -340,7 +352,8 @@ static uint64_t order_key(const planner *p, const item *it, ordering how)
         return it->size / 64 > UINT64_MAX / lifetime ? UINT64_MAX : it->size / 64 * lifetime;
     case BY_PEAK:
         return UINT64_MAX - distance_to(it, p->peak_step);
-    case BY_BREADTH: {
+    case BY_BREADTH:
+    case BY_BREADTH_LATE: {
         uint64_t widest = 0;
         for (uint64_t s = it->first; s <= it->last; s += p->stride) widest = p->live[s] > widest ? p->live[s] : widest;
         return widest;
@@ -357,7 +370,7 @@ static uint64_t order_key(const planner *p, const item *it, ordering how)
 
 typedef struct keyed {
     uint64_t key, size;
-    uint32_t item;
+    uint32_t tie, item; /* the smaller goes first */
 } keyed;
 
 static int compare_keyed(const void *left, const void *right)
@@ -365,6 +378,7 @@ static int compare_keyed(const void *left, const void *right)
     const keyed *a = left, *b = right;
     if (a->key != b->key) return a->key > b->key ? -1 : 1;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    if (a->tie != b->tie) return a->tie < b->tie ? -1 : 1;
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
@@ -374,7 +388,8 @@ static prony_status try_orders(planner *p, prony_error *error)
     if (!keys) return prn_no_memory(error);
     for (int o = 0; o < ORDERING_COUNT && p->best > p->lower_bound; o++) {
         for (uint32_t i = 0; i < p->count; i++)
-            keys[i] = (keyed){order_key(p, &p->items[i], (ordering)o), p->items[i].size, i};
+            keys[i] = (keyed){order_key(p, &p->items[i], (ordering)o), p->items[i].size,
+                              o == BY_BREADTH_LATE ? UINT32_MAX - p->items[i].first : i, i};
         qsort(keys, p->count, sizeof *keys, compare_keyed);
         for (size_t k = 0; k < p->count; k++) p->order[k] = keys[k].item;
         for (int how = 0; how < FIT_COUNT && p->best > p->lower_bound; how++) {
@@ -455,7 +470,7 @@ static prony_status external_fragmentation(planner *p, double *worst, prony_erro
         prn_free(keys);
         return prn_no_memory(error);
     }
-    for (uint32_t i = 0; i < p->count; i++) keys[i] = (keyed){UINT64_MAX - p->best_offset[i], p->items[i].size, i};
+    for (uint32_t i = 0; i < p->count; i++) keys[i] = (keyed){UINT64_MAX - p->best_offset[i], p->items[i].size, i, i};
     qsort(keys, p->count, sizeof *keys, compare_keyed);
     for (size_t k = 0; k < p->count; k++) {
         const item *it = &p->items[keys[k].item];

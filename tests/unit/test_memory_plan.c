@@ -250,6 +250,30 @@ static void test_residual_network(void **state)
     assert_tight(&n);
 }
 
+/* Encoder layers whose queries, keys and values are cut from one product, as in vit_b_16. */
+static void test_transformer(void **state)
+{
+    (void)state;
+    static net n;
+    n = (net){0};
+    const uint64_t rows = 197 * 768 * 4;
+    size_t x = produce(&n, rows);
+    for (int layer = 0; layer < 12; layer++) {
+        size_t all = convolve(&n, convolve(&n, x, rows), 3 * rows), part[3];
+        for (int k = 0; k < 3; k++) part[k] = convolve(&n, all, rows);
+        for (int k = 0; k < 3; k++) consume(&n, part[k]);
+        scratch(&n, 1293312);
+        size_t y = convolve(&n, produce(&n, rows), rows);
+        consume(&n, x);
+        n.step++; /* the sum with the residual, in place */
+        size_t hidden = convolve(&n, convolve(&n, y, rows), 4 * rows);
+        consume(&n, y);
+        x = convolve(&n, hidden, rows);
+    }
+    convolve(&n, x, 4 * 1000);
+    assert_tight(&n);
+}
+
 /* Every layer of a block reads all former outputs of the block through a Concat, as in densenet121. */
 static void test_concatenating_network(void **state)
 {
@@ -425,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_random_instances),
         cmocka_unit_test(test_same_input_same_plan),
         cmocka_unit_test(test_residual_network),
+        cmocka_unit_test(test_transformer),
         cmocka_unit_test(test_concatenating_network),
         cmocka_unit_test(test_inverted_bottlenecks),
         cmocka_unit_test(test_skip_connections),
