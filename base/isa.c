@@ -4,6 +4,7 @@
 #include "base/isa.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -143,10 +144,18 @@ static void find(void)
         if ((sets[i].needs & ~present) == 0) set_name = sets[i].name;
 }
 
+/* Asked by every kernel that is picked by it, in every run: once found, `present` is read without a call. */
 bool prn_isa_has(unsigned flags)
 {
-    pthread_once(&once, find);
-    return (flags & ~present) == 0;
+    enum { KNOWN = 1 << 30 };
+    static atomic_uint answer;
+    unsigned found = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (!(found & KNOWN)) {
+        pthread_once(&once, find);
+        found = present | KNOWN;
+        atomic_store_explicit(&answer, found, memory_order_relaxed);
+    }
+    return (flags & ~found) == 0;
 }
 
 const char *prn_isa_name(void)

@@ -177,6 +177,10 @@ bool prn_shape_broadcast(prony_shape *out, const prony_shape *a, const prony_sha
         *out = prn_shape_unknown();
         return true;
     }
+    if (prn_shape_equal(a, b)) {
+        *out = *a;
+        return true;
+    }
     prony_shape result = {.rank = a->rank > b->rank ? a->rank : b->rank};
     for (int d = 0; d < result.rank; d++) {
         int da = d - (result.rank - a->rank), db = d - (result.rank - b->rank);

@@ -29,6 +29,7 @@ enum position {
     TENSOR_DIMENSIONS = 62,
     TENSOR_TYPE_AND_SHAPE = 65,
     CREATE_CPU_MEMORY_INFO = 69,
+    ALLOCATOR_FREE = 76,
     DEFAULT_ALLOCATOR = 78,
     RELEASE_ENV = 92,
     RELEASE_STATUS = 93,
@@ -174,6 +175,8 @@ void ort_close(ort *o)
     if (o->api) {
         ort_drop_outputs(o);
         for (size_t i = 0; i < o->input_count && o->inputs; i++) release(o, RELEASE_VALUE, o->inputs[i]);
+        for (size_t k = 0; k < o->output_count && o->output_names; k++)
+            if (o->output_names[k]) (void)take(o, FUNCTION(o, ALLOCATOR_FREE, void *, void *)(o->allocator, o->output_names[k]));
         release(o, RELEASE_SESSION, o->session);
         release(o, RELEASE_SESSION_OPTIONS, o->options);
         release(o, RELEASE_MEMORY_INFO, o->memory);

@@ -123,7 +123,7 @@ bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *conte
 
 prony_status prn_node_run_once(const prn_node_def *node, prony_context *context, const prn_kernel **chosen)
 {
-    const prn_kernel *kernel = prn_node_kernel(node, context, true);
+    const prn_kernel *kernel = chosen && *chosen ? *chosen : prn_node_kernel(node, context, true);
     if (chosen) *chosen = kernel;
     if (!kernel) return no_kernel(context);
     if (prn_node_makes_nothing(node, context)) return PRONY_OK;

@@ -34,6 +34,13 @@ typedef struct prn_plan_value {
     void *lent;           /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
 } prn_plan_value;
 
+/* Type and shape of a value. */
+typedef struct prn_form {
+    prony_kind kind;
+    prony_dtype dtype;
+    prony_shape shape;
+} prn_form;
+
 typedef struct prn_step {
     uint32_t index; /* in plan->steps */
     prn_node_def *node;
@@ -48,6 +55,8 @@ typedef struct prn_step {
     uint32_t scratch_buffer;
     struct prn_plan **children; /* one per node child */
     uint32_t children_buffer;   /* arena bytes the children share: one runs at a time */
+    prn_form *forms; /* dynamic steps: of inputs and outputs as `chosen` was chosen for them; NULL: it is chosen anew by every run */
+    bool costed;     /* `cost` is that of these forms */
     uint32_t *dying;            /* dynamic values whose last reader this step is */
     uint32_t dying_count;
     bool dynamic;

@@ -305,6 +305,15 @@ static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
                       step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
 }
 
+/* What kernel a dynamic step takes, and what it costs, follows from types and shapes, of the operators of the table; what users
+ * registered is asked every time. */
+static bool follows_from_forms(const prn_node_def *node)
+{
+    const prn_op *op = node->binding.op;
+    return node->child_count == 0 && node->binding.cost == op->cost && !(op->flags & PRN_OP_OPEN) &&
+           op == prn_op_find(node->info.domain, node->info.op_type, node->info.opset);
+}
+
 static prony_status plan_node(planner *p, prn_node_def *node)
 {
     bool done;
@@ -323,6 +332,9 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->kernel = prn_node_kernel(node, &step->context, false);
         if (!step->kernel) return no_kernel(step);
         step->empty = prn_node_makes_nothing(node, &step->context);
+    } else if (follows_from_forms(node)) {
+        step->forms = prn_pool_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
+        if (!step->forms) return prn_no_memory(p->error);
     }
     PRN_TRY(settle_layouts(p, step));
     PRN_TRY(settle_captured(p, node));

@@ -157,21 +157,48 @@ static prony_status book_children(prn_step *step, prony_error *error)
     return PRONY_OK;
 }
 
+/* Whether a value has the form that it had; notes the one that it has. */
+static bool keeps_form(prn_form *form, const prony_value *value)
+{
+    if (value->kind == form->kind && value->dtype == form->dtype && prn_shape_equal(&value->shape, &form->shape)) return true;
+    *form = (prn_form){value->kind, value->dtype, value->shape};
+    return false;
+}
+
+/* What a run makes of a step follows from forms as from the last run's: its kernel and its cost stand. */
+static bool keeps_forms(prn_step *step, const prony_context *context)
+{
+    bool same = step->chosen != NULL;
+    prn_form *form = step->forms;
+    for (size_t i = 0; i < context->input_count; i++, form++)
+        if (context->inputs[i]) same &= keeps_form(form, context->inputs[i]);
+    for (size_t k = 0; k < context->output_count; k++, form++) {
+        const prony_value *out = context->outputs[k];
+        if (out) same &= keeps_form(form, out) && prn_shape_known(&out->shape); /* else the run gives it one */
+    }
+    return same;
+}
+
 static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *context)
 {
     PRN_TRY(infer_now(plan, step, context));
+    if (!step->forms || !keeps_forms(step, context)) {
+        step->chosen = NULL;
+        step->costed = false;
+    }
     if (is_view(plan, step)) {
         PRN_TRY(make_view(step, context));
-        step->chosen = prn_node_kernel(step->node, context, true);
+        if (!step->chosen) step->chosen = prn_node_kernel(step->node, context, true);
     } else {
         if (!(step->node->binding.op->flags & PRN_OP_OPEN)) PRN_TRY(take_outputs(plan, step, context));
         PRN_TRY(prn_node_run_once(step->node, context, &step->chosen));
     }
     PRN_TRY(check_made(context));
-    if (step->children) return PRONY_OK;
+    if (step->children || step->costed) return PRONY_OK;
     uint64_t parameters = step->cost.parameters;
     PRN_TRY(prn_node_cost(step->node, context, &step->cost));
     step->cost.parameters = parameters;
+    step->costed = true;
     return PRONY_OK;
 }
 

@@ -133,6 +133,24 @@ DEFINE_FIND(f64, double)
 DEFINE_FIND(i64, int64_t)
 DEFINE_FIND(f32, float)
 
+static void cumulate_f32(double *restrict sum, const float *x, float *y, int64_t n, bool exclusive)
+{
+    enum { PART = 16 }; /* read whole before it is written: y may be x */
+    int64_t i = 0;
+    for (; i + PART <= n; i += PART) {
+        double before[PART], after[PART];
+        for (int k = 0; k < PART; k++) before[k] = sum[i + k];
+        for (int k = 0; k < PART; k++) after[k] = before[k] + (double)x[i + k];
+        for (int k = 0; k < PART; k++) sum[i + k] = after[k];
+        for (int k = 0; k < PART; k++) y[i + k] = (float)(exclusive ? before[k] : after[k]);
+    }
+    for (; i < n; i++) {
+        const double before = sum[i], after = before + (double)x[i];
+        sum[i] = after;
+        y[i] = (float)(exclusive ? before : after);
+    }
+}
+
 const prn_fold_table PRN_SIMD_TABLE(prn_fold_) = {
 #define ROW_ENTRY(FOLD, name, type, start, term, combined) [PRN_FOLD_##FOLD] = row_##name##_##type,
 #define COLUMNS_ENTRY(FOLD, name, type, start, term, combined) [PRN_FOLD_##FOLD] = columns_##name##_##type,
@@ -157,4 +175,5 @@ const prn_fold_table PRN_SIMD_TABLE(prn_fold_) = {
     .find_f64 = find_f64,
     .find_i64 = find_i64,
     .find_f32 = find_f32,
+    .cumulate_f32 = cumulate_f32,
 };

@@ -229,15 +229,39 @@ CUMULATE_ROW(i64, int64_t, uint64_t, whole, prn_load_i64, prn_store_i64)
 CUMULATE_COLUMNS(f64, double, real, prn_load_f64, prn_store_f64)
 CUMULATE_COLUMNS(i64, int64_t, whole, prn_load_i64, prn_store_i64)
 
-static void sum_lines(void *argument, int64_t begin, int64_t end)
+/* Sums of float32, without going through blocks of doubles; the same bits. */
+static void cumulate_columns_f32(const line_job *job, int64_t start, int64_t lines)
+{
+    const prn_fold_table *loops = prn_fold_loops();
+    double sum[PRN_BLOCK];
+    for (int64_t i = 0; i < lines; i++) sum[i] = 0.0;
+    for (int64_t k = 0; k < job->length && !prn_stopped_at(k); k++) {
+        const int64_t first = start + place_of(job, k) * job->inner;
+        loops->cumulate_f32(sum, (const float *)job->x->data + first, (float *)job->y->data + first, lines,
+                            job->exclusive);
+    }
+}
+
+/* Lines that are neighbours are taken in groups that fill some cache lines of every row. */
+enum { GROUP_LINES = 128 };
+
+static int64_t groups_of(const line_job *job)
+{
+    return prn_ceil_div(job->inner, GROUP_LINES);
+}
+
+static void sum_groups(void *argument, int64_t begin, int64_t end)
 {
     const line_job *job = argument;
-    const bool real = prn_dtype_is_float(job->x->dtype);
-    for (int64_t line = begin, n; line < end; line += n) {
-        const int64_t start = line_start(job, line);
-        n = line_count(job, line, end);
+    const bool real = prn_dtype_is_float(job->x->dtype), narrow = job->x->dtype == PRONY_FLOAT32 && !job->product;
+    for (int64_t group = begin; group < end; group++) {
+        const int64_t column = group % groups_of(job) * GROUP_LINES, left = job->inner - column;
+        const int64_t start = line_start(job, group / groups_of(job) * job->inner + column);
+        const int64_t n = left < GROUP_LINES ? left : GROUP_LINES;
         if (job->inner == 1)
             (real ? cumulate_row_f64 : cumulate_row_i64)(job, start);
+        else if (narrow)
+            cumulate_columns_f32(job, start, n);
         else
             (real ? cumulate_columns_f64 : cumulate_columns_i64)(job, start, n);
     }
@@ -266,7 +290,9 @@ static prony_status run_cumulate(const prony_context *context)
     bool known;
     PRN_TRY(cumsum_axis(context, &axis, &known));
     const int64_t lines = set_lines(&job, (int)axis);
-    prn_parallel_items(context->threads, lines, 4 * (int64_t)prn_value_bytes(job.x), sum_lines, &job);
+    if (lines == 0) return PRONY_OK;
+    prn_parallel_items(context->threads, lines / job.inner * groups_of(&job), 4 * (int64_t)prn_value_bytes(job.x),
+                       sum_groups, &job);
     return PRONY_OK;
 }
 

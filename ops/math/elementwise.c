@@ -133,9 +133,26 @@ static int64_t fold_period(prn_broadcast *walk, int repeating)
     return period;
 }
 
+enum { FEW = 4096 }; /* elements: less than a task of any kind */
+
+/* Few elements of the output's own shape beside as many or one: no walk, which takes longer than they do. */
+static bool step_few(prn_binary_id op, const prony_value *out, const prony_value *a, const prony_value *b)
+{
+    const int64_t n = prn_layout_elements(&out->shape, (prn_layout)out->layout);
+    if (n > FEW || a->layout != out->layout || !prn_shape_equal(&a->shape, &out->shape)) return false;
+    if (b->layout == out->layout && prn_shape_equal(&b->shape, &out->shape))
+        prn_vec()->vv[op](out->data, a->data, b->data, n);
+    else if (b->layout == PRN_PLAIN && prony_shape_numel(&b->shape) == 1)
+        prn_vec()->vs[op](out->data, a->data, *(const float *)b->data, n);
+    else
+        return false;
+    return true;
+}
+
 static void step_vec(const prony_context *context, prn_binary_id op, const prony_value *a, const prony_value *b)
 {
     prony_value *out = context->outputs[0];
+    if (step_few(op, out, a, b)) return;
     prn_broadcast walk;
     prn_broadcast_begin(&walk, out);
     prn_broadcast_add(&walk, a);

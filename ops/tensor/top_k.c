@@ -143,7 +143,7 @@ static void sift_down(const line *l, int64_t *heap, int64_t step, int64_t count,
  * pieces that hold none. */
 static int64_t next_above(const line *l, int64_t i, int64_t last)
 {
-    enum { PIECE = 64 };
+    enum { PIECE = 32 };
     if (l->value->dtype != PRONY_FLOAT32 || l->step != 1) return i;
     const float *x = (const float *)l->value->data + l->first, limit = x[last];
     while (i + PIECE <= l->count) {
@@ -158,7 +158,7 @@ static int64_t next_above(const line *l, int64_t i, int64_t last)
     return i;
 }
 
-enum { NEAR = 2048 };
+enum { NEAR = 2048, NEAR_LINES = 8, FEW_MARKS = 512 };
 
 /* A copy of a line of float32 with its elements side by side, if it is short. */
 static void bring_near(line *l, prony_value *value, float *room)
@@ -210,6 +210,106 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* ---- float32 and integers of which 32 bits hold the order: key and position are one number, and comparing takes one instruction */
+
+/* What sorts first is smallest. Positions are below 2^32; of 32 bits, NaN's place is that of a key that no other value has. */
+static inline uint64_t mark_of(const line *l, int64_t i)
+{
+    const int64_t key = line_key(l, i);
+    const uint32_t bits = key > INT32_MAX ? UINT32_MAX : key < INT32_MIN ? 0 : (uint32_t)key ^ UINT32_C(0x80000000);
+    return (uint64_t)~bits << 32 | (uint64_t)i;
+}
+
+static void sink_mark(uint64_t *heap, int64_t count, int64_t at)
+{
+    const uint64_t moving = heap[at];
+    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        child += child + 1 < count && heap[child] < heap[child + 1];
+        if (moving >= heap[child]) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* The k smallest marks of a line in order; false: called off. */
+static bool collect_marks(const line *l, uint64_t *heap, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++) heap[i] = mark_of(l, i);
+    for (int64_t i = k / 2 - 1; i >= 0; i--) {
+        if (prn_stopped_at(i)) return false;
+        sink_mark(heap, k, i);
+    }
+    int64_t sifted = 0;
+    for (int64_t i = next_above(l, k, (int64_t)(uint32_t)heap[0]); i < l->count;
+         i = next_above(l, i + 1, (int64_t)(uint32_t)heap[0])) {
+        const uint64_t mark = mark_of(l, i);
+        if (prn_stopped_at(sifted++)) return false;
+        if (mark >= heap[0]) continue;
+        heap[0] = mark;
+        sink_mark(heap, k, 0);
+    }
+    for (int64_t i = k - 1; i > 0; i--) {
+        const uint64_t last = heap[0];
+        if (prn_stopped_at(i)) return false;
+        heap[0] = heap[i];
+        heap[i] = last;
+        sink_mark(heap, i, 0);
+    }
+    return true;
+}
+
+#define MARKED_TYPES                                                                                                   \
+    (PRN_TYPE_F32 | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_UINT8) |     \
+     PRN_TYPE(PRONY_UINT16))
+
+/* Float32 lines that lie side by side, `count` of them from `number` on, each in a stretch of `room`; 0: they are no such lines. */
+static int64_t bring_lines_near(const top_k_work *work, int64_t number, int64_t end, float *room)
+{
+    const int64_t inner = work->from.inner, extent = work->from.extent;
+    if (work->in->dtype != PRONY_FLOAT32 || inner == 1 || extent > NEAR) return 0;
+    int64_t count = inner - number % inner;
+    if (count > end - number) count = end - number;
+    if (count > NEAR_LINES) count = NEAR_LINES;
+    const line first = line_of(work->in, &work->from, number, work->largest);
+    const float *x = (const float *)work->in->data + first.first;
+    for (int64_t i = 0; i < extent; i++) {
+        for (int64_t j = 0; j < count; j++) room[j * extent + i] = x[i * inner + j];
+    }
+    return count;
+}
+
+/* Marks stay on the stack where they are few, else they take the places of the indices, which lie side by side then. */
+static void top_k_marked_lines(void *argument, int64_t begin, int64_t end)
+{
+    const top_k_work *work = argument;
+    float room[NEAR_LINES * NEAR];
+    uint64_t few[FEW_MARKS];
+    const int64_t k = work->to.extent, step = work->to.inner;
+    const size_t width = prn_copy_width(work->in->dtype);
+    int64_t near_begin = begin, near_end = begin;
+    for (int64_t number = begin; number < end; number++) {
+        line l = line_of(work->in, &work->from, number, work->largest);
+        if (number >= near_end) {
+            near_begin = number;
+            near_end = number + bring_lines_near(work, number, end, room);
+        }
+        const prony_value near = {.dtype = PRONY_FLOAT32, .data = room + (number - near_begin) * work->from.extent};
+        if (number < near_end) l = (line){&near, 0, 1, l.count, l.largest};
+        const int64_t target = number / step * k * step + number % step;
+        int64_t *indices = (int64_t *)work->indices->data + target;
+        uint64_t *heap = k <= FEW_MARKS ? few : (uint64_t *)(void *)indices;
+        if (!collect_marks(&l, heap, k)) return;
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t position = (int64_t)(uint32_t)heap[i];
+            indices[i * step] = position;
+            if (work->values)
+                memcpy((char *)work->values->data + (size_t)(target + i * step) * width,
+                       (const char *)l.value->data + (size_t)(l.first + position * l.step) * width, width);
+        }
+    }
+}
+
 /* Without storage: each place takes the first element, in order, after the one before it. */
 static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
 {
@@ -252,6 +352,22 @@ static prony_status top_k_run(const prony_context *context, void (*lines)(void *
     return PRONY_OK;
 }
 
+static prony_status top_k_marked(const prony_context *context)
+{
+    return top_k_run(context, top_k_marked_lines);
+}
+
+/* With its position an element's key fits into 64 bits, and there is room for as many as are wanted. */
+static bool marks_fit(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0], *indices = prn_output(context, 1);
+    const int64_t axis = ((const top_k_params *)context->params)->axis;
+    if (!indices) return false;
+    const axis_view from = view_axis(&in->shape, axis);
+    if (from.extent > UINT32_MAX) return false;
+    return from.inner == 1 || (prn_shape_known(&indices->shape) && view_axis(&indices->shape, axis).extent <= FEW_MARKS);
+}
+
 static prony_status top_k_native(const prony_context *context)
 {
     return top_k_run(context, top_k_lines);
@@ -269,6 +385,7 @@ static bool wants_indices(const prony_context *context)
 }
 
 static const prn_kernel top_k_kernels[] = {
+    {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .usable = marks_fit, .run = top_k_marked},
     {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = wants_indices,
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},

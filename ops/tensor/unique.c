@@ -22,7 +22,14 @@ typedef struct unique_job {
     int64_t outer, count, inner;
     size_t width;
     int64_t *order, *other; /* positions, sorted; working space */
+    const struct keyed *keys; /* of single elements, sorted as `order` is; NULL: slices are compared */
 } unique_job;
+
+/* A number that sorts as its element does, equal ones the same, and the element's position. */
+typedef struct keyed {
+    uint64_t key;
+    int64_t position;
+} keyed;
 
 /* ---- shapes */
 
@@ -138,6 +145,60 @@ static void sort_positions(unique_job *job)
     }
 }
 
+/* ---- single elements of numbers: keys, sorted byte by byte from the lowest on */
+
+static uint64_t key_of(const prony_value *in, int64_t i)
+{
+    const uint64_t top = UINT64_C(1) << 63;
+    if (in->dtype == PRONY_FLOAT32) {
+        const float x = ((const float *)in->data)[i] + 0.0f; /* one zero */
+        const uint32_t bits = prn_f32_bits(x);
+        return x != x ? UINT32_MAX : bits >> 31 ? ~bits : bits | UINT32_C(0x80000000);
+    }
+    if (prn_dtype_is_float(in->dtype)) {
+        const double x = prn_get_f64(in->data, in->dtype, i) + 0.0;
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        return x != x ? UINT64_MAX : bits >> 63 ? ~bits : bits | top;
+    }
+    const uint64_t bits = (uint64_t)prn_get_i64(in->data, in->dtype, i);
+    return in->dtype == PRONY_UINT64 ? bits : bits ^ top;
+}
+
+enum { DIGITS = 8, DIGIT_VALUES = 256 };
+
+/* Moves [count] from one list to the other in the order of digit `digit`; `starts` become the places behind each value's. */
+static void move_by_digit(const keyed *from, keyed *to, int64_t count, int digit, int64_t starts[DIGIT_VALUES])
+{
+    for (int64_t i = 0; i < count; i++) to[starts[from[i].key >> (8 * digit) & 255]++] = from[i];
+}
+
+/* Of `count` elements, in one of the two lists, which is returned; NULL: called off. */
+static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list, keyed *other)
+{
+    int64_t counts[DIGITS][DIGIT_VALUES] = {{0}};
+    for (int64_t i = 0; i < count; i++) {
+        if (prn_stopped_at(i)) return NULL;
+        list[i] = (keyed){key_of(in, i), i};
+        for (int d = 0; d < DIGITS; d++) counts[d][list[i].key >> (8 * d) & 255]++;
+    }
+    for (int d = 0; d < DIGITS; d++) {
+        int64_t place = 0;
+        if (prn_stopped()) return NULL;
+        if (counts[d][list[0].key >> (8 * d) & 255] == count) continue; /* the same in every key */
+        for (int v = 0; v < DIGIT_VALUES; v++) {
+            const int64_t here = counts[d][v];
+            counts[d][v] = place;
+            place += here;
+        }
+        move_by_digit(list, other, count, d, counts[d]);
+        keyed *swapped = list;
+        list = other;
+        other = swapped;
+    }
+    return list;
+}
+
 /* ---- kernel */
 
 /* The runs of equal slices, numbered as they come out: `first` and `number` have room for one entry per position. Of a
@@ -145,10 +206,11 @@ static void sort_positions(unique_job *job)
 static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t *number)
 {
     int64_t runs = 0;
-    sort_positions(job);
+    if (!job->keys) sort_positions(job);
     if (prn_stopped()) return 0; /* the order may be garbage */
     for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
-        const bool fresh = at == 0 || compare_slices(job, job->order[at - 1], job->order[at]) != 0;
+        const bool fresh = at == 0 || (job->keys ? job->keys[at - 1].key != job->keys[at].key
+                                                 : compare_slices(job, job->order[at - 1], job->order[at]) != 0);
         if (fresh) first[runs++] = job->order[at];
         number[job->order[at]] = runs - 1;
     }
@@ -178,33 +240,49 @@ static prony_status make_output(const prony_context *context, size_t index, cons
 static void write_values(const prony_context *context, const unique_job *job, const int64_t *first, int64_t runs)
 {
     char *to = context->outputs[VALUES]->data;
-    for (int64_t run = 0; run < runs && to && !prn_stopped(); run++) {
+    const char *from = job->in->data;
+    const bool single = job->outer == 1 && job->inner == 1;
+    for (int64_t run = 0; single && run < runs && to && !prn_stopped_at(run); run++)
+        memcpy(to + (size_t)run * job->width, from + (size_t)first[run] * job->width, job->width);
+    for (int64_t run = 0; !single && run < runs && to && !prn_stopped(); run++) {
         prn_copy copy = {0};
         prn_copy_axis(&copy, job->outer, job->count * job->inner, runs * job->inner);
         prn_copy_axis(&copy, job->inner, 1, 1);
         prn_copy_native(1, job->width, &copy,
-                        (const char *)job->in->data + (size_t)(first[run] * job->inner) * job->width,
-                        to + (size_t)(run * job->inner) * job->width);
+                        from + (size_t)(first[run] * job->inner) * job->width, to + (size_t)(run * job->inner) * job->width);
     }
 }
 
-static prony_status prepare(const prony_context *context, prn_prepared *out)
+static prony_status prepare_with(const prony_context *context, uint64_t each, prn_prepared *out)
 {
     unique_job job;
     uint64_t bytes;
     PRN_TRY(read_job(context, &job));
-    if (!prn_mul_u64(&bytes, (uint64_t)job.count, 4 * sizeof(int64_t)) || bytes > SIZE_MAX / 2)
+    if (!prn_mul_u64(&bytes, (uint64_t)job.count, each) || bytes > SIZE_MAX / 2)
         return prony_fail(context, PRONY_LIMIT, "the positions do not fit in memory");
     out->scratch_bytes = (size_t)bytes;
     return PRONY_OK;
 }
 
-static prony_status run(const prony_context *context)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
+{
+    return prepare_with(context, 4 * sizeof(int64_t), out);
+}
+
+static prony_status prepare_keys(const prony_context *context, prn_prepared *out)
+{
+    return prepare_with(context, 4 * sizeof(int64_t) + 2 * sizeof(keyed), out);
+}
+
+static bool keys_usable(const prony_context *context)
 {
     unique_job job;
-    PRN_TRY(read_job(context, &job));
-    if (job.count == 0) return PRONY_OK;
-    job.order = context->scratch;
+    return read_job(context, &job) == PRONY_OK && job.outer == 1 && job.inner == 1;
+}
+
+/* Everything behind the scratch of sorting. */
+static prony_status finish(const prony_context *context, unique_job job)
+{
     job.other = job.order + job.count;
     int64_t *first = job.other + job.count, *number = first + job.count;
     const int64_t runs = number_runs(&job, ((const unique_params *)context->params)->sorted != 0, first, number);
@@ -225,9 +303,33 @@ static prony_status run(const prony_context *context)
     return PRONY_OK;
 }
 
+static prony_status run(const prony_context *context)
+{
+    unique_job job;
+    PRN_TRY(read_job(context, &job));
+    if (job.count == 0) return PRONY_OK;
+    job.order = context->scratch;
+    return finish(context, job);
+}
+
+static prony_status run_keys(const prony_context *context)
+{
+    unique_job job;
+    PRN_TRY(read_job(context, &job));
+    if (job.count == 0) return PRONY_OK;
+    keyed *lists = context->scratch;
+    job.keys = sort_keys(job.in, job.count, lists, lists + job.count);
+    if (!job.keys) return PRONY_OK;
+    job.order = (int64_t *)(void *)(lists + 2 * job.count);
+    for (int64_t i = 0; i < job.count; i++) job.order[i] = job.keys[i].position;
+    return finish(context, job);
+}
+
 static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
 
 static const prn_kernel kernels[] = {
+    {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = keys_usable, .prepare = prepare_keys,
+     .run = run_keys},
     {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
 const prn_op prn_ops_unique[] = {

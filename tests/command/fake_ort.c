@@ -121,6 +121,13 @@ static void *default_allocator(void **out)
     return NULL;
 }
 
+static void *allocator_free(void *allocator, void *block)
+{
+    (void)allocator;
+    free(block);
+    return NULL;
+}
+
 static void *create_memory_info(int allocator, int type, void **out)
 {
     (void)allocator;
@@ -265,6 +272,7 @@ static const void *const *get_api(uint32_t version)
     SET(62, dimensions);
     SET(65, tensor_shape);
     SET(69, create_memory_info);
+    SET(76, allocator_free);
     SET(78, default_allocator);
     for (int k = 92; k <= 100; k++) SET(k, release);
     SET(95, release_session);
