@@ -396,7 +396,6 @@ VEC_INLINE float v_total(vf x)
 {
     V_FOLD(x, v_plus);
     return x[0];
-#endif
 }
 
 #endif

@@ -338,7 +338,8 @@ static float row_peak(const float *x, int64_t n)
         for (; i < end; i += VEC_LANES) best[0] = v_larger(best[0], v_load_part(x + i, end - i, -INFINITY));
     }
     best[0] = v_larger(best[0], best[1]);
-    return V_FOLD(best[0], v_larger);
+    V_FOLD(best[0], v_larger);
+    return best[0][0];
 }
 
 /* y = scale x + mask; returns the largest of y, as row_peak does. */
@@ -361,7 +362,8 @@ VEC_INLINE float scale_mask(float *y, const float *x, const float *mask, float s
         v_store_part(y + i, v, end - i);
         best = v_larger(best, v_load_part(y + i, end - i, -INFINITY));
     }
-    return V_FOLD(best, v_larger);
+    V_FOLD(best, v_larger);
+    return best[0];
 }
 
 static void softmax_of(float *y, const float *x, int64_t n, float top)
