@@ -50,7 +50,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
     const prn_op *const *family = families;
     for (const prn_op *op = NULL; (op = next_row(&family, op));) {
         if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
-        if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
+        if (*op->name == *name && strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
     }
     return best;
 }

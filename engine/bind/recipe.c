@@ -7,12 +7,13 @@
 #include "base/shape.h"
 #include "base/stop.h"
 
-#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
     PIECE_BYTES = 1 << 20, /* of one task */
     TILE = 16,             /* elements of a tile's side: a line of four bytes each */
+    SCALE_RUN = 2048,      /* elements; a divisor of a piece's */
     STRIP = 64             /* rows that are transposed one after another, so that results are written in runs */
 };
 
@@ -57,6 +58,7 @@ typedef struct make_job {
     const prn_recipe *recipe;
     char *to;
     int64_t piece; /* elements of a task, or rows */
+    atomic_bool overflowed;
 } make_job;
 
 static void forget(const prn_recipe *recipe, int64_t first, int64_t count)
@@ -159,43 +161,60 @@ static void scale_run(const prn_recipe *r, int64_t first, int64_t count, float *
     }
 }
 
-static void scale_piece(void *argument, int64_t task)
+/* Bits of what is not finite are greater than of what is. */
+static bool is_finite(const float *made, int64_t count)
 {
-    const make_job *job = argument;
-    const prn_recipe *r = job->recipe;
-    const int64_t first = task * job->piece, count = least(job->piece, r->count - first);
-    scale_run(r, first, count, (float *)(void *)job->to + first);
-    forget(r, first, count);
-}
-
-bool prn_recipe_finite(const prn_recipe *recipe)
-{
-    float made[2048];
-    const int64_t most = sizeof made / sizeof *made, piece = PIECE_BYTES / (int64_t)sizeof(float);
-    uint32_t largest = 0; /* bits of what is not finite are greater than of what is */
-    for (int64_t first = 0; first < recipe->count && !prn_stopped(); first += most) {
-        const int64_t count = least(most, recipe->count - first);
-        scale_run(recipe, first, count, made);
-        for (int64_t i = 0; i < count; i++) {
-            uint32_t bits;
-            memcpy(&bits, &made[i], sizeof bits);
-            bits &= UINT32_C(0x7fffffff);
-            largest = bits > largest ? bits : largest;
-        }
-        if ((first + count) % piece == 0 || first + count == recipe->count)
-            forget(recipe, first / piece * piece, first + count - first / piece * piece);
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &made[i], sizeof bits);
+        bits &= UINT32_C(0x7fffffff);
+        largest = bits > largest ? bits : largest;
     }
     return largest < UINT32_C(0x7f800000);
 }
 
-void prn_recipe_make(const prn_recipe *recipe, int threads, void *to)
+/* In runs that stay in the first-level cache. */
+static void scale_piece(void *argument, int64_t task)
 {
-    make_job job = {recipe, to, PIECE_BYTES / (int64_t)recipe->width};
-    if (recipe->kind != PRN_RECIPE_TRANSPOSE) {
-        void (*piece)(void *, int64_t) = recipe->kind == PRN_RECIPE_COPY ? copy_piece : scale_piece;
-        prn_parallel_tasks(threads, prn_ceil_div(recipe->count, job.piece), piece, &job);
-        return;
+    make_job *job = argument;
+    const prn_recipe *r = job->recipe;
+    const int64_t begin = task * job->piece, end = least(begin + job->piece, r->count);
+    bool finite = true;
+    for (int64_t first = begin; first < end; first += SCALE_RUN) {
+        const int64_t count = least(SCALE_RUN, end - first);
+        float *to = (float *)(void *)job->to + first;
+        scale_run(r, first, count, to);
+        finite = is_finite(to, count) && finite;
     }
-    job.piece = prn_ceil_div(job.piece / STRIP, recipe->columns) * STRIP;
-    prn_parallel_tasks(threads, prn_ceil_div(recipe->rows, job.piece), transpose_piece, &job);
+    if (!finite) atomic_store_explicit(&job->overflowed, true, memory_order_relaxed);
+    forget(r, begin, end - begin);
+}
+
+bool prn_recipe_finite(const prn_recipe *recipe)
+{
+    float made[SCALE_RUN];
+    const int64_t piece = PIECE_BYTES / (int64_t)sizeof(float);
+    bool finite = true;
+    for (int64_t first = 0; first < recipe->count && finite && !prn_stopped(); first += SCALE_RUN) {
+        const int64_t count = least(SCALE_RUN, recipe->count - first);
+        scale_run(recipe, first, count, made);
+        finite = is_finite(made, count);
+        if ((first + count) % piece == 0 || first + count == recipe->count)
+            forget(recipe, first / piece * piece, first + count - first / piece * piece);
+    }
+    return finite;
+}
+
+bool prn_recipe_make(const prn_recipe *recipe, int threads, void *to)
+{
+    make_job job = {.recipe = recipe, .to = to, .piece = PIECE_BYTES / (int64_t)recipe->width};
+    if (recipe->kind == PRN_RECIPE_TRANSPOSE) {
+        job.piece = prn_ceil_div(job.piece / STRIP, recipe->columns) * STRIP;
+        prn_parallel_tasks(threads, prn_ceil_div(recipe->rows, job.piece), transpose_piece, &job);
+        return true;
+    }
+    void (*piece)(void *, int64_t) = recipe->kind == PRN_RECIPE_COPY ? copy_piece : scale_piece;
+    prn_parallel_tasks(threads, prn_ceil_div(recipe->count, job.piece), piece, &job);
+    return !atomic_load_explicit(&job.overflowed, memory_order_relaxed);
 }

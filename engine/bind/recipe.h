@@ -35,9 +35,9 @@ bool prn_recipe_worth(const prony_value *value);
 size_t prn_recipe_bytes(const prn_recipe *recipe);
 bool prn_recipe_same(const prn_recipe *a, const prn_recipe *b);
 uint64_t prn_recipe_hash(const prn_recipe *recipe);
-/* All of it; garbage once the work is called off. */
-void prn_recipe_make(const prn_recipe *recipe, int threads, void *to);
-/* PRN_RECIPE_SCALE: whether everything that it makes is finite. True once the work is called off. */
+/* All of it; garbage once the work is called off. false: PRN_RECIPE_SCALE, and something is not finite. */
+bool prn_recipe_make(const prn_recipe *recipe, int threads, void *to);
+/* What PRN_RECIPE_SCALE would say, with nothing kept. */
 bool prn_recipe_finite(const prn_recipe *recipe);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -35,6 +36,7 @@ struct prn_shared {
     size_t bucket_count; /* a power of two, at least as many as there are entries unless memory was short */
     size_t entry_count;
     uint64_t bytes;
+    atomic_bool looks_first;
     prn_spare spare[2]; /* of small and of large deferred constants, while plans are made */
 };
 
@@ -216,8 +218,12 @@ static prony_status hold(prn_shared *shared, prn_shared_entry *entry, int thread
     shared->bytes += entry->bytes;
     prn_spare *spare = &shared->spare[entry->bytes >= LARGE_BYTES];
     if (prn_reserve_fill(&entry->reserve, moment ? spare : NULL)) {
-        prn_recipe_make(entry->recipe, threads, entry->data);
+        bool finite = prn_recipe_make(entry->recipe, threads, entry->data);
         status = prn_stop_check(error);
+        if (status == PRONY_OK && !finite) {
+            atomic_store_explicit(&shared->looks_first, true, memory_order_relaxed);
+            status = prn_fail(error, PRONY_INTERNAL, "a scaled weight leaves the range of float32");
+        }
     } else {
         status = prn_no_memory(error);
     }
@@ -351,6 +357,11 @@ prony_status prn_shared_defer(prn_shared *shared, prn_shared_refs *refs, const p
     if (ok) *out = entry;
     pthread_mutex_unlock(&shared->lock);
     return ok ? PRONY_OK : prn_no_memory(error);
+}
+
+bool prn_shared_looks_first(const prn_shared *shared)
+{
+    return atomic_load_explicit(&shared->looks_first, memory_order_relaxed);
 }
 
 void *prn_shared_data(const prn_shared_entry *entry)

@@ -52,6 +52,10 @@ PRN_MUST_USE prony_status prn_shared_intern(prn_shared *shared, prn_shared_refs 
 PRN_MUST_USE prony_status prn_shared_defer(prn_shared *shared, prn_shared_refs *refs, const prn_recipe *recipe,
                                            prn_shared_entry *from, prn_shared_entry **out, prony_error *error);
 
+/* Whether a scaled weight of this model turned out not to be finite when it was made, which then failed: from then on whoever scales
+ * weights looks first (prn_recipe_finite), and what was made on the assumption that they are is to be made again. */
+bool prn_shared_looks_first(const prn_shared *shared);
+
 /* Where it lies; of a deferred one to be read only while held. */
 void *prn_shared_data(const prn_shared_entry *entry);
 /* NULL: its bytes are always there. An entry that is NULL has none either. */

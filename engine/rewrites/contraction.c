@@ -140,7 +140,8 @@ static prony_status add_scaled(prn_rewriter *r, const prn_contraction *c, const 
     return prn_rewrite_add_constant(r, r->program->values[*out]->name, &info, weights, out);
 }
 
-/* Large ones are made when somebody packs them. */
+/* Large ones are made when somebody packs them, and are taken to be finite until then: almost all are, and reading them twice takes
+ * long. Where one is not, the session starts anew, and looks. */
 static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, const double *scale, uint32_t *out, bool *fits)
 {
     prn_program *p = r->program;
@@ -155,11 +156,13 @@ static prony_status add_deferred(prn_rewriter *r, const prn_contraction *c, cons
                          .block = c->block,
                          .channels = c->channels,
                          .scale = (double *)(uintptr_t)scale};
-    const size_t held = p->refs.held_count;
-    if (prn_shared_source(p->values[*out]->shared, &recipe)) PRN_TRY(prn_program_hold(p, *out, r->error));
-    *fits = prn_recipe_finite(&recipe);
-    prn_shared_let_go(p->model->shared, &p->refs, held);
-    PRN_TRY(prn_stop_check(r->error));
+    if (prn_shared_looks_first(p->model->shared)) {
+        const size_t held = p->refs.held_count;
+        if (prn_shared_source(p->values[*out]->shared, &recipe)) PRN_TRY(prn_program_hold(p, *out, r->error));
+        *fits = prn_recipe_finite(&recipe);
+        prn_shared_let_go(p->model->shared, &p->refs, held);
+        PRN_TRY(prn_stop_check(r->error));
+    }
     return *fits ? prn_rewrite_add_deferred(r, &info, &recipe, *out, out) : PRONY_OK;
 }
 

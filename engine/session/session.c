@@ -488,7 +488,7 @@ static prony_status staff(prony_session *session, prn_plan *plan, prony_error *e
     return prn_schedule_staff(plan->schedule, session->team, error);
 }
 
-static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+static prony_status try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
     if (!cached->inputs) return prn_no_memory(error);
@@ -524,6 +524,17 @@ static prony_status make_plan(prony_session *session, prn_cached_plan *cached, p
     cached->first_run_ns = -1;
     if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
     return PRONY_OK;
+}
+
+/* Again if a scaled weight was not finite after all. */
+static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    const bool looked = prn_shared_looks_first(session->model->shared);
+    prony_status status = try_plan(session, cached, error);
+    if (status != PRONY_INTERNAL || looked || !prn_shared_looks_first(session->model->shared)) return status;
+    cached_release(cached);
+    if (error) *error = (prony_error){0};
+    return try_plan(session, cached, error);
 }
 
 static void point_inputs(prony_session *session, prn_cached_plan *cached)

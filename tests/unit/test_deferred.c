@@ -35,7 +35,7 @@ static void check_made(const prn_recipe *recipe)
 {
     for (int threads = 1; threads <= 4; threads++) {
         memset(made, 0xA5, prn_recipe_bytes(recipe));
-        prn_recipe_make(recipe, threads, made);
+        assert_true(prn_recipe_make(recipe, threads, made));
         assert_memory_equal(made, wanted, prn_recipe_bytes(recipe));
     }
 }
@@ -108,6 +108,7 @@ static void scales_each_channel(void **state)
             memcpy(&kept, last, sizeof kept);
             memcpy(last, &bad[b], sizeof kept);
             assert_false(prn_recipe_finite(&recipe));
+            for (int threads = 1; threads <= 3; threads++) assert_false(prn_recipe_make(&recipe, threads, made));
             memcpy(last, &kept, sizeof kept);
         }
     }
@@ -390,6 +391,45 @@ static void keeps_one_copy(void **state)
     mb_free(m);
 }
 
+/* Weights that the statistics scale out of range stay as they are, which shows only when they are made. */
+static void keeps_what_cannot_be_scaled(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 32, WEIGHTS = CHANNELS * 16 * 9 };
+    static float weights[WEIGHTS], image[16 * 16];
+    float ones[CHANNELS], zeros[CHANNELS] = {0}, tiny[CHANNELS];
+    for (int i = 0; i < WEIGHTS; i++) weights[i] = 1e30f;
+    for (int c = 0; c < CHANNELS; c++) {
+        ones[c] = 1;
+        tiny[c] = 1e-30f;
+    }
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+    mb_initializer(m, "w", PRONY_FLOAT32, "32,16,3,3", weights);
+    mb_initializer(m, "ones", PRONY_FLOAT32, "32", ones);
+    mb_initializer(m, "zeros", PRONY_FLOAT32, "32", zeros);
+    mb_initializer(m, "tiny", PRONY_FLOAT32, "32", tiny);
+    mb_node(m, "Conv", "x w", "c", "pads=[1,1,1,1]");
+    mb_node(m, "BatchNormalization", "c ones ones zeros tiny", "y", "epsilon=0.0");
+    mb_output(m, "y", PRONY_FLOAT32, "1,32,4,4");
+    prony_model *model = load(m);
+    for (int round = 0; round < 2; round++) {
+        prony_session *session = open_session(model, false, false);
+        prony_error error = {0};
+        const prony_value *out = NULL;
+        const prony_value x = {.dtype = PRONY_FLOAT32, .shape = {.rank = 4, .dim = {1, 16, 4, 4}}, .data = image};
+        assert_int_equal(prony_session_set_input(session, "x", &x, &error), PRONY_OK);
+        if (prony_session_run(session, &error) != PRONY_OK) fail_msg("%s", error.message);
+        assert_true(prn_shared_looks_first(model->shared));
+        assert_int_equal(prony_session_output(session, 0, &out, &error), PRONY_OK);
+        for (int i = 0; i < CHANNELS * 16; i++) assert_true(((const float *)out->data)[i] == 1.0f); /* 0 times anything, plus 1 */
+        prony_session_release(session);
+    }
+    assert_int_equal(prn_shared_bytes(model->shared), 0);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 static void survives_faults_in_a_model(void **state)
 {
     (void)state;
@@ -456,6 +496,6 @@ int main(void)
         cmocka_unit_test(holds_and_lets_go),       cmocka_unit_test(lends_a_spare),
         cmocka_unit_test(survives_faults),
         cmocka_unit_test(gives_the_same_results),  cmocka_unit_test(keeps_one_copy),
-        cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
+        cmocka_unit_test(keeps_what_cannot_be_scaled), cmocka_unit_test(survives_faults_in_a_model), cmocka_unit_test(gives_the_file_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
