@@ -1,7 +1,8 @@
 /*   q ── MatMul(kᵀ) ── Mul(c) ── Add(mask) ── Softmax ── MatMul(v) ── y          q, k, v, mask ── Attention(c) ── y
  *
- * For stacks of matrices of rank 3 or 4 without broadcasting between q, k and v; scale and mask may be missing, and the
- * scale may be a division. Scaled and transposed operands are widen_attention's. */
+ * Also with Where(mask, ., fill) or Where(mask, fill, .) for the Add. For stacks of matrices of rank 3 or 4 without
+ * broadcasting between q, k and v; scale and mask may be missing, and the scale may be a division. Scaled and
+ * transposed operands are widen_attention's. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"
@@ -13,6 +14,8 @@ typedef struct written_attention {
     prn_node_def *scores; /* q kᵀ */
     double scale;
     uint32_t mask;
+    float fill;
+    bool kept;
 } written_attention;
 
 static bool plain_matmul(const prn_node_def *node)
@@ -33,9 +36,37 @@ static bool read_scaled(const prn_rewriter *r, uint32_t value, written_attention
            prn_pattern_add(pattern, out->scores);
 }
 
+/* value = Where(mask, scale * (q k), fill), or the other way round. */
+static bool read_chosen(const prn_rewriter *r, uint32_t value, written_attention *out, prn_pattern *pattern)
+{
+    prn_node_def *where = prn_rewrite_inner(r, value, "Where");
+    if (!where || r->program->values[where->inputs[0]]->info.shape.rank > 4 || !prn_pattern_add(pattern, where))
+        return false;
+    for (uint32_t i = 1; i <= 2; i++) {
+        double fill;
+        prn_pattern trial = *pattern;
+        if (!prn_rewrite_scalar(r, where->inputs[3 - i], &fill) ||
+            !prn_rewrite_same_shape(r, where->inputs[i], value) || !read_scaled(r, where->inputs[i], out, &trial))
+            continue;
+        out->mask = where->inputs[0];
+        out->fill = (float)fill;
+        out->kept = i == 1;
+        *pattern = trial;
+        return true;
+    }
+    return false;
+}
+
 static bool read_scores(const prn_rewriter *r, uint32_t value, written_attention *out, prn_pattern *pattern)
 {
     out->mask = PRN_NO_VALUE;
+    out->fill = 0.0f;
+    out->kept = true;
+    prn_pattern chosen = *pattern;
+    if (read_chosen(r, value, out, &chosen)) {
+        *pattern = chosen;
+        return true;
+    }
     prn_node_def *add = prn_rewrite_inner(r, value, "Add");
     if (!add || add->input_count != 2) return read_scaled(r, value, out, pattern);
     if (!prn_pattern_add(pattern, add)) return false;
@@ -81,7 +112,10 @@ prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t n)
         return PRONY_OK;
     uint32_t inputs[] = {found.scores->inputs[0], found.scores->inputs[1], node->inputs[1], found.mask};
     if (!shapes_fit(r, inputs[0], inputs[1], inputs[2])) return PRONY_OK;
-    prn_attention attention = {.scale = found.scale, .rank = r->program->values[inputs[0]]->info.shape.rank};
+    prn_attention attention = {.scale = found.scale,
+                               .fill = found.fill,
+                               .kept = found.kept,
+                               .rank = r->program->values[inputs[0]]->info.shape.rank};
     for (int operand = 0; operand < 4; operand++)
         for (int i = 0; i < attention.rank; i++) attention.perm[operand][i] = i;
     attention.perm[1][attention.rank - 1] = attention.rank - 2;

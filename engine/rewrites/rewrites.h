@@ -143,6 +143,8 @@ PRN_MUST_USE prony_status prn_contraction_fold(prn_rewriter *r, const prn_contra
 
 typedef struct prn_attention {
     double scale;
+    float fill; /* where a mask of truth values is not `kept` */
+    int64_t kept;
     int rank;
     int64_t perm[4][PRONY_MAX_RANK]; /* of q, k and v as the operator reads them, and of the result */
 } prn_attention;

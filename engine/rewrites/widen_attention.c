@@ -15,19 +15,23 @@ prony_status prn_attention_write(prn_rewriter *r, prn_node_def *node, const prn_
                                  const uint32_t *inputs, uint32_t input_count, const prn_pattern *pattern)
 {
     size_t count = (size_t)attention->rank;
-    prn_attr attributes[5] = {{.name = "scale", .type = PRN_ATTR_FLOAT, .f = (float)attention->scale}};
+    prn_attr attributes[7] = {{.name = "scale", .type = PRN_ATTR_FLOAT, .f = (float)attention->scale},
+                              {.name = "fill", .type = PRN_ATTR_FLOAT, .f = attention->fill},
+                              {.name = "kept", .type = PRN_ATTR_INT, .i = attention->kept}};
     for (int k = 0; k < 4; k++) {
         int64_t *perm = prn_pool_alloc(&r->program->pool, count, sizeof *perm);
         if (!perm) return prn_no_memory(r->error);
         memcpy(perm, attention->perm[k], count * sizeof *perm);
-        attributes[k + 1] = (prn_attr){.name = perm_names[k], .type = PRN_ATTR_INTS, .ints = perm, .count = count};
+        attributes[k + 3] = (prn_attr){.name = perm_names[k], .type = PRN_ATTR_INTS, .ints = perm, .count = count};
     }
-    return prn_rewrite_become(r, node, "Attention", 1, attributes, 5, inputs, input_count, pattern);
+    return prn_rewrite_become(r, node, "Attention", 1, attributes, 7, inputs, input_count, pattern);
 }
 
 static void read_attention(const prn_node_def *node, prn_attention *out)
 {
     out->scale = prn_node_float(node, "scale", 1.0);
+    out->fill = (float)prn_node_float(node, "fill", 0.0);
+    out->kept = prn_node_int(node, "kept", 1);
     for (int k = 0; k < 4; k++) {
         const prn_attr *attr = prn_attr_find(node->info.attributes, perm_names[k]);
         out->rank = (int)attr->count;

@@ -70,12 +70,29 @@ static void pack_head(void *argument, int64_t item)
     prn_gemm_pack(1, &v, job->packed_v + item * job->v_floats);
 }
 
+static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
+{
+    const int64_t *stride = at->choice_stride;
+    const uint8_t *choice = at->choice + batch * stride[0] + head * stride[1] + row * stride[2];
+    if (at->scale != 1.0f) prn_vec()->map[PRN_MAP_AFFINE](scores, scores, at->keys, at->scale, 0.0f);
+    if (stride[3] == 1 || at->keys == 1) {
+        prn_vec()->fill_where(scores, choice, !at->kept, at->fill, at->keys);
+    } else if ((choice[0] != 0) != at->kept) {
+        for (int64_t t = 0; t < at->keys; t++) scores[t] = at->fill;
+    }
+    prn_vec()->softmax(scores, scores, at->keys);
+}
+
 static void weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
 {
     const prn_vec_table *vec = prn_vec();
     const int64_t *stride = at->mask.stride;
     if (at->weigh) {
         at->weigh(at->argument, batch, head, row, scores);
+        return;
+    }
+    if (at->choice) {
+        choose(at, scores, batch, head, row);
         return;
     }
     const float *mask = at->mask.data;

@@ -22,7 +22,12 @@ typedef struct prn_attend_view {
 typedef struct prn_attend {
     int64_t batch, heads, key_heads, rows, keys, depth, width; /* B, H, Hk, S, T, D, E */
     prn_attend_view q, k, v;
-    prn_attend_view mask; /* [B, H, S, T]; no data: none */
+    prn_attend_view mask; /* [B, H, S, T], added; no data: none */
+    /* Instead of that: where a truth value of [B, H, S, T] is not `kept`, a scaled score is `fill`. NULL: none. */
+    const uint8_t *choice;
+    int64_t choice_stride[4];
+    bool kept;
+    float fill;
     float *y;
     int64_t y_stride[3]; /* of batch, head and row; columns are contiguous */
     float scale;

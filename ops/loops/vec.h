@@ -10,6 +10,7 @@
 #define PRN_OPS_LOOPS_VEC_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(SYMBOL, name): y = f(x; a, b). Parameters that a map does not use are ignored.
@@ -102,6 +103,8 @@ typedef struct prn_vec_table {
     /* y[r][i] = x[r][i] scale[i] + shift[i], rows of `width` elements */
     void (*scale_shift_rows)(float *y, const float *x, const float *scale, const float *shift, int64_t rows,
                              int64_t width);
+    /* y[i] = fill where choice[i], a truth value, is `wanted` */
+    void (*fill_where)(float *y, const uint8_t *choice, bool wanted, float fill, int64_t n);
     /* y[i] += a x[i] */
     void (*add_scaled)(float *y, const float *x, float a, int64_t n);
     /* y[i] += (x[0][i] + x[1][i]) + (x[2][i] + x[3][i]) */

@@ -301,6 +301,14 @@ static void mean_variance(double *mean, double *variance, const float *x, int64_
 
 /* ---- rows */
 
+static void fill_where(float *y, const uint8_t *choice, bool wanted, float fill, int64_t n)
+{
+    EACH_RUN(begin, end, n)
+    {
+        for (int64_t i = begin; i < end; i++) y[i] = (choice[i] != 0) == wanted ? fill : y[i];
+    }
+}
+
 static double exp_sum(float *y, const float *x, int64_t n, float shift)
 {
     const vf vs = v_splat(shift);
@@ -465,6 +473,7 @@ const prn_vec_table PRN_SIMD_TABLE(prn_vec_) = {
     .rv = {PRN_BINARY_LIST(RV_ROW)},
     .scale_shift = scale_shift,
     .scale_shift_rows = scale_shift_rows,
+    .fill_where = fill_where,
     .add_scaled = add_scaled,
     .add_four = add_four,
     .sum = row_sum,

@@ -4,16 +4,19 @@
  *
  * An operand may come permuted: q_perm, k_perm and v_perm are what a Transpose would do to the input to give the shapes
  * above; y_perm is what is done to the result. Rank 3 stands for B = 1 left out, in all operands at once. mask
- * (optional) is added and broadcasts to [B, H, S, T].
+ * (optional) is added and broadcasts to [B, H, S, T]; one of truth values makes Where(mask, scores, fill) of the scaled
+ * scores instead, or Where(mask, fill, scores) with kept = 0.
  */
 #include "base/stop.h"
 #include "ops/loops/attend.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { Q, K, V, MASK };
 typedef struct attention_params {
-    float scale;
+    float scale, fill;
+    int64_t kept;
     prn_ints q_perm, k_perm, v_perm, y_perm;
 } attention_params;
 
@@ -25,8 +28,9 @@ typedef struct view {
 
 typedef struct attention {
     view q, k, v, mask, y;
-    bool masked;
-    float scale;
+    bool masked, chosen; /* by what is added, or by truth values */
+    float scale, fill;
+    bool kept;
     int64_t batch, heads, rows, keys, depth, width; /* B, H, S, T, D, E */
 } attention;
 
@@ -77,8 +81,9 @@ static prony_status view_of(const prony_context *context, size_t input, const pr
 static prony_status view_mask(const prony_context *context, attention *at)
 {
     const prony_value *mask = prn_input(context, MASK);
-    at->masked = mask != NULL;
     if (!mask) return PRONY_OK;
+    at->chosen = mask->dtype == PRONY_BOOL;
+    at->masked = !at->chosen;
     const prony_shape scores = prn_shape_make(4, (const int64_t[]){at->batch, at->heads, at->rows, at->keys});
     prony_shape both;
     if (!prn_shape_broadcast(&both, &mask->shape, &scores) || !prn_shape_equal(&both, &scores))
@@ -111,7 +116,7 @@ static prony_status view_result(const prony_context *context, attention *at, pro
 static prony_status read_node(const prony_context *context, attention *at, prony_shape *y)
 {
     const attention_params *params = context->params;
-    *at = (attention){.scale = params->scale};
+    *at = (attention){.scale = params->scale, .fill = params->fill, .kept = params->kept != 0};
     PRN_TRY(view_of(context, Q, &params->q_perm, &at->q));
     PRN_TRY(view_of(context, K, &params->k_perm, &at->k));
     PRN_TRY(view_of(context, V, &params->v_perm, &at->v));
@@ -132,7 +137,8 @@ static prony_status read_node(const prony_context *context, attention *at, prony
 
 static prony_status infer(const prony_context *context)
 {
-    for (size_t i = 0; i < context->input_count; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
+    for (size_t i = Q; i <= V; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
+    PRN_TRY(prn_check_type(context, MASK, PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL)));
     PRN_TRY(prn_check_rank(context, Q, 3, 4));
     attention at;
     prony_shape y;
@@ -186,6 +192,11 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
                         .y_stride = {at.y.stride[0], at.y.stride[1], at.y.stride[2]},
                         .scale = at.scale};
     if (at.masked) out->mask = attend_view(&at.mask);
+    if (!at.chosen) return PRONY_OK;
+    out->choice = at.mask.data;
+    memcpy(out->choice_stride, at.mask.stride, sizeof out->choice_stride);
+    out->kept = at.kept;
+    out->fill = at.fill;
     return PRONY_OK;
 }
 
@@ -229,9 +240,9 @@ static double score(const attention *at, int64_t b, int64_t h, int64_t s, int64_
     double sum = 0.0;
     for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
     sum *= (double)at->scale;
-    if (!at->masked) return sum;
-    const int64_t *stride = at->mask.stride;
-    return sum + (double)((const float *)at->mask.data)[b * stride[0] + h * stride[1] + s * stride[2] + t * stride[3]];
+    const int64_t *stride = at->mask.stride, place = b * stride[0] + h * stride[1] + s * stride[2] + t * stride[3];
+    if (at->chosen) return (((const uint8_t *)at->mask.data)[place] != 0) == at->kept ? sum : (double)at->fill;
+    return at->masked ? sum + (double)((const float *)at->mask.data)[place] : sum;
 }
 
 static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
@@ -264,7 +275,8 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- descriptor */
 
-static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_INTS(attention_params, q_perm),
+static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_FLOAT(attention_params, fill, 0.0f),
+                                   PRN_INT(attention_params, kept, 1),       PRN_INTS(attention_params, q_perm),
                                    PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
                                    PRN_INTS(attention_params, y_perm),       {0}};
 

@@ -119,6 +119,7 @@ static model_builder *attention_model(const rc_step *steps)
     rc_ints(m, "joined", "3", joined);
     rc_scalar(m, "half", 0.5f);
     rc_scalar(m, "two", 2.0f);
+    rc_scalar(m, "low", -3.4e38f);
     for (const char *name = "qkv"; *name; name++) {
         char weight[] = {'w', *name, 0}, from[] = {'x', ' ', 'w', *name, 0}, flat[] = {'f', *name, 0};
         char reshape[] = {'f', *name, ' ', 's', 'p', 'l', 'i', 't', 0}, to[] = {*name, 0};
@@ -162,6 +163,15 @@ static void match_attention(void **state)
                      {"Transpose", "k", "kt", "perm=[0,2,3,1]"}, {"Transpose", "v", "vu", "perm=[0,2,1,3]"},
                      {"Mul", "vu half", "vt", 0}, {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
                      {"MatMul", "p vt", "o", 0}, JOIN);
+    /* A choice instead of a mask that is added, whichever side is filled; something else than a number on that side. */
+    EXPECT_ATTENTION("Greater Attention Reshape", HEADS, {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0},
+                     {"Div", "s two", "c", 0}, {"Where", "b c low", "a", 0}, {"Softmax", "a", "p", "axis=-1"},
+                     {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Greater Attention Reshape", HEADS, {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0},
+                     {"Where", "b half s", "a", 0}, {"Softmax", "a", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Transpose Transpose Transpose Greater MatMul Where Softmax MatMul Transpose Reshape", HEADS,
+                     {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0}, {"Where", "b s mask", "a", 0},
+                     {"Softmax", "a", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
     /* The probabilities have another reader; the Softmax is over another axis. */
     EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Softmax MatMul ReduceMean Add", HEADS,
                      {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
