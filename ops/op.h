@@ -208,6 +208,8 @@ enum {
     PRN_OP_DATA_SHAPE = 16,   /* output shape depends on run-time data even when all inputs are given by shape */
     PRN_OP_OTHER_FORM = 128,  /* an early opset's form that means something else: rewrites leave it alone */
     PRN_OP_SHAPE_ONLY = 32,   /* the result depends on input 0's shape, not on its data (Shape, Size) */
+    PRN_OP_BY_VALUE = 256,    /* which kernel can, or the cost, follows from elements of inputs after the first too, not from types
+                                 and shapes alone: a step that learns those in the run asks every time */
     PRN_OP_OPEN = 64          /* takes sequences and optionals too, and infer also sees inputs of which nothing is known yet
                                  (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
 };

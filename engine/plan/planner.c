@@ -305,12 +305,21 @@ static PRN_OWN_FRAME prony_status no_kernel(const prn_step *step)
                       step->input_values[0] ? prn_value_text(step->input_values[0], text) : "it");
 }
 
+/* Constants never differ; nothing follows from the elements of the first input. */
+static bool values_stay(const prn_plan *plan, const prn_node_def *node)
+{
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE && !plan->values[node->inputs[i]]->constant) return false;
+    return true;
+}
+
 /* What kernel a dynamic step takes, and what it costs, follows from types and shapes, of the operators of the table; what users
  * registered is asked every time. */
-static bool follows_from_forms(const prn_node_def *node)
+static bool follows_from_forms(const prn_plan *plan, const prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
     return node->child_count == 0 && node->binding.cost == op->cost && !(op->flags & PRN_OP_OPEN) &&
+           (!(op->flags & PRN_OP_BY_VALUE) || values_stay(plan, node)) &&
            op == prn_op_find(node->info.domain, node->info.op_type, node->info.opset);
 }
 
@@ -332,7 +341,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->kernel = prn_node_kernel(node, &step->context, false);
         if (!step->kernel) return no_kernel(step);
         step->empty = prn_node_makes_nothing(node, &step->context);
-    } else if (follows_from_forms(node)) {
+    } else if (follows_from_forms(p->plan, node)) {
         step->forms = prn_pool_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
         if (!step->forms) return prn_no_memory(p->error);
     }

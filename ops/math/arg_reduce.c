@@ -331,10 +331,10 @@ const prn_op prn_ops_arg_reduce[] = {
     {.name = "ArgMin", .since_opset = 1, .inputs = {1, 1},
      .params = arg_attributes, .params_bytes = sizeof(arg_params), .variant = &(const line_kind){ARG_MIN},
      .infer = infer_arg, .cost = cost_arg, .cost_text = "input elements - n", .kernels = argmin_kernels},
-    {.name = "CumSum", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
+    {.name = "CumSum", .since_opset = 11, .inputs = {2, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
      .params = cumsum_attributes, .params_bytes = sizeof(cumsum_params), .variant = &(const line_kind){CUM_SUM},
      .infer = infer_cumsum, .cost = cost_cumsum, .cost_text = "n - lines", .kernels = cumsum_kernels},
-    {.name = "CumProd", .since_opset = 26, .inputs = {2, 2}, .non_weight_inputs = 2,
+    {.name = "CumProd", .since_opset = 26, .inputs = {2, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
      .params = cumsum_attributes, .params_bytes = sizeof(cumsum_params), .variant = &(const line_kind){CUM_PROD},
      .infer = infer_cumsum, .cost = cost_cumsum, .cost_text = "n - lines", .kernels = cumprod_kernels},
     {0}};

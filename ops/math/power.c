@@ -168,6 +168,6 @@ static const prn_kernel power_kernels[] = {
     {0}};
 
 const prn_op prn_ops_power[] = {
-    {.name = "Pow", .since_opset = 7, .inputs = {2, 2}, .non_weight_inputs = 2,
+    {.name = "Pow", .since_opset = 7, .inputs = {2, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
      .infer = infer_power, .cost = cost_power, .cost_text = "n; special n", .kernels = power_kernels},
     {0}};

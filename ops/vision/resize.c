@@ -498,11 +498,11 @@ static const char cost_text[] =
     "nearest 0; linear and cubic n (2t - 1), t = 2 or 4 taps per axis that changes, multiplied; antialias as without";
 
 const prn_op prn_ops_resize[] = {
-    {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .non_weight_inputs = 0xe,
+    {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = resize_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){RESIZE},
      .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
      .kernels = resize_kernels},
-    {.name = "Upsample", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,
+    {.name = "Upsample", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
      .params = upsample_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){UPSAMPLE},
      .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
      .kernels = resize_kernels},

@@ -3,6 +3,8 @@
  * four threads must give the same bytes. Invariant: a case passes only if every kernel ran. */
 #include "tests/support/op_cases.h"
 
+#include "tests/support/op_case_values.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -456,6 +458,14 @@ static bool check_cost(bench *b)
     return true;
 }
 
+/* What a dynamic step keeps while forms stay must not change with the elements. */
+static bool check_values(bench *b)
+{
+    snprintf(b->at, sizeof b->at, "values");
+    const int input = op_case_value_that_matters(b->op, &b->context, b->in);
+    return input < 0 || complain(b, "kernels or cost follow from the elements of input %d: PRN_OP_BY_VALUE is missing", input);
+}
+
 static bool run_kernels(bench *b)
 {
     const prn_kernel *last = b->op->kernels;
@@ -526,7 +536,7 @@ static bool run_row(bench *b)
         b->refused = true;
         return complain(b, "too large");
     }
-    if (!check_cost(b) || !run_kernels(b)) return false;
+    if (!check_cost(b) || !check_values(b) || !run_kernels(b)) return false;
     bool chains = (b->op->flags & PRN_OP_POST_OPS) && !(b->doubtful && b->deep) && b->out[0].dtype == PRONY_FLOAT32 && b->out[0].shape.rank >= 0;
     b->exact = false;
     for (size_t chain = 0; chains && attach_post_ops(b, chain); chain++) {

@@ -164,12 +164,49 @@ static void test_fast_kernels_behind_a_selection(void **state)
     mb_free(m);
 }
 
+/* Forms as in the run before, but a zero point that the kernel for bytes does not take, and back again. */
+static void test_zero_points_change_behind_a_selection(void **state)
+{
+    (void)state;
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_UINT8, "8,64");
+    mb_input(m, "keep", PRONY_BOOL, "8");
+    mb_input(m, "weights", PRONY_INT8, "64,16");
+    mb_input(m, "zero", PRONY_INT8, "");
+    mb_node(m, "Compress", "x keep", "kept", "axis=0");
+    mb_node(m, "MatMulInteger", "kept weights ? zero", "y", "");
+    mb_output(m, "y", PRONY_INT32, NULL);
+    prony_model *model = NULL;
+    prony_session *session = open_session(m, &model);
+    static uint8_t x[ROWS * COLUMNS];
+    static int8_t weights[COLUMNS * OUTPUTS];
+    static const uint8_t keep[ROWS] = {0, 1, 1, 0, 1, 0, 1, 1};
+    static const char *const names[] = {"x", "keep", "weights", "zero"};
+    static const int8_t zeros[] = {0, 5, 0, -3};
+    memset(x, 2, sizeof x);
+    memset(weights, 7, sizeof weights);
+    for (size_t round = 0; round < sizeof zeros; round++) {
+        const prony_value values[] = {{.dtype = PRONY_UINT8, .shape = {2, {ROWS, COLUMNS}}, .data = x},
+                                      {.dtype = PRONY_BOOL, .shape = {1, {ROWS}}, .data = (void *)(uintptr_t)keep},
+                                      {.dtype = PRONY_INT8, .shape = {2, {COLUMNS, OUTPUTS}}, .data = weights},
+                                      {.dtype = PRONY_INT8, .shape = {0}, .data = (void *)(uintptr_t)&zeros[round]}};
+        const prony_value *y = run(session, names, values, 4);
+        assert_int_equal(y->shape.dim[0], 5);
+        for (int i = 0; i < 5 * OUTPUTS; i++)
+            assert_int_equal(((const int32_t *)y->data)[i], COLUMNS * 2 * (7 - zeros[round]));
+    }
+    prony_session_release(session);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product_of_selected_rows),
         cmocka_unit_test(test_unique_feeds_on),
         cmocka_unit_test(test_fast_kernels_behind_a_selection),
+        cmocka_unit_test(test_zero_points_change_behind_a_selection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
