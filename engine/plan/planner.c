@@ -5,6 +5,7 @@
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
+#include "engine/plan/workers.h"
 #include "engine/run/schedule.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     step->context.outputs = step->output_values;
     step->context.input_count = input_count;
     step->context.output_count = output_count;
-    step->context.threads = plan->options.threads;
+    step->context.threads = prn_plan_most_threads(&plan->options);
     step->context.precision = plan->options.precision;
     step->context.host_data = &step->site;
     return step;

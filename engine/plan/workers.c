@@ -117,6 +117,19 @@ static int threads_beside(const prn_plan_options *options, int workers)
     return options->cores > workers ? options->cores / workers : 1;
 }
 
+static int threads_of_all(int workers, int threads)
+{
+    return workers > PRN_MOST_THREADS / threads ? PRN_MOST_THREADS : workers * threads;
+}
+
+int prn_plan_most_threads(const prn_plan_options *options)
+{
+    if (options->workers == PRN_WORKERS_AUTO) return options->cores > options->threads ? options->cores : options->threads;
+    const int workers = options->workers < 2 ? 1 : options->workers < PRN_MOST_WORKERS ? options->workers : PRN_MOST_WORKERS;
+    const int threads = threads_beside(options, workers);
+    return options->no_help ? threads : threads_of_all(workers, threads);
+}
+
 static prony_status choose(prn_plan *plan, prony_error *error)
 {
     const prn_plan_options *o = &plan->options;
@@ -150,14 +163,15 @@ static prony_status choose(prn_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
-static void set_threads(prn_plan *plan, int threads)
+/* `most` threads may come to work at one step, those that help included: kernels cut their work for as many. */
+static void set_threads(prn_plan *plan, int threads, int most)
 {
     plan->threads = threads;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
-        step->context.threads = threads;
+        step->context.threads = most;
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
-            if (step->children[c]) set_threads(step->children[c], threads);
+            if (step->children[c]) set_threads(step->children[c], threads, most);
     }
 }
 
@@ -167,7 +181,7 @@ static void take_one_worker(prn_plan *plan, int threads)
     plan->workers = 1;
     prn_step_graph_release(plan->graph);
     plan->graph = NULL;
-    set_threads(plan, threads);
+    set_threads(plan, threads, threads);
 }
 
 void prn_plan_drop_workers(prn_plan *plan)
@@ -191,12 +205,11 @@ static bool is_chain(const prn_step_graph *g)
  * workers do not help each other, one worker's are. */
 static void run_as_chain(prn_plan *plan, int workers)
 {
-    int threads = threads_beside(&plan->options, workers);
-    int most = workers > PRN_MOST_THREADS / threads ? PRN_MOST_THREADS : workers * threads;
+    const int threads = threads_beside(&plan->options, workers);
     snprintf(plan->workers_note, sizeof plan->workers_note,
              "1 worker: every operator needs the one before it, so no two can run side by side%s",
              plan->options.no_help ? "" : "; the others' threads help inside of operators");
-    take_one_worker(plan, plan->options.no_help ? threads : most);
+    take_one_worker(plan, plan->options.no_help ? threads : threads_of_all(workers, threads));
 }
 
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
@@ -241,9 +254,11 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
     } else if (status == PRONY_OK) {
         plan->workers = asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS;
     }
-    if (plan->workers == 1)
+    if (plan->workers == 1) {
         prn_plan_drop_workers(plan);
-    else
-        set_threads(plan, threads_beside(&plan->options, plan->workers));
+    } else {
+        const int threads = threads_beside(&plan->options, plan->workers);
+        set_threads(plan, threads, plan->options.no_help ? threads : threads_of_all(plan->workers, threads));
+    }
     return status;
 }

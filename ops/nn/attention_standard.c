@@ -251,11 +251,19 @@ static const void *lay_cache(const attention *at, size_t input, size_t past, siz
 
 /* ---- rows */
 
+/* Keys of an item that are more than padding. */
+static int64_t valid_keys(const attention *at, int64_t b)
+{
+    const prony_value *valid = prn_input(at->context, VALID_KEYS);
+    const int64_t keys = valid ? ((const int64_t *)valid->data)[b] : at->keys;
+    return keys > 0 ? keys : 0;
+}
+
 /* What is added to the score of key t, for a row of the query. */
 static double bias_of(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
     const prony_value *mask = prn_input(at->context, MASK), *valid = prn_input(at->context, VALID_KEYS);
-    const int64_t limit = valid ? ((const int64_t *)valid->data)[b] : at->keys;
+    const int64_t limit = valid_keys(at, b);
     if (t >= limit) return -INFINITY;
     if (((const attention_params *)at->context->params)->is_causal) {
         const int64_t before = prn_input(at->context, PAST_KEY) || !valid ? at->past : limit - at->rows;
@@ -362,7 +370,7 @@ static void make_rows(void *argument, int64_t task)
 static int64_t keys_seen(const attention *at, int64_t b, int64_t s)
 {
     const prony_value *valid = prn_input(at->context, VALID_KEYS);
-    const int64_t limit = valid ? ((const int64_t *)valid->data)[b] : at->keys;
+    const int64_t limit = valid_keys(at, b);
     int64_t seen = limit < at->keys ? limit : at->keys;
     if (((const attention_params *)at->context->params)->is_causal) {
         const int64_t before = prn_input(at->context, PAST_KEY) || !valid ? at->past : limit - at->rows;

@@ -253,7 +253,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         row->layer_count = step->node->layer_count;
         row->cost = step->cost;
         row->cost.fact_count = 0;
-        row->threads = step->context.threads;
+        row->threads = plan->threads;
         row->offset_bytes = step->context.output_count ? offset_of(plan, step->outputs[0]) : UINT64_MAX;
         for (size_t k = 0; k < step->context.output_count; k++)
             if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;

@@ -512,6 +512,53 @@ static void a_chain_is_not_scheduled(void **state)
     }
 }
 
+/* Working space of the steps, which is handed out by thread. */
+static size_t scratch_of_steps(prn_program *program, const prn_plan_options *options)
+{
+    prony_error error = {0};
+    prn_plan *plan = NULL;
+    size_t bytes = 0;
+    if (prn_plan_create(&plan, program, NULL, options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    for (size_t s = 0; s < plan->step_count; s++) bytes += plan->steps[s]->context.scratch_bytes;
+    prn_plan_release(plan);
+    return bytes;
+}
+
+/* One worker's threads or several workers that help each other: a convolution has room for as many threads. */
+static void there_is_room_for_those_that_help(void **state)
+{
+    (void)state;
+    float *weights = calloc((size_t)64 * 64 * 9, sizeof *weights);
+    model_builder *builder = mb_begin(13);
+    mb_input(builder, "x", PRONY_FLOAT32, "1,64,56,56");
+    mb_initializer(builder, "w", PRONY_FLOAT32, "64,64,3,3", weights);
+    mb_node(builder, "Conv", "x w", "c", "pads=[1,1,1,1]");
+    mb_node(builder, "Sigmoid", "c", "left", "");
+    mb_node(builder, "Tanh", "c", "right", "");
+    mb_output(builder, "left", PRONY_FLOAT32, NULL);
+    mb_output(builder, "right", PRONY_FLOAT32, NULL);
+    size_t size;
+    const void *bytes = mb_finish(builder, &size);
+    prony_model *model = NULL;
+    prony_error error = {0};
+    prn_program *program = NULL;
+    assert_int_equal(prony_model_load_memory(&model, "room", bytes, size, NULL, &error), PRONY_OK);
+    prony_value x = {.dtype = PRONY_FLOAT32, .shape = mr_shape("1,64,56,56")};
+    prn_bind_options bind = {.inputs = &x, .input_count = 1};
+    assert_int_equal(prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, &error), PRONY_OK);
+    const prn_plan_options one = {.threads = 1, .cores = 2}, two = {.threads = 2, .cores = 2};
+    const prn_plan_options help = {.threads = 1, .workers = 2, .cores = 2}, automatic = {.workers = PRN_WORKERS_AUTO, .cores = 2};
+    const prn_plan_options alone = {.threads = 1, .workers = 2, .cores = 2, .no_help = true};
+    const size_t room = scratch_of_steps(program, &two);
+    assert_int_equal(scratch_of_steps(program, &help), room);
+    assert_int_equal(scratch_of_steps(program, &automatic), room);
+    assert_int_equal(scratch_of_steps(program, &alone), scratch_of_steps(program, &one));
+    prn_program_release(program);
+    prony_model_release(model);
+    mb_free(builder);
+    free(weights);
+}
+
 /* ---- many steps ---- */
 
 /* Longer than two windows: lanes of a few values each, that mix now and then. */
@@ -629,6 +676,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(a_pool_outlives_its_handle),
                                        cmocka_unit_test(auto_says_why),
                                        cmocka_unit_test(a_chain_is_not_scheduled),
+                                       cmocka_unit_test(there_is_room_for_those_that_help),
                                        cmocka_unit_test(plans_of_several_windows_agree),
                                        cmocka_unit_test(the_heaviest_set_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
