@@ -40,7 +40,8 @@ PRONY_API bool prony_node_tensor(const prony_node *node, const char *name, const
 typedef enum prony_precision {
     PRONY_PRECISION_FP32, /* as exactly as by plain sums in float32 */
     PRONY_PRECISION_FAST, /* within 1e-5 of the output's range */
-    PRONY_PRECISION_BF16  /* factors rounded to bfloat16, sums in float32 */
+    PRONY_PRECISION_BF16, /* factors rounded to bfloat16, sums in float32 */
+    PRONY_PRECISION_FP32_STRICT /* products as the model has them, sums in one order: the same bits on every instruction set */
 } prony_precision;
 
 typedef struct prony_context {

@@ -12,6 +12,7 @@
 
 #include "prony.h"
 
+enum { PRN_LAYOUT_MOST_BLOCK = 16 }; /* channels of a block, of those below */
 typedef enum prn_layout { PRN_PLAIN = 0, PRN_NHWC = 1, PRN_BLOCKED8 = 8, PRN_BLOCKED16 = 16 } prn_layout;
 
 const char *prn_layout_name(prn_layout layout);

@@ -163,7 +163,8 @@ typedef struct prn_kernel {
     const char *name;    /* "conv_f32_dnnl": operator, type, implementation */
     const char *backend; /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
     uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
-    unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more */
+    unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more, in an order
+                            that no instruction set changes */
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
      * depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of rank 2 or more
      * contains: its bytes may not be there yet (engine/bind/recipe.h). */

@@ -2,6 +2,7 @@
 #include "engine/session/session.h"
 
 #include "base/clock.h"
+#include "base/isa.h"
 #include "base/machine.h"
 #include "base/option_struct.h"
 #include "base/parallel.h"
@@ -18,7 +19,8 @@
 /* ---- creation ---- */
 
 static const char *const precisions[] = {
-    [PRONY_PRECISION_FP32] = "fp32", [PRONY_PRECISION_FAST] = "fast", [PRONY_PRECISION_BF16] = "bf16"};
+    [PRONY_PRECISION_FP32] = "fp32", [PRONY_PRECISION_FAST] = "fast", [PRONY_PRECISION_BF16] = "bf16",
+    [PRONY_PRECISION_FP32_STRICT] = "fp32-strict"};
 enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
 
 /* PRECISIONS: there is none of that name. */
@@ -32,8 +34,11 @@ static int find_precision(const char *name)
 static prony_status check_options(const prony_session_options *options, prony_error *error)
 {
     if (find_precision(options->precision) == PRECISIONS)
-        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has fp32, fast and bf16",
+        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has fp32, fast, bf16 and fp32-strict",
                         options->precision);
+    if (find_precision(options->precision) == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or PRONY_MAX_ISA leaves out");
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra, PRN_MOST_THREADS);

@@ -398,7 +398,7 @@ static const prn_kernel conv_kernels[] = {
     {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_direct,
      .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = usable_dnnl,
+    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = usable_dnnl,
      .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
 #endif

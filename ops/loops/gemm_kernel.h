@@ -22,7 +22,7 @@ typedef struct prn_gemm {
     float alpha, beta;
     const float *bias; /* added as beta * bias[i * bias_row + j * bias_col]; NULL: none */
     int64_t bias_row, bias_col;
-    int parts; /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32 */
+    int parts; /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32; PRN_SPLIT_NEVER: it is not */
     const prony_context *post; /* its post_ops are applied, indexed by C's place in output 0; NULL: none */
 } prn_gemm;
 

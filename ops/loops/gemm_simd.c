@@ -2,7 +2,7 @@
  *
  * A tile of ROWS x 2 vectors of C stays in registers while k runs over one block; B comes from packed panels of two
  * vectors' width (packed once for constants, else into a buffer on the stack just before use). A is read in place.
- * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone.
+ * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone, the same for every instruction set.
  */
 #include "ops/loops/gemm_kernel.h"
 #include "base/simd.h"
@@ -21,8 +21,6 @@
 /* Between two looks at whether to go on: rows that are packed, elements of a dot product. */
 #define LOOK_UP_ROWS (1 << 14)
 #define LOOK_UP (1 << 20)
-/* Fewest independent sums that keep two multiply-add pipes of four cycles' latency busy. */
-#define MIN_SUMS 8
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
@@ -125,43 +123,51 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     EACH_SUM(r, v) store(c + r * c_row + v * LANES, sum[0][r][v]);
 }
 
-/* Chains for a tile: enough sums in flight, and all of them in registers. */
-#define CHAINS(rows, vecs) ((rows) * (vecs) >= MIN_SUMS ? 1 : (rows) * (vecs)*2 >= MIN_SUMS ? 2 : 4)
-#define TILE(rows)                                                                                                     \
-    static void tile_##rows##x1(const tile_operands *t)                                                                \
+/* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums in
+ * flight for few rows, and all of them in registers. */
+#define FEW_ROWS 3
+
+#define TILE(rows, chains)                                                                                             \
+    static void tile_##rows##x1_##chains(const tile_operands *t)                                                       \
     {                                                                                                                  \
-        tile(t, rows, 1, CHAINS(rows, 1));                                                                             \
+        tile(t, rows, 1, chains);                                                                                      \
     }                                                                                                                  \
-    static void tile_##rows##x2(const tile_operands *t)                                                                \
+    static void tile_##rows##x2_##chains(const tile_operands *t)                                                       \
     {                                                                                                                  \
-        tile(t, rows, 2, CHAINS(rows, 2));                                                                             \
+        tile(t, rows, 2, chains);                                                                                      \
     }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
+#define SINGLE(rows) TILE(rows, 1)
+TILE(1, 4)
+TILE(2, 2)
+TILE(3, 2)
+SINGLE(1)
+SINGLE(2)
+SINGLE(3)
+SINGLE(4)
+SINGLE(5)
+SINGLE(6)
 #if TILE_ROWS == 14
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
-TILE(13)
-TILE(14)
+SINGLE(7)
+SINGLE(8)
+SINGLE(9)
+SINGLE(10)
+SINGLE(11)
+SINGLE(12)
+SINGLE(13)
+SINGLE(14)
 #endif
 
+static tile_fn *const few_tiles[2][FEW_ROWS + 1] = {{NULL, tile_1x1_4, tile_2x1_2, tile_3x1_2},
+                                                    {NULL, tile_1x2_4, tile_2x2_2, tile_3x2_2}};
 static tile_fn *const tiles[2][TILE_ROWS + 1] = {
 #if TILE_ROWS == 14
-    {NULL, tile_1x1, tile_2x1, tile_3x1, tile_4x1, tile_5x1, tile_6x1, tile_7x1, tile_8x1, tile_9x1, tile_10x1,
-     tile_11x1, tile_12x1, tile_13x1, tile_14x1},
-    {NULL, tile_1x2, tile_2x2, tile_3x2, tile_4x2, tile_5x2, tile_6x2, tile_7x2, tile_8x2, tile_9x2, tile_10x2,
-     tile_11x2, tile_12x2, tile_13x2, tile_14x2},
+    {NULL, tile_1x1_1, tile_2x1_1, tile_3x1_1, tile_4x1_1, tile_5x1_1, tile_6x1_1, tile_7x1_1, tile_8x1_1, tile_9x1_1,
+     tile_10x1_1, tile_11x1_1, tile_12x1_1, tile_13x1_1, tile_14x1_1},
+    {NULL, tile_1x2_1, tile_2x2_1, tile_3x2_1, tile_4x2_1, tile_5x2_1, tile_6x2_1, tile_7x2_1, tile_8x2_1, tile_9x2_1,
+     tile_10x2_1, tile_11x2_1, tile_12x2_1, tile_13x2_1, tile_14x2_1},
 #else
-    {NULL, tile_1x1, tile_2x1, tile_3x1, tile_4x1, tile_5x1, tile_6x1},
-    {NULL, tile_1x2, tile_2x2, tile_3x2, tile_4x2, tile_5x2, tile_6x2},
+    {NULL, tile_1x1_1, tile_2x1_1, tile_3x1_1, tile_4x1_1, tile_5x1_1, tile_6x1_1},
+    {NULL, tile_1x2_1, tile_2x2_1, tile_3x2_1, tile_4x2_1, tile_5x2_1, tile_6x2_1},
 #endif
 };
 
@@ -288,7 +294,7 @@ static void panel_rows(const prn_gemm *gemm, tile_operands *t, const block_at *a
         t->add = whole && at->k0 > 0;
         t->ahead = next ? next + index * share : t->b;
         t->bias = whole ? bias : NULL;
-        tiles[vecs - 1][height](t);
+        (gemm->m <= FEW_ROWS ? few_tiles[vecs - 1] : tiles[vecs - 1])[height](t);
         t->bias = bias;
         if (!whole) store_edge(gemm, at, t, height, c);
     }
@@ -345,35 +351,54 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
     } while (outer < outer_end && !prn_stopped());
 }
 
-static float dot_tail(const float *a, const float *b, int64_t from, int64_t k, vec sums)
+/* Sums of dot products lie in as many lanes for every width of vectors. */
+#define DOT_LANES 16
+typedef float dot_vec __attribute__((vector_size(DOT_LANES * 4)));
+typedef float dot_vec_unaligned __attribute__((vector_size(DOT_LANES * 4), aligned(4), may_alias));
+#define DOT_COLUMNS (LANES == 16 ? 4 : 2)
+
+/* Of what is less than two vectors, zeros behind it. */
+static inline void load_rest(const float *p, int64_t count, dot_vec rest[2])
+{
+    rest[0] = rest[1] = (dot_vec){0};
+    memcpy(rest, p, (size_t)count * sizeof *p);
+}
+
+static inline float lanes_sum(const dot_vec *sums)
 {
     float total = 0.0f;
-    for (int lane = 0; lane < LANES; lane++) total += sums[lane];
-    for (int64_t i = from; i < k; i++) total += a[i] * b[i];
+    for (int lane = 0; lane < DOT_LANES; lane++) total += (*sums)[lane];
     return total;
 }
 
 static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
 {
     const float *a = gemm->a;
-    const int64_t k = gemm->k, whole = k - k % (2 * LANES);
-    for (int64_t j = j0; j < j1; j += 4) {
-        const int64_t count = j1 - j < 4 ? j1 - j : 4;
-        const float *b[4];
-        for (int64_t i = 0; i < 4; i++) b[i] = gemm->b + (j + (i < count ? i : 0)) * gemm->b_col;
-        vec even[4] = {0}, odd[4] = {0};
+    const int64_t k = gemm->k, whole = k - k % (2 * DOT_LANES);
+    dot_vec a_rest[2], b_rest[2];
+    load_rest(a + whole, k - whole, a_rest);
+    for (int64_t j = j0; j < j1; j += DOT_COLUMNS) {
+        const int64_t count = j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS;
+        const float *b[DOT_COLUMNS];
+        for (int64_t i = 0; i < DOT_COLUMNS; i++) b[i] = gemm->b + (j + (i < count ? i : 0)) * gemm->b_col;
+        dot_vec even[DOT_COLUMNS] = {0}, odd[DOT_COLUMNS] = {0};
         for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
             const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
-            for (int64_t i = from; i < to; i += 2 * LANES) {
-                const vec a0 = load(a + i), a1 = load(a + i + LANES);
+            for (int64_t i = from; i < to; i += 2 * DOT_LANES) {
+                const dot_vec a0 = *(const dot_vec_unaligned *)(a + i);
+                const dot_vec a1 = *(const dot_vec_unaligned *)(a + i + DOT_LANES);
                 PRN_UNROLL
-                for (int s = 0; s < 4; s++) {
-                    even[s] += a0 * load(b[s] + i);
-                    odd[s] += a1 * load(b[s] + i + LANES);
+                for (int s = 0; s < DOT_COLUMNS; s++) {
+                    even[s] += a0 * *(const dot_vec_unaligned *)(b[s] + i);
+                    odd[s] += a1 * *(const dot_vec_unaligned *)(b[s] + i + DOT_LANES);
                 }
             }
         }
-        for (int64_t s = 0; s < count; s++) gemm->c[j + s] = dot_tail(a, b[s], whole, k, even[s] + odd[s]);
+        for (int64_t s = 0; s < count; s++) {
+            load_rest(b[s] + whole, k - whole, b_rest);
+            const dot_vec sums = (even[s] + a_rest[0] * b_rest[0]) + (odd[s] + a_rest[1] * b_rest[1]);
+            gemm->c[j + s] = lanes_sum(&sums);
+        }
     }
 }
 

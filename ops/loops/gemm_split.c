@@ -131,7 +131,7 @@ static bool multiply(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, i
 
 bool prn_gemm_split_worth(const prn_gemm *gemm)
 {
-    return gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS && gemm->packed && gemm->a_col == 1 &&
+    return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS && gemm->packed && gemm->a_col == 1 &&
            prn_split_there();
 }
 

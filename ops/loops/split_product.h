@@ -29,9 +29,12 @@ enum {
 /* Whether this processor has such tiles, and this build uses them. */
 bool prn_split_there(void);
 
+#define PRN_SPLIT_NEVER (-1)
+
 /* Parts for what a session admits. */
 static inline int prn_split_parts(prony_precision precision)
 {
+    if (precision == PRONY_PRECISION_FP32_STRICT) return PRN_SPLIT_NEVER;
     return precision == PRONY_PRECISION_BF16 ? 1 : precision == PRONY_PRECISION_FAST ? 2 : PRN_SPLIT_PARTS;
 }
 

@@ -387,15 +387,4 @@ VEC_INLINE vf v_gelu_tanh(vf x)
         x = f(x, V_ROTATE(x, 1));                                                                                      \
     } while (0)
 
-VEC_INLINE vf v_plus(vf a, vf b)
-{
-    return a + b;
-}
-
-VEC_INLINE float v_total(vf x)
-{
-    V_FOLD(x, v_plus);
-    return x[0];
-}
-
 #endif

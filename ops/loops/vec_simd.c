@@ -204,23 +204,40 @@ VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 #define EACH_RUN(begin, end, n)                                                                                        \
     for (int64_t begin = 0, end; begin < (n) && (end = run_end(begin, n)) > begin; begin = end)
 
-/* One block of a sum: four accumulators hide the latency of addition. `x` is the vector at offset i. */
+/* Sums lie in 64 lanes, as many vectors as that takes, so that they are the same for every width; several accumulators hide
+ * the latency of addition as well. Lane i of 16 has the elements i, i + 16, …; what is left of a row goes to the first 16. */
+#define SUM_LANES 16
+#define SUM_VECS (SUM_LANES / VEC_LANES)
+
+/* Adds up the SUM_VECS vectors, halves first. */
+VEC_INLINE float sum_total(const vf *sum)
+{
+    float lane[SUM_LANES];
+    memcpy(lane, sum, sizeof lane);
+    for (int half = SUM_LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
 #define BLOCK_SUM(name, parameters, load, term)                                                                        \
     static float name parameters                                                                                       \
     {                                                                                                                  \
-        vf sum[4] = {{0}};                                                                                             \
+        vf sum[4 * SUM_VECS] = {{0}};                                                                                  \
         int64_t i = 0;                                                                                                 \
-        for (; i + 4 * VEC_LANES <= n; i += 4 * VEC_LANES) {                                                           \
-            for (int k = 0; k < 4; k++) {                                                                              \
+        for (; i + 4 * SUM_LANES <= n; i += 4 * SUM_LANES) {                                                           \
+            PRN_UNROLL                                                                                                 \
+            for (int k = 0; k < 4 * SUM_VECS; k++) {                                                                   \
                 const vf x = load(i + k * VEC_LANES, VEC_LANES);                                                       \
                 sum[k] += term(i + k * VEC_LANES, VEC_LANES);                                                          \
             }                                                                                                          \
         }                                                                                                              \
-        for (; i < n; i += VEC_LANES) {                                                                                \
+        for (int k = 0; i < n; i += VEC_LANES, k = (k + 1) % SUM_VECS) {                                               \
             const vf x = load(i, n - i);                                                                               \
-            sum[0] += term(i, n - i);                                                                                  \
+            sum[k] += term(i, n - i);                                                                                  \
         }                                                                                                              \
-        return v_total((sum[0] + sum[1]) + (sum[2] + sum[3]));                                                         \
+        for (int k = 0; k < SUM_VECS; k++)                                                                             \
+            sum[k] = (sum[k] + sum[SUM_VECS + k]) + (sum[2 * SUM_VECS + k] + sum[3 * SUM_VECS + k]);                   \
+        return sum_total(sum);                                                                                         \
     }
 
 #define LOAD_X(at, left) v_load_part(p + (at), left, 0.0f)
@@ -315,19 +332,22 @@ static double exp_sum(float *y, const float *x, int64_t n, float shift)
     double total = 0.0;
     for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
-        vf sum = {0};
+        vf sum[SUM_VECS] = {{0}};
         int64_t i = begin;
-        for (; i + VEC_LANES <= end; i += VEC_LANES) {
-            const vf e = v_exp(v_load(x + i) - vs);
-            v_store(y + i, e);
-            sum += e;
+        for (; i + SUM_LANES <= end; i += SUM_LANES) {
+            PRN_UNROLL
+            for (int k = 0; k < SUM_VECS; k++) {
+                const vf e = v_exp(v_load(x + i + k * VEC_LANES) - vs);
+                v_store(y + i + k * VEC_LANES, e);
+                sum[k] += e;
+            }
         }
-        if (i < end) {
+        for (int k = 0; i < end; i += VEC_LANES, k++) {
             const vf e = v_exp(v_load_part(x + i, end - i, -INFINITY) - vs);
             v_store_part(y + i, e, end - i);
-            sum += e;
+            sum[k] += e;
         }
-        total += (double)v_total(sum);
+        total += (double)sum_total(sum);
     }
     return total;
 }
@@ -404,9 +424,10 @@ static void log_softmax(float *y, const float *x, int64_t n)
     double sum = 0.0;
     for (int64_t begin = 0; begin < n && !is_left(begin); begin += BLOCK) {
         const int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
-        vf part = {0};
-        for (int64_t i = begin; i < end; i += VEC_LANES) part += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
-        sum += (double)v_total(part);
+        vf part[SUM_VECS] = {{0}};
+        for (int64_t i = begin, k = 0; i < end; i += VEC_LANES, k = (k + 1) % SUM_VECS)
+            part[k] += v_exp(v_load_part(x + i, end - i, -INFINITY) - vt);
+        sum += (double)sum_total(part);
     }
     const vf offset = v_splat((float)log(sum));
     EACH_RUN(begin, end, n)

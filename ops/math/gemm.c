@@ -223,7 +223,7 @@ static const prn_kernel gemm_kernels[] = {
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "gemm_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+    {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
      .run = blas_run, .post_ops = true},
 #endif
     {.name = "gemm_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},
@@ -238,7 +238,7 @@ static const prn_kernel matmul_kernels[] = {
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
-    {.name = "matmul_f64_openblas", .backend = "openblas", .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
+    {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
      .run = blas_run, .post_ops = true},
 #endif
     {.name = "matmul_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},

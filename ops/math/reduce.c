@@ -288,7 +288,8 @@ static void native_layouts(const prony_context *context, prn_layout *in, prn_lay
     const prn_layout layout = (prn_layout)x->layout;
     const int64_t block = prn_layout_block(layout);
     const bool keepdims = ((const reduce_params *)context->params)->keepdims != 0;
-    if (!keepdims && block && x->shape.dim[1] % block) return;
+    const int64_t whole = context->precision == PRONY_PRECISION_FP32_STRICT ? PRN_LAYOUT_MOST_BLOCK : block;
+    if (!keepdims && block && x->shape.dim[1] % whole) return;
     in[0] = layout;
     out[0] = keepdims ? layout : PRN_PLAIN;
 }

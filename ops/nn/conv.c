@@ -269,7 +269,7 @@ static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
     {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
 #ifdef PRN_HAVE_DNNL
-    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_winograd_usable,
+    {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
@@ -279,7 +279,7 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
-    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .usable = prn_dnnl_conv_usable,
+    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */

@@ -48,12 +48,13 @@ bool prn_conv_direct_usable(const prony_context *context)
     if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
-    return prn_direct_can_end(context->post_ops, conv.out_channels);
+    return prn_direct_can_end(context, conv.out_channels);
 }
 
 bool prn_conv_direct_worth(const prony_context *context)
 {
     prn_conv conv;
+    if (context->precision == PRONY_PRECISION_FP32_STRICT) return true; /* by the shape alone: conv_f32_stem comes first */
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (prn_direct_tiles()->lanes == 16)
         return conv.in_channels > 3 && (conv.kernel_volume == 1 || image_work(&conv) >= LEAST_WIDE_WORK);
@@ -77,17 +78,16 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Input lanes from channel `from` on, for output channels [begin, end), of which there are `channels`. */
-static float *pack_block(const prn_conv *conv, int64_t from, int64_t begin, int64_t end, float *to)
+/* A unit of input channels from `from` on, for output channels [begin, end), of which there are `channels`. */
+static float *pack_unit(const prn_conv *conv, int64_t from, int64_t begin, int64_t end, float *to)
 {
-    const int64_t lanes = prn_direct_tiles()->lanes, volume = conv->kernel_volume,
-                  last = least(end, conv->out_channels);
+    const int64_t unit = PRN_DIRECT_UNIT, volume = conv->kernel_volume, last = least(end, conv->out_channels);
     const float *weights = conv->weights->data;
-    for (int64_t t = 0; t < volume * lanes; t++, to += end - begin) {
-        const int64_t c = from + t % lanes;
+    for (int64_t t = 0; t < volume * unit; t++, to += end - begin) {
+        const int64_t c = from + t % unit;
         if (c < conv->in_channels) {
             for (int64_t k = begin; k < last; k++)
-                to[k - begin] = weights[(k * conv->in_channels + c) * volume + t / lanes];
+                to[k - begin] = weights[(k * conv->in_channels + c) * volume + t / unit];
         }
         for (int64_t k = c < conv->in_channels ? last : begin; k < end; k++) to[k - begin] = 0.0f;
     }
@@ -102,8 +102,8 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     float *to = packed;
     for (int64_t g = 0; g < prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS); g++) {
         int64_t begin = prn_direct_first_block(blocks, g) * lanes, end = prn_direct_first_block(blocks, g + 1) * lanes;
-        for (int64_t c = 0; c < conv->in_channels && !prn_stopped(); c += lanes)
-            to = pack_block(conv, c, begin, end, to);
+        for (int64_t c = 0; c < conv->in_channels && !prn_stopped(); c += PRN_DIRECT_UNIT)
+            to = pack_unit(conv, c, begin, end, to);
     }
     return PRONY_OK;
 }
@@ -116,8 +116,7 @@ static prony_status pack(const prony_context *context, prn_direct_plan *plan)
     const void *packed;
     snprintf(tag, sizeof tag, "conv direct %lld lanes: %lld x %lld x %lld", (long long)lanes,
              (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    size_t bytes =
-        prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * plan->in_blocks * lanes * conv->kernel_volume);
+    size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * plan->units_in * PRN_DIRECT_UNIT * conv->kernel_volume);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, &plan->conv, &packed));
     plan->packed = packed;
     return PRONY_OK;
@@ -157,6 +156,16 @@ static int64_t wanted_pieces(const prn_direct_plan *plan)
     return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
+/* Units of input channels whose weights stay in the first-level cache while all tiles of a piece pass, as the widest tiles have
+ * them: sums must not depend on the processor. */
+static int64_t pass_units(const prn_conv *conv)
+{
+    const int64_t units = prn_ceil_div(conv->out_channels, PRN_DIRECT_UNIT),
+                  groups = prn_ceil_div(units, PRN_DIRECT_MOST_BLOCKS);
+    const int64_t weights = conv->kernel_volume * PRN_DIRECT_UNIT * PRN_DIRECT_UNIT * prn_ceil_div(units, groups);
+    return CACHED_WEIGHTS / weights > 1 ? CACHED_WEIGHTS / weights : 1;
+}
+
 /* Pieces as even as whole tiles allow. Weights that stay near may be read again for each piece of the input, which is
  * then read by one thread; the others are read by one. */
 static void cut(prn_direct_plan *plan)
@@ -170,8 +179,7 @@ static void cut(prn_direct_plan *plan)
     plan->pieces = wanted > fewest ? wanted : fewest;
     plan->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <=
                           (lanes == 16 ? WIDE_NEAR_WEIGHTS : NEAR_WEIGHTS);
-    const int64_t per_block = conv->kernel_volume * lanes * lanes * widest;
-    plan->per_pass = CACHED_WEIGHTS / per_block > 1 ? CACHED_WEIGHTS / per_block : 1;
+    plan->per_pass = pass_units(conv) * (PRN_DIRECT_UNIT / lanes);
 }
 
 prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out)
@@ -183,6 +191,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     plan->simd = prn_direct_tiles();
     plan->conv = conv;
     plan->in_blocks = prn_ceil_div(conv.in_channels, plan->simd->lanes);
+    plan->units_in = prn_ceil_div(conv.in_channels, PRN_DIRECT_UNIT);
     plan->blocks = prn_ceil_div(conv.out_channels, plan->simd->lanes);
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     find_steps(plan);

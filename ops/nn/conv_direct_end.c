@@ -14,9 +14,11 @@ int64_t prn_direct_first_block(int64_t blocks, int64_t group)
     return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
 }
 
-bool prn_direct_can_end(const prn_post_ops *post_ops, int64_t out_channels)
+bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
 {
-    const bool ragged = out_channels % prn_direct_tiles()->lanes != 0;
+    const bool strict = context->precision == PRONY_PRECISION_FP32_STRICT; /* the same kernels everywhere */
+    const bool ragged = out_channels % (strict ? PRN_DIRECT_UNIT : prn_direct_tiles()->lanes) != 0;
+    const prn_post_ops *post_ops = context->post_ops;
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
         const prn_post_op *op = &post_ops->op[i];
         if (op->kind == PRN_POST_ADD ? i > 0 : ragged && !prn_post_op_keeps_zero(op)) return false;

@@ -24,7 +24,8 @@ typedef struct prn_direct_plan {
     prn_conv conv;
     const float *packed;
     int64_t in_blocks, blocks, groups; /* of channels; groups of output blocks */
-    int64_t per_pass;                  /* input blocks */
+    int64_t units_in;                  /* of input channels */
+    int64_t per_pass;                  /* input blocks, whole units of them */
     int64_t unit, units, pieces;       /* positions that pieces begin at multiples of; units and pieces of an image */
     bool groups_inside;                /* successive tasks share a piece, not a group */
     bool in_a_row;                     /* one tap, no steps, no padding: positions follow each other in the input too */
@@ -41,8 +42,8 @@ static inline int64_t prn_direct_most(const prn_direct_plan *plan, int64_t block
 
 /* The tiles of the running processor. */
 const prn_direct_simd *prn_direct_tiles(void);
-/* Whether tiles of so many output channels can end with these post-operations; what they are then. */
-bool prn_direct_can_end(const prn_post_ops *post_ops, int64_t out_channels);
+/* Whether tiles of so many output channels can end with the context's post-operations; what they are then. */
+bool prn_direct_can_end(const prony_context *context, int64_t out_channels);
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops);
 /* `width` lanes of the bias from channel `first` on; zeros where there is none. */
 void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias);

@@ -103,7 +103,7 @@ static void run_pass(const job *job, const piece *piece, prn_direct_tile *tile, 
             int64_t first = reads->first[index];
             tile->taps = reads->end[index] - first;
             tile->offsets = offsets + first * count;
-            tile->weights = weights + first * lanes * piece->blocks * lanes;
+            tile->weights = weights + first * PRN_DIRECT_UNIT * piece->blocks * lanes;
             offsets += count * taps;
             tile->ahead = taps == 1 && piece->end - at >= count + piece->most ? offsets : NULL;
         } else {
@@ -135,7 +135,7 @@ static void run_passes(const job *job, const piece *piece, const reads *reads)
     const prn_direct_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
     int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = conv->kernel_volume * lanes * width;
-    const float *packed = plan->packed + piece->first_block * lanes * plan->in_blocks * lanes * conv->kernel_volume;
+    const float *packed = plan->packed + piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * conv->kernel_volume;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
     prn_direct_copy_bias(conv, piece->first_block * lanes, width, bias);
     prn_direct_tile tile = {.w_block = per_block,

@@ -1,7 +1,7 @@
 /* Register tiles of the blocked direct convolution (compiled once per PRN_SIMD). A tile's sums stay in registers over
  * all its taps; with four blocks of three positions, AVX2's sixteen registers hold twelve sums, three inputs and one
- * vector of weights. Invariant: each output is summed in one order: input block, tap, input lane; then what it is
- * added to. */
+ * vector of weights. Invariant: each output is summed in one order, whatever the lanes: unit of 16 input channels, tap, channel;
+ * then what it is added to. */
 #include "ops/nn/conv_direct_simd.h"
 #include "base/simd.h"
 
@@ -28,21 +28,8 @@
 #define POSITIONS_3 3
 #define POSITIONS_4 3
 #endif
+#define UNIT_BLOCKS (PRN_DIRECT_UNIT / LANES)
 #define ADDRESSES(positions) ((positions) < 8 ? (positions) : 8)
-
-/* With a check at every element of every unrolled step, a sanitizer's build of this file would take minutes. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#ifdef SANITIZED
-#define UNROLL
-#else
-#define UNROLL PRN_UNROLL
-#endif
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
@@ -87,7 +74,7 @@ static inline __attribute__((always_inline)) const float *tap_input(const float 
 static inline __attribute__((always_inline)) void tap_inputs(const float *x, const int32_t *offsets,
                                                              const int positions, const float **at)
 {
-    UNROLL
+    PRN_UNROLL
     for (int p = 0; p < positions; p++) at[p] = tap_input(x, offsets[p]);
 }
 
@@ -97,27 +84,27 @@ typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
                                                           const int blocks, const int positions, sums sum)
 {
-    UNROLL
+    PRN_UNROLL
     for (int c = 0; c < LANES; c++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
         vec held[PRN_DIRECT_MOST_BLOCKS];
         const float *w = weights + c * blocks * LANES;
         if (positions < blocks) {
-            UNROLL
+            PRN_UNROLL
             for (int p = 0; p < positions; p++) held[p] = splat(at[p][c]);
-            UNROLL
+            PRN_UNROLL
             for (int b = 0; b < blocks; b++) {
                 const vec one = *(const vec *)(w + b * LANES);
-                UNROLL
+                PRN_UNROLL
                 for (int p = 0; p < positions; p++) sum[b][p] += held[p] * one;
             }
         } else {
-            UNROLL
+            PRN_UNROLL
             for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(w + b * LANES);
-            UNROLL
+            PRN_UNROLL
             for (int p = 0; p < positions; p++) {
                 const vec one = splat(at[p][c]);
-                UNROLL
+                PRN_UNROLL
                 for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
             }
         }
@@ -127,9 +114,9 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
 static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
                                                             const int positions)
 {
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(start + b * LANES);
     }
 }
@@ -137,9 +124,9 @@ static inline __attribute__((always_inline)) void add_start(sums sum, const floa
 static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
                                                             const int blocks, const int positions)
 {
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(there + b * y_block + p * LANES);
     }
 }
@@ -160,7 +147,7 @@ static inline __attribute__((always_inline)) void fetch_next(const prn_direct_ti
 static inline __attribute__((always_inline)) void fetch_there(const float *there, const int64_t y_block,
                                                               const int blocks, const int positions)
 {
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
         for (int p = 0; p < positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
             __builtin_prefetch(there + b * y_block + p * LANES, 0, 3);
@@ -170,14 +157,18 @@ static inline __attribute__((always_inline)) void fetch_there(const float *there
 static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile *t, const int blocks,
                                                            const int positions, sums sum)
 {
-    for (int64_t i = 0; i < t->in_blocks; i++) {
+    for (int64_t i = 0; i < t->in_blocks; i += UNIT_BLOCKS) {
         const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
+        const int64_t blocks_here = t->in_blocks - i < UNIT_BLOCKS ? t->in_blocks - i : UNIT_BLOCKS;
         const float *at[PRN_DIRECT_MOST_POSITIONS];
-        for (int p = 0; t->ahead && p < positions; p++) __builtin_prefetch(x + t->ahead[p], 0, 3);
-        for (int64_t k = 0; k < t->taps; k++, weights += LANES * blocks * LANES) {
-            if (t->next_lines) fetch_next(t, i * t->taps + k, blocks <= 2);
-            tap_inputs(x, t->offsets + k * positions, positions, at);
-            sum_tap(at, weights, blocks, positions, sum);
+        for (int64_t b = 0; t->ahead && b < blocks_here; b++)
+            for (int p = 0; p < positions; p++) __builtin_prefetch(x + b * t->x_block + t->ahead[p], 0, 3);
+        for (int64_t k = 0; k < t->taps; k++, weights += PRN_DIRECT_UNIT * blocks * LANES) {
+            for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
+                if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
+                tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
+                sum_tap(at, weights + b * LANES * blocks * LANES, blocks, positions, sum);
+            }
         }
     }
 }
@@ -190,7 +181,7 @@ static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile 
     for (int64_t i = 0; i < t->in_blocks; i++, x += t->x_block, weights += LANES * blocks * LANES) {
         const float *at[PRN_DIRECT_MOST_POSITIONS];
         fetch_next(t, i, false);
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
         for (int p = positions; p < 2 * positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
             __builtin_prefetch(x + p * LANES, 0, 3);
@@ -206,12 +197,12 @@ static inline __attribute__((always_inline)) void sum_windows(const prn_direct_t
     for (int64_t k = 0; k < t->taps; k++, weights += blocks * LANES) {
         const float *x = t->x + t->steps[k];
         vec held[PRN_DIRECT_MOST_BLOCKS];
-        UNROLL
+        PRN_UNROLL
         for (int b = 0; b < blocks; b++) held[b] = *(const vec *)(weights + b * LANES);
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) {
             const vec one = splat(x[p * stride]);
-            UNROLL
+            PRN_UNROLL
             for (int b = 0; b < blocks; b++) sum[b][p] += one * held[b];
         }
     }
@@ -236,9 +227,9 @@ static inline __attribute__((always_inline)) void clamp(sums sum, const float lo
                                                         const int positions)
 {
     const vec least = splat(low), most = splat(high);
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) {
             const vec x = AT_LEAST(least, sum[b][p]);
             sum[b][p] = AT_MOST(most, x);
@@ -252,9 +243,9 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
     const int64_t y_block = t->y_block;
     const float *there = t->start ? t->added : t->y;
     if (there) fetch_there(there, y_block, blocks, positions);
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) {
             sum[b][p] = (vec){0};
         }
@@ -268,9 +259,9 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
         if (t->added) add_there(sum, t->added, y_block, blocks, positions);
     }
     if (t->clamped) clamp(sum, t->low, t->high, blocks, positions);
-    UNROLL
+    PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
-        UNROLL
+        PRN_UNROLL
         for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
     }
 }

@@ -15,8 +15,8 @@ typedef struct prn_direct_tile {
     const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING; NULL: one tap,
                                and positions that follow each other */
     const int32_t *ahead;   /* offsets of the next tile's first tap, to be fetched; NULL: they are not */
-    const float *weights;   /* of the first tap; [input block][tap][input lane][output block][output lane] */
-    int64_t w_block;        /* between input blocks */
+    const float *weights;   /* of the first tap; [unit of input channels][tap][channel][output block][output lane] */
+    int64_t w_block;        /* between input blocks; units are filled up with zeros */
     int64_t in_blocks, taps;
     const int32_t
         *steps; /* NULL: as above. Else the input is plain: x is the tile's first window, that of each position begins
@@ -32,6 +32,9 @@ typedef struct prn_direct_tile {
     bool clamped;
     float low, high;
 } prn_direct_tile;
+
+/* Input channels that are summed tap by tap, one block after the other, so that sums are the same for every number of lanes. */
+enum { PRN_DIRECT_UNIT = 16 };
 
 enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 12, PRN_DIRECT_LINE_FLOATS = 16 };
 

@@ -73,12 +73,13 @@ bool prn_conv_stem_usable(const prony_context *context)
     if (window->stride[2] != 1 && window->stride[2] != 2 && window->stride[2] != 4) return false;
     if (conv.kernel_volume > MOST_TAPS / conv.in_channels || prn_window_reach(window, 2) > MOST_COPIED) return false;
     if (conv.in_channels * window->kernel[1] * span_of(&conv) > MOST_COPIED) return false;
-    return prn_direct_can_end(context->post_ops, conv.out_channels);
+    return prn_direct_can_end(context, conv.out_channels);
 }
 
 bool prn_conv_stem_worth(const prony_context *context)
 {
     prn_conv conv;
+    if (context->precision == PRONY_PRECISION_FP32_STRICT) return true;
     if (prn_direct_tiles()->lanes != 16) return false; /* narrower ones were not measured against oneDNN's kernels */
     return prn_conv_read(context, &conv) == PRONY_OK && image_work(&conv) >= LEAST_WORK;
 }

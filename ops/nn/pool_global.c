@@ -74,13 +74,14 @@ static inline float combine(float a, float b, bool average)
     return average ? a + b : (b > a ? b : a);
 }
 
-static inline void combine_run(float partial[PARTIALS], const float *x, int64_t count, bool average)
+static inline __attribute__((always_inline)) void combine_run(float partial[PARTIALS], const float *x, int64_t count, const bool average,
+                                                              const int64_t partials)
 {
     int64_t i = 0;
-    for (; i + PARTIALS <= count && !prn_stopped_at(i / PARTIALS); i += PARTIALS) {
-        for (int64_t j = 0; j < PARTIALS; j++) partial[j] = combine(partial[j], x[i + j], average);
+    for (; i + partials <= count && !prn_stopped_at(i / partials); i += partials) {
+        for (int64_t j = 0; j < partials; j++) partial[j] = combine(partial[j], x[i + j], average);
     }
-    if (count - i >= PARTIALS) return; /* called off */
+    if (count - i >= partials) return; /* called off */
     for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
 }
 
@@ -89,13 +90,17 @@ static void pool_plane(const job *job, int64_t plane)
     const float *x = job->x + plane * job->spatial * job->lanes;
     float partial[PARTIALS];
     for (int j = 0; j < PARTIALS; j++) partial[j] = job->average ? 0.0f : -INFINITY;
-    if (job->average)
-        combine_run(partial, x, job->spatial * job->lanes, true);
+    /* In blocks a channel has two sums, for every size of blocks. */
+    const int64_t count = job->spatial * job->lanes, partials = job->lanes == 8 ? PARTIALS / 2 : PARTIALS;
+    if (partials == PARTIALS && job->average)
+        combine_run(partial, x, count, true, PARTIALS);
+    else if (partials == PARTIALS)
+        combine_run(partial, x, count, false, PARTIALS);
     else
-        combine_run(partial, x, job->spatial * job->lanes, false);
+        combine_run(partial, x, count, job->average, PARTIALS / 2);
     for (int64_t l = 0; l < job->lanes; l++) {
         float result = partial[l];
-        for (int64_t j = l + job->lanes; j < PARTIALS; j += job->lanes)
+        for (int64_t j = l + job->lanes; j < partials; j += job->lanes)
             result = combine(result, partial[j], job->average);
         job->y[plane * job->lanes + l] = job->average ? result / (float)job->spatial : result;
     }

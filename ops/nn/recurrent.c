@@ -2,6 +2,7 @@
  * cost. Invariant: once a node is described, every shape agrees with every other. */
 #include "ops/nn/recurrent.h"
 #include "ops/loops/product.h"
+#include "ops/loops/split_product.h"
 #include "ops/loops/vec.h"
 
 #include <strings.h>
@@ -232,6 +233,7 @@ prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent 
                            .y = prn_output(context, 0),
                            .yh = prn_output(context, 1),
                            .yc = cell->has_c ? prn_output(context, 2) : NULL,
+                           .parts = context->precision == PRONY_PRECISION_FP32_STRICT ? PRN_SPLIT_NEVER : 0,
                            .directions = strcmp(params->direction, "bidirectional") == 0 ? 2 : 1};
     out->reverse[0] = strcmp(params->direction, "reverse") == 0;
     out->reverse[1] = true;

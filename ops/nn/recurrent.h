@@ -113,6 +113,7 @@ typedef struct prn_recurrent {
     int64_t x_step, x_row;
     int64_t y_step, y_row, y_direction;
     int64_t state_row, state_direction; /* of initial and final states */
+    int parts;                          /* of its products, as prn_gemm has them */
 } prn_recurrent;
 
 /* The node of a context whose operator has a cell for its variant. */

@@ -111,7 +111,8 @@ static prn_gemm projection_product(const prn_recurrent_job *job, int d)
                       .packed = job->weights.w[d],
                       .c_row = node->columns,
                       .alpha = 1.0f,
-                      .beta = 1.0f};
+                      .beta = 1.0f,
+                      .parts = node->parts};
 }
 
 prn_gemm prn_recurrent_step_product(const prn_recurrent_job *job, int direction, int part)
@@ -129,7 +130,8 @@ prn_gemm prn_recurrent_step_product(const prn_recurrent_job *job, int direction,
                       .packed = job->weights.r[direction][part],
                       .c_row = node->columns,
                       .alpha = 1.0f,
-                      .beta = 1.0f};
+                      .beta = 1.0f,
+                      .parts = node->parts};
 }
 
 /* ---- preparing */

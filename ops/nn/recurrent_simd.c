@@ -1,7 +1,8 @@
 /* Recurrent steps for one instruction set (compiled once per PRN_SIMD). A tile is some rows by one block of units: one
  * vector of sums per row and gate stays in registers while k runs, then the cell's functions work on them at once; the
  * next block's weights are on their way meanwhile.
- * Invariant: the sum for an element is formed in an order that depends on `hidden` and the tile's rows alone. */
+ * Invariant: the sum for an element is formed in an order that depends on `hidden`, the gates and the step's rows alone, the same
+ * for every instruction set. */
 #include "ops/nn/recurrent_simd.h"
 #include "base/simd.h"
 #include "ops/loops/vec_math.h"
@@ -176,16 +177,27 @@ VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, co
     }
 }
 
-#define LIMIT(gates) (MOST_SUMS / (gates) < MOST_ROWS ? MOST_SUMS / (gates) : MOST_ROWS)
+/* How many chains follows from the rows of the whole step, so that sums are the same for every width of vectors; three rows stand
+ * for all that are more. */
 #define CHAINS(sums) ((sums) >= FEWEST_SUMS ? 1 : (sums) * 2 >= FEWEST_SUMS ? 2 : (sums) * 4 >= FEWEST_SUMS ? 4 : 8)
+#define MANY_CHAINS(gates) CHAINS((gates) * 3)
+#define MOST_FIT(sums) (MOST_SUMS / (sums) < MOST_ROWS ? MOST_SUMS / (sums) : MOST_ROWS)
+#define LIMIT(gates) MOST_FIT((gates) * MANY_CHAINS(gates))
 #define TILE(name, gates, rows)                                                                                        \
     static void tile_##name##_##rows(const prn_recurrent_step *s, int64_t row, int64_t block)                          \
     {                                                                                                                  \
         if (rows <= LIMIT(gates))                                                                                      \
-            tile(s, row, block, rows <= LIMIT(gates) ? rows : 1, gates, CHAINS((gates) * (rows)), cell_##name);        \
+            tile(s, row, block, rows <= LIMIT(gates) ? rows : 1, gates, MANY_CHAINS(gates), cell_##name);              \
+    }
+#define ALL_ROWS(name, gates, rows)                                                                                    \
+    static void all_##name##_##rows(const prn_recurrent_step *s, int64_t block)                                        \
+    {                                                                                                                  \
+        tile(s, 0, block, rows, gates, CHAINS((gates) * (rows)), cell_##name);                                         \
     }
 /* Rows inside of a block: its weights are read from far away once. */
 #define STEP(name, gates)                                                                                              \
+    ALL_ROWS(name, gates, 1)                                                                                           \
+    ALL_ROWS(name, gates, 2)                                                                                           \
     TILE(name, gates, 1)                                                                                               \
     TILE(name, gates, 2)                                                                                               \
     TILE(name, gates, 3)                                                                                               \
@@ -198,7 +210,9 @@ VEC_INLINE void tile(const prn_recurrent_step *s, int64_t row, int64_t block, co
             NULL, tile_##name##_1, tile_##name##_2, tile_##name##_3, tile_##name##_4, tile_##name##_5,                 \
             tile_##name##_6};                                                                                          \
         for (int64_t block = first; block < last; block++) {                                                           \
-            for (int64_t row = 0; row < s->rows; row += LIMIT(gates))                                                  \
+            if (s->rows == 1) all_##name##_1(s, block);                                                                \
+            if (s->rows == 2) all_##name##_2(s, block);                                                                \
+            for (int64_t row = 0; s->rows > 2 && row < s->rows; row += LIMIT(gates))                                   \
                 tiles[s->rows - row < LIMIT(gates) ? s->rows - row : LIMIT(gates)](s, row, block);                     \
         }                                                                                                              \
     }

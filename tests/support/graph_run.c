@@ -119,7 +119,8 @@ static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_progr
     PRN_TRY(status);
     if (!way->no_rewrites) PRN_TRY(prn_program_rewrite(*program, &m->error));
     if (!prn_program_trim(*program)) abort();
-    prn_plan_options options = {.threads = way->threads,
+    prn_plan_options options = {.precision = way->precision,
+                                .threads = way->threads,
                                 .workers = way->workers,
                                 .no_help = way->no_help,
                                 .max_loop_trips = MOST_TRIPS,

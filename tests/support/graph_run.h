@@ -24,6 +24,7 @@ typedef struct graph_way {
     int threads, runs;
     int workers;     /* 0 and 1: one */
     bool no_help;    /* of several */
+    prony_precision precision;
     uint64_t replay; /* several: in the order of this seed, see plan_replay.h; 0: by threads */
 } graph_way;
 

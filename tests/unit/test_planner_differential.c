@@ -1,6 +1,6 @@
 /* Random models, each run in ways that must agree: with and without reuse of memory and at one to four threads to the
- * bit, with and without rewrites and per instruction set within rounding, and a session whose shapes change against
- * fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address sanitizer.
+ * bit, with and without rewrites and per instruction set within rounding (with fp32-strict to the bit), and a session whose
+ * shapes change against fresh ones. What is dead holds NaNs meanwhile, and is poisoned under the address sanitizer.
  *
  *     test_planner_differential                          what `make check` runs
  *     test_planner_differential --seed 7 --count 100000  more of them, from seed 7 on
@@ -44,7 +44,8 @@ static const graph_way PLANNED = {.name = "planned", .fill_dead = true, .threads
                        APART = {.name = "every buffer its own", .no_reuse = true, .threads = 1, .runs = 1},
                        BARE = {.name = "unrewritten", .no_rewrites = true, .fill_dead = true, .threads = 1, .runs = 1},
                        BARE_APART = {.name = "unrewritten, every buffer its own", .no_rewrites = true, .no_reuse = true, .threads = 1, .runs = 1},
-                       THREADS[] = {{.name = "2 threads", .fill_dead = true, .threads = 2, .runs = 1},
+                       STRICT = {.name = "strict", .fill_dead = true, .threads = 2, .runs = 1, .precision = PRONY_PRECISION_FP32_STRICT},
+               THREADS[] = {{.name = "2 threads", .fill_dead = true, .threads = 2, .runs = 1},
                                     {.name = "3 threads", .fill_dead = true, .threads = 3, .runs = 1},
                                     {.name = "4 threads", .fill_dead = true, .threads = 4, .runs = 1}};
 
@@ -187,8 +188,8 @@ static void test_rewrites(void **state)
 
 /* ---- instruction sets: the level is asked once in a process, so each runs in one of its own ---- */
 
-enum { LEVELS = 3 };
-static const char *const level_names[LEVELS] = {"scalar", "avx2", "avx512"};
+enum { LEVELS = 4, FIRST_STRICT = 1 }; /* scalar loops have no fused multiply-add, which fp32-strict is made of */
+static const char *const level_names[LEVELS] = {"scalar", "avx2", "avx512", "amx"};
 static int level_pipes[LEVELS];
 static pid_t level_children[LEVELS];
 
@@ -220,24 +221,35 @@ static bool level_seed(int64_t turn, uint64_t *seed)
     return (uint64_t)turn < (seconds > 0 ? UINT64_MAX : seed_count / 4);
 }
 
+static bool put_outputs(int to, const graph_outputs *out)
+{
+    bool open = put_all(to, &out->status, sizeof out->status) && put_all(to, &out->count, sizeof out->count);
+    for (size_t k = 0; k < out->count && open; k++)
+        open = put_all(to, &out->values[k], sizeof out->values[k]) &&
+               put_all(to, out->values[k].data, prn_value_bytes(&out->values[k]));
+    return open;
+}
+
+static bool serve_way(int to, uint64_t seed, unsigned kind, const graph_way *way)
+{
+    random_graph *g = random_graph_make(seed, kind);
+    graph_model m;
+    graph_outputs out = {0};
+    if (graph_open(&m, g) == PRONY_OK) graph_run(&m, way, &out);
+    const bool open = put_outputs(to, &out);
+    graph_outputs_free(&out);
+    graph_close(&m);
+    random_graph_free(g);
+    return open;
+}
+
 /* Writes status and outputs of one seed after another until nobody reads any more. */
-static _Noreturn void serve_level(int to)
+static _Noreturn void serve_level(int to, bool strict)
 {
     uint64_t seed;
     bool open = true;
-    for (int64_t turn = 0; open && level_seed(turn, &seed); turn++) {
-        random_graph *g = random_graph_make(seed, RG_SMOOTH);
-        graph_model m;
-        graph_outputs out = {0};
-        if (graph_open(&m, g) == PRONY_OK) graph_run(&m, &PLANNED, &out);
-        open = put_all(to, &out.status, sizeof out.status) && put_all(to, &out.count, sizeof out.count);
-        for (size_t k = 0; k < out.count && open; k++)
-            open = put_all(to, &out.values[k], sizeof out.values[k]) &&
-                   put_all(to, out.values[k].data, prn_value_bytes(&out.values[k]));
-        graph_outputs_free(&out);
-        graph_close(&m);
-        random_graph_free(g);
-    }
+    for (int64_t turn = 0; open && level_seed(turn, &seed); turn++)
+        open = serve_way(to, seed, RG_SMOOTH, &PLANNED) && (!strict || serve_way(to, seed, RG_ANY, &STRICT));
     _exit(0);
 }
 
@@ -253,7 +265,7 @@ static void start_levels(void)
             close(ends[0]);
             setenv("PRONY_MAX_ISA", level_names[l], 1);
             signal(SIGPIPE, SIG_IGN);
-            serve_level(ends[1]);
+            serve_level(ends[1], l >= FIRST_STRICT);
         }
         close(ends[1]);
         level_pipes[l] = ends[0];
@@ -277,24 +289,40 @@ static bool read_outputs(int from, graph_outputs *out)
     return whole;
 }
 
+static void read_level(int l, uint64_t seed, graph_outputs *out)
+{
+    if (!read_outputs(level_pipes[l], out)) fail_msg("level %s ended at seed %" PRIu64, level_names[l], seed);
+}
+
+static bool levels_agree(uint64_t seed, int a, int b, const graph_outputs *left, const graph_outputs *right, bool strict)
+{
+    char text[256] = "";
+    const bool good = left->status == right->status && (strict ? graph_same(left, right, text, sizeof text)
+                                                               : graph_near(left, right, BOUND, text, sizeof text));
+    if (!good)
+        printf("seed %" PRIu64 "%s: %s and %s differ: %s\n", seed, strict ? ", fp32-strict" : "", level_names[a], level_names[b], text);
+    return good;
+}
+
 static void test_levels(void **state)
 {
     (void)state;
     uint64_t seed, wrong = 0, ran = 0;
     double start = now();
     for (int64_t turn = 0; level_seed(turn, &seed) && !(seconds > 0 && now() - start >= seconds); turn++) {
-        graph_outputs outputs[LEVELS] = {0};
-        for (int l = 0; l < LEVELS; l++)
-            if (!read_outputs(level_pipes[l], &outputs[l]))
-                fail_msg("level %s ended at seed %" PRIu64, level_names[l], seed);
-        for (int l = 1; l < LEVELS; l++) {
-            char text[256] = "";
-            bool good = outputs[l].status == outputs[0].status &&
-                        graph_near(&outputs[0], &outputs[l], BOUND, text, sizeof text);
-            if (!good) printf("seed %" PRIu64 ": %s and %s differ: %s\n", seed, level_names[0], level_names[l], text);
-            wrong += !good;
+        graph_outputs outputs[LEVELS] = {0}, strict[LEVELS] = {0};
+        for (int l = 0; l < LEVELS; l++) {
+            read_level(l, seed, &outputs[l]);
+            if (l >= FIRST_STRICT) read_level(l, seed, &strict[l]);
         }
-        for (int l = 0; l < LEVELS; l++) graph_outputs_free(&outputs[l]);
+        for (int l = 1; l < LEVELS; l++) {
+            wrong += !levels_agree(seed, 0, l, &outputs[0], &outputs[l], false);
+            if (l > FIRST_STRICT) wrong += !levels_agree(seed, FIRST_STRICT, l, &strict[FIRST_STRICT], &strict[l], true);
+        }
+        for (int l = 0; l < LEVELS; l++) {
+            graph_outputs_free(&outputs[l]);
+            graph_outputs_free(&strict[l]);
+        }
         ran++;
     }
     printf("levels: %" PRIu64 " models from seed %" PRIu64 ", %" PRIu64 " wrong\n", ran, first_seed, wrong);
