@@ -10,6 +10,7 @@
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
 #include "ops/nn/conv_split.h"
+#include "ops/nn/conv_depthwise.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_native.h"
 #include "ops/nn/conv_winograd.h"
@@ -279,6 +280,10 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
      .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
+    {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_usable,
+     .worth = prn_conv_depthwise_worth, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
+     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .own_layout = true, .packs = 2},
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,

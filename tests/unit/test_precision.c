@@ -1,4 +1,6 @@
 /* What a session's precision admits: how far results may be from float32's. */
+#include "base/isa.h"
+#include "ops/op.h"
 #include "tests/support/model_run.h"
 
 #include <math.h>
@@ -73,6 +75,29 @@ static void results_are_as_near_as_was_said(void **state)
     assert_true(coarse <= 1e-2);
 }
 
+/* The kernels of fp32-strict are those that sum in one order; where there is no fused multiply-add it is refused. */
+static void strict_has_one_order(void **state)
+{
+    (void)state;
+    static float strict[CHANNELS * EXTENT * UNITS];
+    if (!prn_isa_has(PRN_HAS_AVX2)) {
+        model_run r = {0};
+        r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
+        r.options.precision = "fp32-strict";
+        assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
+        assert_non_null(strstr(r.error.message, "fused multiply-add"));
+        mr_close(&r);
+        return;
+    }
+    run("fp32-strict", strict);
+    assert_true(distance(out[0], strict) <= 2e-6);
+    for (const prn_kernel *k = prn_op_find("", "Conv", 13)->kernels; k->name; k++) {
+        const bool admitted = !k->precisions || (k->precisions >> PRONY_PRECISION_FP32_STRICT & 1);
+        if (strcmp(k->backend, "dnnl") == 0 || strstr(k->name, "winograd") || strstr(k->name, "amx")) assert_false(admitted);
+        if (strstr(k->name, "direct") || strstr(k->name, "stem") || strstr(k->name, "depthwise")) assert_true(admitted);
+    }
+}
+
 static void others_are_refused_by_name(void **state)
 {
     (void)state;
@@ -81,13 +106,14 @@ static void others_are_refused_by_name(void **state)
     r.options.precision = "int8";
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
     assert_non_null(strstr(r.error.message, "'int8'"));
-    assert_non_null(strstr(r.error.message, "fp32, fast and bf16"));
+    assert_non_null(strstr(r.error.message, "fp32, fast, bf16 and fp32-strict"));
     mr_close(&r);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(results_are_as_near_as_was_said),
+                                       cmocka_unit_test(strict_has_one_order),
                                        cmocka_unit_test(others_are_refused_by_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

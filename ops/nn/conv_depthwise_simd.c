@@ -1,0 +1,122 @@
+/* Rows of the depthwise convolution (compiled once per PRN_SIMD). Some successive outputs stay in registers while the taps pass.
+ * Invariant: each output is summed in one order, whatever the lanes: taps by row and column; then the bias, then a residual. */
+#include "ops/nn/conv_depthwise_simd.h"
+#include "base/simd.h"
+#include "ops/loops/vec_math.h"
+
+#define POSITIONS (VEC_LANES == 16 ? 12 : 6)
+
+typedef struct taps {
+    int64_t first, end; /* rows of the window that are no padding */
+} taps;
+
+static inline taps rows_inside(const prn_depthwise_row *row)
+{
+    taps rows = {0, row->kernel[0]};
+    while (rows.first < rows.end && row->top + rows.first * row->dilation[0] < 0) rows.first++;
+    while (rows.first < rows.end && row->top + (rows.end - 1) * row->dilation[0] >= row->height) rows.end--;
+    return rows;
+}
+
+VEC_INLINE void finish(const prn_depthwise_row *row, int64_t at, const vf *sum, const int positions)
+{
+    const vf bias = v_load(row->bias), low = v_splat(row->low), high = v_splat(row->high);
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) {
+        vf value = sum[p] + bias;
+        if (row->added) value += v_load(row->added + (at + p) * VEC_LANES);
+        if (row->clamped) value = v_clamp(value, low, high);
+        v_store(row->y + (at + p) * VEC_LANES, value);
+    }
+}
+
+/* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are constants
+ * after inlining. */
+VEC_INLINE void tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions, const int64_t stride,
+                     const int64_t kernel)
+{
+    vf sum[POSITIONS];
+    const int64_t step = stride ? stride : row->stride, columns = kernel ? kernel : row->kernel[1];
+    const int64_t dilation = kernel ? 1 : row->dilation[1];
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) sum[p] = (vf){0};
+    for (int64_t ky = rows->first; ky < rows->end; ky++) {
+        const float *x = row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * row->stride) * VEC_LANES;
+        const float *weights = row->weights + ky * row->kernel[1] * VEC_LANES;
+        PRN_UNROLL
+        for (int64_t kx = 0; kx < columns; kx++) {
+            const vf weight = v_load(weights + kx * VEC_LANES);
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++) sum[p] += v_load(x + (kx * dilation + p * step) * VEC_LANES) * weight;
+        }
+    }
+    finish(row, at, sum, positions);
+}
+
+/* What padding is read from. */
+static const float padding[VEC_LANES];
+
+/* Outputs some of whose columns may be padding. */
+VEC_INLINE void edge(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions)
+{
+    vf sum[POSITIONS];
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) sum[p] = (vf){0};
+    for (int64_t ky = rows->first; ky < rows->end; ky++) {
+        const float *x = row->x + (row->top + ky * row->dilation[0]) * row->width * VEC_LANES;
+        const float *weights = row->weights + ky * row->kernel[1] * VEC_LANES;
+        int64_t column = row->left + at * row->stride;
+        for (int64_t kx = 0; kx < row->kernel[1]; kx++, column += row->dilation[1]) {
+            const vf weight = v_load(weights + kx * VEC_LANES);
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++) {
+                const int64_t place = column + p * row->stride;
+                sum[p] += v_load((uint64_t)place < (uint64_t)row->width ? x + place * VEC_LANES : padding) * weight;
+            }
+        }
+    }
+    finish(row, at, sum, positions);
+}
+
+static void edges(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t end)
+{
+    for (; at + 4 <= end; at += 4) edge(row, rows, at, 4);
+    if (end - at == 3) edge(row, rows, at, 3);
+    if (end - at == 2) edge(row, rows, at, 2);
+    if (end - at == 1) edge(row, rows, at, 1);
+}
+
+VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, const int64_t stride, const int64_t kernel)
+{
+    int64_t at = row->first;
+    for (; at + POSITIONS <= row->last; at += POSITIONS) tile(row, rows, at, POSITIONS, stride, kernel);
+    for (; POSITIONS > 6 && at + 6 <= row->last; at += 6) tile(row, rows, at, 6, stride, kernel);
+    for (; at + 4 <= row->last; at += 4) tile(row, rows, at, 4, stride, kernel);
+    if (at + 2 <= row->last) {
+        tile(row, rows, at, 2, stride, kernel);
+        at += 2;
+    }
+    if (at < row->last) tile(row, rows, at, 1, stride, kernel);
+}
+
+static void run_row(const prn_depthwise_row *row)
+{
+    const taps rows = rows_inside(row);
+    edges(row, &rows, 0, row->first);
+    const int64_t kernel = row->dilation[1] == 1 ? row->kernel[1] : 0;
+    if (kernel == 3 && row->stride == 1)
+        inside(row, &rows, 1, 3);
+    else if (kernel == 3 && row->stride == 2)
+        inside(row, &rows, 2, 3);
+    else if (kernel == 5 && row->stride == 1)
+        inside(row, &rows, 1, 5);
+    else if (kernel == 5 && row->stride == 2)
+        inside(row, &rows, 2, 5);
+    else if (kernel == 7 && row->stride == 1)
+        inside(row, &rows, 1, 7);
+    else
+        inside(row, &rows, 0, 0);
+    edges(row, &rows, row->last, row->columns);
+}
+
+const prn_depthwise_simd PRN_SIMD_TABLE(prn_depthwise_simd_) = {VEC_LANES, POSITIONS, run_row};
