@@ -70,6 +70,9 @@ enum {
     OPT_FROM,
     OPT_TO,
     OPT_COUNTERS,
+    OPT_ACCURACY,
+    OPT_ACCURACY_SAMPLES,
+    OPT_AGAINST,
     OPT_ORT_LIB,
     OPT_UNBUILT
 };

@@ -292,6 +292,17 @@ static int add_to(options *o, char *argument)
     return add_tensor(o, &o->to, &o->to_count, argument);
 }
 
+/* "F" or "OUTPUT=F". */
+static int add_against(options *o, char *argument)
+{
+    char *file = cut_name(argument);
+    named_file *list = realloc(o->against, (o->against_count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    o->against = list;
+    list[o->against_count++] = (named_file){file ? argument : NULL, file ? file : argument};
+    return 0;
+}
+
 static int add_plot(options *o, char *argument)
 {
     return add_form(o, PRONY_FORMAT_SVG, "speedup", argument);
@@ -458,7 +469,10 @@ static const struct row {
     {OPT_SHAPE, PAIRS},
     {'o', TEXTS(output)},
     {'q', FLAGS(quiet)},
+    {OPT_ACCURACY, FLAGS(accuracy)},
+    {OPT_ACCURACY_SAMPLES, WHOLE, AT(accuracy_samples), 1, INT32_MAX, "--accuracy-samples", "a number from 1", NULL},
     {OPT_AFFINITY, CALLS(take_affinity)},
+    {OPT_AGAINST, CALLS(add_against)},
     {OPT_ALL, FLAGS(all)},
     {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window", "a time from 0 with its unit, such as 20ms", NULL},
     {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
