@@ -74,6 +74,16 @@ static void begin(prn_slices *s)
     s->node_count = s->leaf_count = 0;
 }
 
+/* A constant that the step reads as it stands, whatever it was computed from. */
+static bool is_operand(const prn_slices *s, uint32_t v, uint32_t step)
+{
+    if (step == PRN_NO_STEP || !s->reference->values[v]->constant) return false;
+    const prn_step *tested = s->plan->steps[step];
+    for (size_t i = 0; i < tested->context.input_count; i++)
+        if (tested->inputs[i] != PRN_NO_VALUE && s->plan->values[tested->inputs[i]]->source == v) return true;
+    return false;
+}
+
 /* Values that steps before `step` made are leaves; PRN_NO_STEP: none is. */
 static void follow(prn_slices *s, uint32_t target, uint32_t step, const char **why)
 {
@@ -87,7 +97,7 @@ static void follow(prn_slices *s, uint32_t target, uint32_t step, const char **w
             s->leaves[s->leaf_count++] = v;
             continue;
         }
-        if (m == PRN_NO_NODE || s->seen[m] == s->walk) continue;
+        if (m == PRN_NO_NODE || s->seen[m] == s->walk || is_operand(s, v, step)) continue;
         s->seen[m] = s->walk;
         const prn_node_def *node = s->reference->nodes[m];
         s->nodes[s->node_count++] = m;

@@ -2,7 +2,7 @@
  *
  * The reference program is bound like the plan's, without rewrites; binding is the same walk, so values of both have the same numbers
  * as long as no rewrite has made them. A *slice* of an operator is what the model says between its outputs and the nearest values that
- * earlier operators made (or the model's inputs, or constants). */
+ * earlier operators made (or the model's inputs, or constants that it reads). */
 #ifndef PRN_PROFILER_ACCURACY_SLICES_H
 #define PRN_PROFILER_ACCURACY_SLICES_H
 

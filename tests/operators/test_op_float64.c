@@ -17,7 +17,8 @@ static op_case_list cases;
 static const char *only = "";
 static size_t compared, rounded, without, refused;
 
-static prony_status accuracy_of(const op_case_node *node, prony_model **model, prony_session **session, prony_report **report,
+/* `bytes` are the model's until it is released. */
+static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony_model **model, prony_session **session, prony_report **report,
                                 prony_error *error)
 {
     size_t size;
@@ -26,8 +27,8 @@ static prony_status accuracy_of(const op_case_node *node, prony_model **model, p
     p.runs = 1;
     p.warmup_runs = 0;
     s.max_loop_trips = 1000;
-    uint8_t *bytes = op_case_model(node, OP_CASE_AS_WRITTEN, &size);
-    prony_status status = prony_model_load_memory(model, "case", bytes, size, NULL, error);
+    *bytes = op_case_model(node, OP_CASE_AS_WRITTEN, &size);
+    prony_status status = prony_model_load_memory(model, "case", *bytes, size, NULL, error);
     if (status == PRONY_OK) status = prony_session_create(session, *model, &s, error);
     for (size_t i = 0; status == PRONY_OK && i < node->input_count; i++) {
         char name[16];
@@ -35,7 +36,6 @@ static prony_status accuracy_of(const op_case_node *node, prony_model **model, p
         if (node->inputs[i] && !node->constant[i]) status = prony_session_set_input(*session, name, node->inputs[i], error);
     }
     if (status == PRONY_OK) status = prony_session_profile(report, *session, &p, error);
-    free(bytes);
     if (status != PRONY_OK) return PRONY_UNSUPPORTED; /* a row that is no model by itself: an operator of Prony's own, text as constant */
     return prony_session_accuracy(*report, *session, NULL, error);
 }
@@ -88,13 +88,14 @@ static bool agrees(const prony_report *report, char *message, size_t bytes)
 static bool check(const op_case *row, char *message, size_t bytes)
 {
     op_case_node node;
+    uint8_t *model_bytes = NULL;
     prony_model *model = NULL;
     prony_session *session = NULL;
     prony_report *report = NULL;
     prony_error error = {0};
     bool ok = op_case_parse(&node, row, message, bytes);
     if (!ok) return false;
-    const prony_status status = accuracy_of(&node, &model, &session, &report, &error);
+    const prony_status status = accuracy_of(&node, &model_bytes, &model, &session, &report, &error);
     if (status == PRONY_OK)
         ok = agrees(report, message, bytes);
     else
@@ -106,6 +107,7 @@ static bool check(const op_case *row, char *message, size_t bytes)
     prony_report_release(report);
     prony_session_release(session);
     prony_model_release(model);
+    free(model_bytes);
     op_case_node_release(&node);
     return ok;
 }
