@@ -214,8 +214,8 @@ static const struct {
     {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"
                "                         operators=F, timeline=F\n"},
     {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
-    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules or\n"
-              "                         graph\n"},
+    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules,\n"
+              "                         graph or accuracy\n"},
     {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
     {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"

@@ -270,7 +270,7 @@ static int add_chart(options *o, char *argument)
     for (const char *const *name = study ? prony_study_chart_names() : prony_chart_names(); *name; name++)
         if (strcmp(*name, argument) == 0) return add_form(o, PRONY_FORMAT_SVG, argument, file);
     if (study) return usage(o, "--svg '%s': speedup, efficiency, operators or timeline", argument);
-    return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
+    return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules, graph or accuracy", argument);
 }
 
 static int add_tensor(options *o, const char ***list, size_t *count, const char *name)

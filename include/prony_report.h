@@ -375,7 +375,7 @@ typedef struct prony_error_figures {
     double max_abs;     /* max |y - r| */
     double max_rel;     /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where it is 0
                            throughout, 1 if there is any error */
-    double ulp;         /* max |y - r| in units of the last place of r in y's type; of codes in steps of the scale, of integers in 1 */
+    double ulp;         /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps of the scale, of integers in 1 */
     double snr_db;      /* 10 log10(sum r^2 / sum (y - r)^2); NaN: no error, or nothing to compare it with */
     double beyond;      /* share of elements with |y - r| above the tolerance times the range, 0..1 */
     double range;       /* of r */

@@ -2,7 +2,8 @@
  *
  *   max_abs   max |y - r|
  *   max_rel   max_abs / (max r - min r); where r is one number throughout, / |r|; where it is 0 throughout, 1
- *   ulp       max |y - r| / ulp(r), ulp(r) the distance from |r| to the next number of y's type in the model
+ *   ulp       max |y - r| / ulp(max(|y|, |r|)), ulp(x) the distance from x to the next number of y's type in the model: where r is 0 and
+ *             y is not, all digits are lost (2^24 of float32), and no more
  *   snr_db    10 log10(sum r^2 / sum (y - r)^2)
  *   beyond    share of elements with |y - r| > tolerance (max r - min r)
  *
@@ -77,7 +78,7 @@ prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *
             continue;
         }
         const double e = fabs(y - r);
-        const double ulps = e == 0 ? 0 : e / (meaning ? codes->scale : prn_ulp(r, measured->model));
+        const double ulps = e == 0 ? 0 : e / (meaning ? codes->scale : prn_ulp(fmax(fabs(y), fabs(r)), measured->model));
         if (e > f.max_abs) f.max_abs = e;
         if (ulps > f.ulp) f.ulp = ulps;
         signal += r * r;

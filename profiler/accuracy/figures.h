@@ -15,7 +15,7 @@ typedef struct prn_code_meaning {
 prony_error_figures prn_error_figures(const prn_wide *measured, const prn_wide *reference, const prn_code_meaning *codes, double tolerance);
 /* The worse of two, figure by figure; shares by elements. */
 prony_error_figures prn_error_worse(const prony_error_figures *a, const prony_error_figures *b);
-/* Distance from |x| to the next number of the type; 1 for integers. */
+/* Distance from abs(x) to the next number of the type; 1 for integers. */
 double prn_ulp(double x, prony_dtype type);
 
 #endif

@@ -136,7 +136,7 @@ def ulp(r, dtype):
 
 
 def figures(y, r, scale, zero):
-    units = 1.0 if y.dtype.kind != "f" else ulp(r, y.dtype)
+    units = 1.0 if y.dtype.kind != "f" else ulp(np.maximum(np.abs(r), np.abs(y)), y.dtype)
     y, r = y.astype(np.float64), r.astype(np.float64)
     if scale is not None:
         y, r, units = (y - zero) * scale, (r - zero) * scale, scale
