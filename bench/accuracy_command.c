@@ -73,15 +73,21 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
 {
     prony_error error = {0};
     prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
+    prony_model *reference = NULL;
     loaded l = {0};
+    if (!o->accuracy && (o->reference || o->accuracy_samples))
+        return fail(o, "%s needs --accuracy", o->reference ? "--reference" : "--accuracy-samples");
     if (!o->accuracy && !o->against_count) return EXIT_DONE;
     int code = load(o, model, &l);
+    if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK) code = report_error(o, &error);
+    a.model = reference;
     a.samples = o->accuracy_samples;
     a.outputs_only = !o->accuracy;
     a.against = l.rows;
     a.against_count = l.count;
     if (code == EXIT_DONE && prony_session_accuracy(report, session, &a, &error) != PRONY_OK) code = report_error(o, &error);
     for (size_t i = 0; i < l.count; i++) prony_value_release(l.values[i]);
+    prony_model_release(reference);
     free(l.values);
     free(l.rows);
     return code;

@@ -86,6 +86,7 @@ typedef struct options {
     bool copy_model;
     bool accuracy;
     int64_t accuracy_samples; /* 0: of every operator */
+    const char *reference; /* of --accuracy: another model; NULL: the model itself */
     named_file *against;      /* name NULL: none was given */
     size_t against_count;
     bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;

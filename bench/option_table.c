@@ -64,6 +64,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"accuracy", no_argument, NULL, OPT_ACCURACY},
                                       {"accuracy-samples", required_argument, NULL, OPT_ACCURACY_SAMPLES},
                                       {"against", required_argument, NULL, OPT_AGAINST},
+                                      {"reference", required_argument, NULL, OPT_REFERENCE},
                                       {"ort-lib", required_argument, NULL, OPT_ORT_LIB},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
@@ -98,7 +99,7 @@ static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
-    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
+    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
@@ -247,6 +248,8 @@ static const struct {
                    "                         error, and what has accumulated (docs/precision.md)\n"},
     {OPT_ACCURACY_SAMPLES, "      --accuracy-samples N   own errors of N operators, evenly along the network\n"
                            "                         (default: all); the accumulated ones are of all\n"},
+    {OPT_REFERENCE, "      --reference MODEL  --accuracy beside another model in float64, such as the\n"
+                    "                         one that this was quantized from, by layers' names\n"},
     {OPT_AGAINST, "      --against [NAME=]F compares an output with another runtime's: .npy, .pb,\n"
                   "                         or .npz with arrays named as outputs (repeatable)\n"},
     {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"

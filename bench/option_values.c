@@ -514,6 +514,7 @@ static const struct row {
     {OPT_PREPROCESS, CALLS(take_preprocess)},
     {OPT_PROCESSES, WHOLE, AT(processes), 1, 1000, "--processes", "a number from 1 to 1000", NULL},
     {OPT_RATE, CALLS(take_rate)},
+    {OPT_REFERENCE, TEXTS(reference)},
     {OPT_REPEAT, TEXTS(repeat)},
     {OPT_RESUME, FLAGS(resume)},
     {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536", NULL},

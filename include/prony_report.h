@@ -424,8 +424,11 @@ typedef struct prony_accuracy_options {
     const prony_accuracy_against *against;
     size_t against_count;
     bool outputs_only; /* `against` alone: no reference runs */
+    const prony_model *model; /* accumulated errors and those of the outputs are beside this model in float64, such as the one that
+                                 the session's was quantized from; operators are found by the names of their layers, inputs by
+                                 name, else by position. NULL: beside the session's own */
 } prony_accuracy_options;
-#define PRONY_ACCURACY_OPTIONS_INIT {sizeof(prony_accuracy_options), 0, 0, 0, 0, false}
+#define PRONY_ACCURACY_OPTIONS_INIT {sizeof(prony_accuracy_options), 0, 0, 0, 0, false, 0}
 
 /* Runs the session once more on its bound inputs, with a float64 reference of the model's own nodes beside it, and puts the figures
  * into the report, which is of this session and its present input shapes. Only tensors that are still to be read are held in float64.

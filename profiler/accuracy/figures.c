@@ -33,11 +33,12 @@ double prn_ulp(double x, prony_dtype type)
 typedef struct pair {
     const prn_wide *y, *r;
     double scale, zero;
-    bool readable;
 } pair;
 
+/* Codes as what they stand for; floats beside them are that already. */
 static double get(const pair *p, const prn_wide *wide, int64_t i)
 {
+    if (wide->value.dtype == PRONY_FLOAT64) return ((const double *)wide->value.data)[i];
     return (prn_get_f64(wide->value.data, wide->value.dtype, i) - p->zero) * p->scale;
 }
 

@@ -96,6 +96,8 @@ static void fill_operator(filling *f, uint32_t s)
         row->not_compared = why_not(from, f->walk->plan->steps[s]);
     else if (from->sampled && !row->own.known)
         row->note = from->own_missing;
+    else if (!row->accumulated.known)
+        row->note = from->chain_missing;
     else if (from->rounded)
         row->note = no_float64;
     else if (from->chain_rounded)
@@ -126,7 +128,7 @@ static void fill_layers(filling *f)
         row->not_compared = "inside of an operator that makes another layer's value";
         const prn_step *step = plan->steps[o];
         for (size_t k = 0; k < step->context.output_count; k++) {
-            const uint32_t v = prn_slices_output(&f->walk->slices, step, k);
+            const uint32_t v = prn_slices_output(&f->walk->chain.slices, step, k);
             for (uint32_t i = 0; v != PRN_NO_VALUE && i < program->layers[l].output_count; i++) {
                 if (program->layers[l].outputs[i] != v) continue;
                 *row = f->operators[o];
@@ -188,7 +190,7 @@ static prony_status observe(filling *f, prn_walk *walk, prony_session *session, 
         PRN_TRY(prn_session_run_once(session, NULL, error));
         return fill_outputs(f, NULL, session, options, error);
     }
-    PRN_TRY(prn_walk_create(walk, session, options->samples, f->accuracy.tolerance, error));
+    PRN_TRY(prn_walk_create(walk, session, options->model, options->samples, f->accuracy.tolerance, error));
     if (walk->plan->step_count != f->report->operator_count || walk->plan->program->layer_count != f->report->layer_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "the report is of another session, or of other input shapes");
     const int64_t start = prn_now_ns();
@@ -210,6 +212,10 @@ static prony_status accuracy_locked(prony_report *report, prony_session *session
     filling f = {.report = report,
                  .accuracy = {.reference = reference_text, .tolerance = options->tolerance > 0 ? options->tolerance : DEFAULT_TOLERANCE}};
     prn_walk walk = {.session = NULL};
+    if (options->model) {
+        f.accuracy.reference = prn_pool_printf(&report->pool, "float64, the nodes of %s one by one", options->model->file->name);
+        if (!f.accuracy.reference) return prn_no_memory(error);
+    }
     prony_status status = observe(&f, &walk, session, options, error);
     prn_walk_free(&walk);
     if (status != PRONY_OK) return status;

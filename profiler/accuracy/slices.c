@@ -41,7 +41,7 @@ prony_status prn_slices_create(prn_slices *s, const prn_program *reference, cons
             s->maker[v] = PRN_NO_NODE; /* a Constant node, whose value was taken as it stands */
         s->step_of[v] = PRN_NO_STEP;
     }
-    for (uint32_t i = 0; i < plan->step_count; i++) {
+    for (uint32_t i = 0; plan && i < plan->step_count; i++) {
         const prn_step *step = plan->steps[i];
         for (size_t k = 0; step->node->layer_count && k < step->context.output_count; k++) {
             const uint32_t v = prn_slices_output(s, step, k);

@@ -20,6 +20,7 @@ typedef struct prn_slices {
     size_t node_count, leaf_count;
 } prn_slices;
 
+/* `plan` NULL: no value was made by a step. */
 PRN_MUST_USE prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, prony_error *error);
 void prn_slices_free(prn_slices *s);
 

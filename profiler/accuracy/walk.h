@@ -16,30 +16,56 @@ typedef struct prn_walk_row {
     prony_error_figures own, accumulated;
 } prn_walk_row;
 
+/* A model in float64, node by node, from the session's inputs on. */
+typedef struct prn_chain {
+    prn_program *program; /* bound, not rewritten; NULL: there is none */
+    prn_reference reference;
+    prn_slices slices;
+    prn_wide *values; /* [values] */
+    uint32_t *uses;   /* [values] reads to come */
+    bool *needed;     /* [nodes] */
+    uint32_t next;    /* node that is to be evaluated */
+    uint32_t *inputs; /* [inputs of the program] the session's input that it takes */
+} prn_chain;
+
+/* Of the model at the shapes of the session's inputs; `plan` as of prn_slices_create. Zeroed before, freed also after a failure. */
+PRN_MUST_USE prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan,
+                                           prony_error *error);
+void prn_chain_free(prn_chain *c);
+/* Says once which values somebody will read, one read for each time that they stand there. */
+void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count);
+/* Evaluates what is needed up to node `last`. */
+PRN_MUST_USE prony_status prn_chain_advance(prn_chain *c, const prony_session *session, uint32_t last, prony_error *error);
+/* One of the reads is done. */
+void prn_chain_read(prn_chain *c, uint32_t v);
+PRN_MUST_USE prony_status prn_chain_constant(prn_chain *c, uint32_t v, prn_wide *out, prony_error *error);
+/* One node on values from `first`, else from `second` (may be NULL), into `to`: what `uses` (NULL: everything) asks for; nothing
+ * where an operand is missing. */
+PRN_MUST_USE prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first,
+                                             const prn_wide *second, prn_wide *to, const uint32_t *uses, prony_error *error);
+/* Of each step of a plan, the value of the chain's model that its first output is, by the names of its layers, the last one that both
+ * have; PRN_NO_VALUE: none. */
+PRN_MUST_USE prony_status prn_chain_match(const prn_chain *c, const prn_plan *plan, uint32_t *match, prony_error *error);
+
 typedef struct prn_walk {
     prony_session *session;
     const prn_plan *plan;
-    prn_program *program; /* the reference's */
-    prn_reference reference;
-    prn_slices slices;
+    prn_chain chain; /* of the session's model */
+    prn_chain other; /* of the model that is compared with instead, if one is */
+    uint32_t *match; /* [steps] value of that model that the step's first output is */
     double tolerance;
     prn_walk_row *rows;       /* [steps] */
-    prn_wide *chain;          /* [values] as the reference makes them of its own */
-    uint32_t *chain_uses;     /* [values] reads to come */
-    bool *needed;             /* [nodes] of the chain */
-    uint32_t next;            /* node of the chain that is to be evaluated */
     prn_wide *measured;       /* [values] as the run made them, kept for slices to come */
     uint32_t *measured_uses;
     prn_wide *made;           /* [values] of the slice at hand */
-    uint32_t *targets;        /* [values of steps and outputs] */
-    size_t target_count;
     int64_t spent_ns;
     prony_status status;
     prony_error *error;
 } prn_walk;
 
-/* `samples` 0: every operator's own error. */
-PRN_MUST_USE prony_status prn_walk_create(prn_walk *walk, prony_session *session, int64_t samples, double tolerance, prony_error *error);
+/* `samples` 0: every operator's own error. `other` NULL: accumulated errors are beside the session's own model. */
+PRN_MUST_USE prony_status prn_walk_create(prn_walk *walk, prony_session *session, const prony_model *other, int64_t samples,
+                                          double tolerance, prony_error *error);
 /* Runs the session once, with rows filled. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_walk_run(prn_walk *walk, prony_error *error);
 /* An output of the model beside the chain's; not known: there is none. */
