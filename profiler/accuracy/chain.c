@@ -131,7 +131,7 @@ void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count)
     }
 }
 
-/* ---- making one */
+/* ---- the program */
 
 /* The session's input of each of the program's: by name, else by position. */
 static prony_status find_inputs(prn_chain *c, const prony_session *session, const prony_model *model, prony_error *error)
@@ -166,30 +166,6 @@ static prony_status bind(prn_chain *c, const prony_session *session, const prony
     return status;
 }
 
-prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan, prony_error *error)
-{
-    PRN_TRY(find_inputs(c, session, model, error));
-    PRN_TRY(bind(c, session, model, error));
-    prn_reference_begin(&c->reference, c->program, session->asked_threads);
-    PRN_TRY(prn_slices_create(&c->slices, c->program, plan, error));
-    const size_t values = c->program->value_count + 1;
-    c->values = prn_calloc(values, sizeof *c->values);
-    c->uses = prn_calloc(values, sizeof *c->uses);
-    c->needed = prn_calloc(c->program->node_count + 1, sizeof *c->needed);
-    return c->values && c->uses && c->needed ? PRONY_OK : prn_no_memory(error);
-}
-
-void prn_chain_free(prn_chain *c)
-{
-    for (size_t v = 0; c->program && c->values && v < c->program->value_count; v++) prn_wide_drop(&c->values[v]);
-    prn_slices_free(&c->slices);
-    prn_free(c->values);
-    prn_free(c->uses);
-    prn_free(c->needed);
-    prn_free(c->inputs);
-    prn_program_release(c->program);
-}
-
 /* ---- layers of another model, by name */
 
 /* What a quantizer folded away: a BatchNormalization that alone reads the value, and that the plan has no layer of. */
@@ -206,7 +182,8 @@ static uint32_t behind_folded_norm(const prn_chain *c, const prn_names *own, uin
     return norm && !prn_names_get(own, reader->info.name, &place) ? reader->outputs[0] : v;
 }
 
-prony_status prn_chain_match(const prn_chain *c, const prn_plan *plan, uint32_t *match, prony_error *error)
+/* Of each step of the plan, the value of the chain's model that its first output is: that of the last layer whose name both have. */
+static prony_status match_steps(const prn_chain *c, const prn_plan *plan, uint32_t *match, prony_error *error)
 {
     prn_names there = {0}, here = {0};
     bool room = true;
@@ -230,4 +207,36 @@ prony_status prn_chain_match(const prn_chain *c, const prn_plan *plan, uint32_t 
     if (found) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s and %s have no layer of the same name", plan->program->model->file->name,
                     c->program->model->file->name);
+}
+
+/* ---- making one */
+
+prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan, prony_error *error)
+{
+    PRN_TRY(find_inputs(c, session, model, error));
+    PRN_TRY(bind(c, session, model, error));
+    prn_reference_begin(&c->reference, c->program, session->asked_threads);
+    if (model != session->model) {
+        c->match = prn_calloc(plan->step_count + 1, sizeof *c->match);
+        if (!c->match) return prn_no_memory(error);
+        PRN_TRY(match_steps(c, plan, c->match, error));
+    }
+    PRN_TRY(prn_slices_create(&c->slices, c->program, plan, c->match, error));
+    const size_t values = c->program->value_count + 1;
+    c->values = prn_calloc(values, sizeof *c->values);
+    c->uses = prn_calloc(values, sizeof *c->uses);
+    c->needed = prn_calloc(c->program->node_count + 1, sizeof *c->needed);
+    return c->values && c->uses && c->needed ? PRONY_OK : prn_no_memory(error);
+}
+
+void prn_chain_free(prn_chain *c)
+{
+    for (size_t v = 0; c->program && c->values && v < c->program->value_count; v++) prn_wide_drop(&c->values[v]);
+    prn_slices_free(&c->slices);
+    prn_free(c->values);
+    prn_free(c->uses);
+    prn_free(c->needed);
+    prn_free(c->inputs);
+    prn_free(c->match);
+    prn_program_release(c->program);
 }

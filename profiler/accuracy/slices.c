@@ -16,16 +16,19 @@ bool prn_slices_knows(const prn_slices *s, uint32_t v)
 
 uint32_t prn_slices_output(const prn_slices *s, const prn_step *step, size_t k)
 {
+    if (s->match) return k == 0 ? s->match[step->index] : PRN_NO_VALUE;
     if (step->outputs[k] == PRN_NO_VALUE) return PRN_NO_VALUE;
     const uint32_t v = s->plan->values[step->outputs[k]]->source;
     return prn_slices_knows(s, v) ? v : PRN_NO_VALUE;
 }
 
-prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, prony_error *error)
+prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, const uint32_t *match,
+                               prony_error *error)
 {
     const size_t values = reference->value_count + 1, nodes = reference->node_count + 1;
     *s = (prn_slices){.reference = reference,
                       .plan = plan,
+                      .match = match,
                       .maker = prn_calloc(values, sizeof *s->maker),
                       .step_of = prn_calloc(values, sizeof *s->step_of),
                       .seen = prn_calloc(nodes, sizeof *s->seen),
@@ -41,7 +44,7 @@ prony_status prn_slices_create(prn_slices *s, const prn_program *reference, cons
             s->maker[v] = PRN_NO_NODE; /* a Constant node, whose value was taken as it stands */
         s->step_of[v] = PRN_NO_STEP;
     }
-    for (uint32_t i = 0; plan && i < plan->step_count; i++) {
+    for (uint32_t i = 0; i < plan->step_count; i++) {
         const prn_step *step = plan->steps[i];
         for (size_t k = 0; step->node->layer_count && k < step->context.output_count; k++) {
             const uint32_t v = prn_slices_output(s, step, k);
@@ -77,7 +80,7 @@ static void begin(prn_slices *s)
 /* A constant that the step reads as it stands, whatever it was computed from. */
 static bool is_operand(const prn_slices *s, uint32_t v, uint32_t step)
 {
-    if (step == PRN_NO_STEP || !s->reference->values[v]->constant) return false;
+    if (step == PRN_NO_STEP || s->match || !s->reference->values[v]->constant) return false;
     const prn_step *tested = s->plan->steps[step];
     for (size_t i = 0; i < tested->context.input_count; i++)
         if (tested->inputs[i] != PRN_NO_VALUE && s->plan->values[tested->inputs[i]]->source == v) return true;

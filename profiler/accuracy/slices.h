@@ -11,6 +11,7 @@
 typedef struct prn_slices {
     const prn_program *reference;
     const prn_plan *plan;
+    const uint32_t *match; /* [steps] value that the first output is, of a reference to another model; NULL: numbers are the same */
     uint32_t *maker;   /* [values] node that makes it, folded ones too; PRN_NO_NODE: an input, or a constant of the file */
     uint32_t *step_of; /* [values] first step that makes it; PRN_NO_STEP: none does */
     uint32_t *seen;    /* [nodes] number of the last walk that met it */
@@ -20,8 +21,9 @@ typedef struct prn_slices {
     size_t node_count, leaf_count;
 } prn_slices;
 
-/* `plan` NULL: no value was made by a step. */
-PRN_MUST_USE prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, prony_error *error);
+/* `match` NULL: both programs are of one model. */
+PRN_MUST_USE prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, const uint32_t *match,
+                                            prony_error *error);
 void prn_slices_free(prn_slices *s);
 
 /* Whether both programs mean the same by value `v` of the plan's. */

@@ -3,6 +3,7 @@
  *   own           its slice of the model, in float64, on the values that the run itself made
  *   accumulated   the chain: the whole model in float64, node by node, from the model's inputs on
  *
+ * Either may be of another model than the one that runs, whose values are then found by the names of layers.
  * A value of either kind is given up once nothing reads it any more. Where the chain meets a node that has no reference (random numbers,
  * subgraphs), it goes on with what the run made there. */
 #include "profiler/accuracy/walk.h"
@@ -21,12 +22,25 @@ static bool is_there(const prn_wide *wide)
     return wide->value.data != NULL;
 }
 
+/* Where references come from. */
+static prn_chain *base_of(prn_walk *w)
+{
+    return w->other.program ? &w->other : &w->chain;
+}
+
+/* Output `k` of a step in the session's own model. */
+static uint32_t value_of(const prn_walk *w, const prn_step *step, size_t k)
+{
+    return prn_slices_output(&w->chain.slices, step, k);
+}
+
 /* ---- comparison */
 
 /* Scale and zero point of codes that a QuantizeLinear makes. */
 static prony_status meaning_of(prn_walk *w, uint32_t v, prn_code_meaning *out)
 {
     *out = (prn_code_meaning){.known = false};
+    if (v == PRN_NO_VALUE) return PRONY_OK;
     const uint32_t m = w->chain.slices.maker[v];
     if (m == PRN_NO_NODE) return PRONY_OK;
     const prn_node_def *node = w->chain.program->nodes[m];
@@ -62,21 +76,22 @@ static prony_status compare(prn_walk *w, uint32_t v, const prn_wide *measured, c
 static prony_status own_error(prn_walk *w, uint32_t s, const prn_step *step, const prn_wide *outputs)
 {
     prn_walk_row *row = &w->rows[s];
-    prn_slices *slices = &w->chain.slices;
+    prn_chain *base = base_of(w);
+    prn_slices *slices = &base->slices;
     prn_slices_of_step(slices, s, &row->own_missing);
     prn_wide *made = w->made;
     prony_status status = PRONY_OK;
     for (size_t n = 0; status == PRONY_OK && !row->own_missing && n < slices->node_count; n++)
-        status = prn_chain_evaluate(&w->chain, w->session, slices->nodes[n], made, w->measured, made, NULL, w->error);
+        status = prn_chain_evaluate(base, w->session, slices->nodes[n], made, w->measured, made, NULL, w->error);
     for (size_t k = 0; status == PRONY_OK && !row->own_missing && k < step->context.output_count; k++) {
         const uint32_t v = prn_slices_output(slices, step, k);
         if (v == PRN_NO_VALUE || !is_there(&outputs[k]) || !is_there(&made[v])) continue;
         row->rounded |= made[v].rounded;
-        status = compare(w, v, &outputs[k], &made[v], &row->own);
+        status = compare(w, value_of(w, step, k), &outputs[k], &made[v], &row->own);
     }
     if (!row->own_missing && !row->own.known) row->own_missing = "its reference cannot be computed";
     for (size_t n = 0; n < slices->node_count; n++) {
-        const prn_node_def *node = w->chain.program->nodes[slices->nodes[n]];
+        const prn_node_def *node = base->program->nodes[slices->nodes[n]];
         for (uint32_t k = 0; k < node->output_count; k++)
             if (node->outputs[k] != PRN_NO_VALUE) prn_wide_drop(&made[node->outputs[k]]);
     }
@@ -87,38 +102,57 @@ static prony_status own_error(prn_walk *w, uint32_t s, const prn_step *step, con
     return status;
 }
 
-/* What the run made, for the slices of steps to come, and for the chain where it has nothing of its own. */
-static prony_status keep(prn_walk *w, uint32_t v, const prn_wide *output)
+/* Codes as what they stand for, in float64; they are numbers. */
+static prony_status decode(prn_wide *out, const prn_wide *codes, const prn_code_meaning *meaning, prony_error *error)
 {
-    const uint32_t m = w->chain.slices.maker[v];
-    if (w->measured_uses[v] && !is_there(&w->measured[v]))
-        PRN_TRY(prn_wide_read(&w->measured[v], &output->value, false, w->error));
-    if (is_there(&w->measured[v])) w->measured[v].model = output->model;
-    prn_chain *c = &w->chain;
-    if (m == PRN_NO_NODE || !c->needed[m] || !prn_reference_refuses(c->program->nodes[m]) || !c->uses[v]) return PRONY_OK;
-    PRN_TRY(prn_wide_read(&c->values[v], &output->value, false, w->error));
-    c->values[v].model = output->model;
-    return PRONY_OK;
+    prony_value made = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = codes->value.shape};
+    made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
+    if (!made.data) return prn_no_memory(error);
+    double *to = made.data;
+    for (int64_t i = 0; i < prony_shape_numel(&made.shape); i++)
+        to[i] = (prn_get_f64(codes->value.data, codes->value.dtype, i) - meaning->zero) * meaning->scale;
+    return prn_wide_take(out, &made, error);
 }
 
-/* `v` of the session's model, `r` of the chain's. */
-static prony_status beside_chain(prn_walk *w, prn_walk_row *row, prn_chain *c, uint32_t v, uint32_t r, const prn_wide *output)
+/* A copy of what the run made, as the reference has value `v`; nothing where codes stand for something unknown. */
+static prony_status copy_output(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output, prn_wide *out)
 {
-    const uint32_t m = c->slices.maker[r];
-    if (m != PRN_NO_NODE) PRN_TRY(prn_chain_advance(c, w->session, m, w->error));
-    if (is_there(&c->values[r])) {
-        row->chain_rounded |= c->values[r].rounded;
-        PRN_TRY(compare(w, v, output, &c->values[r], &row->accumulated));
+    const prony_dtype there = base_of(w)->program->values[v]->info.dtype;
+    prn_code_meaning meaning;
+    if (!w->other.program || output->value.dtype == PRONY_FLOAT64 || !prn_wide_is_float(there)) {
+        PRN_TRY(prn_wide_read(out, &output->value, false, w->error));
+        out->model = output->model;
+        return PRONY_OK;
     }
-    prn_chain_read(c, r);
+    PRN_TRY(meaning_of(w, value_of(w, step, k), &meaning));
+    if (!meaning.known || !prn_dtype_is_number(output->value.dtype)) return PRONY_OK;
+    PRN_TRY(decode(out, output, &meaning, w->error));
+    out->model = there;
     return PRONY_OK;
 }
 
-static prony_status accumulated_error(prn_walk *w, uint32_t s, size_t k, uint32_t v, const prn_wide *output)
+/* What the run made, for the slices of steps to come, and for the chain where it has nothing of its own. */
+static prony_status keep(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output)
 {
-    if (!w->other.program) return beside_chain(w, &w->rows[s], &w->chain, v, v, output);
-    if (k > 0 || w->match[s] == PRN_NO_VALUE) return PRONY_OK;
-    return beside_chain(w, &w->rows[s], &w->other, v, w->match[s], output);
+    prn_chain *c = base_of(w);
+    const uint32_t m = c->slices.maker[v];
+    if (w->measured_uses[v] && !is_there(&w->measured[v])) PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
+    if (m == PRN_NO_NODE || !c->needed[m] || !prn_reference_refuses(c->program->nodes[m]) || !c->uses[v]) return PRONY_OK;
+    return copy_output(w, step, k, v, output, &c->values[v]);
+}
+
+static prony_status accumulated_error(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output)
+{
+    prn_chain *c = base_of(w);
+    prn_walk_row *row = &w->rows[step->index];
+    const uint32_t m = c->slices.maker[v];
+    if (m != PRN_NO_NODE) PRN_TRY(prn_chain_advance(c, w->session, m, w->error));
+    if (is_there(&c->values[v])) {
+        row->chain_rounded |= c->values[v].rounded;
+        PRN_TRY(compare(w, value_of(w, step, k), output, &c->values[v], &row->accumulated));
+    }
+    prn_chain_read(c, v);
+    return PRONY_OK;
 }
 
 static prony_status observe(prn_walk *w, uint32_t s)
@@ -129,18 +163,18 @@ static prony_status observe(prn_walk *w, uint32_t s)
     prn_wide *outputs = prn_calloc(step->context.output_count + 1, sizeof *outputs);
     prony_status status = outputs ? PRONY_OK : prn_no_memory(w->error);
     for (size_t k = 0; status == PRONY_OK && k < step->context.output_count; k++) {
-        const uint32_t v = prn_slices_output(&w->chain.slices, step, k);
+        const uint32_t v = prn_slices_output(&base_of(w)->slices, step, k);
         if (v == PRN_NO_VALUE) continue;
         const prony_value *value = &w->plan->values[step->outputs[k]]->value;
         if (!prn_wide_takes(value)) continue;
         status = prn_wide_read(&outputs[k], value, true, w->error);
-        if (status == PRONY_OK) status = keep(w, v, &outputs[k]);
-        if (status == PRONY_OK) status = accumulated_error(w, s, k, v, &outputs[k]);
+        if (status == PRONY_OK) status = keep(w, step, k, v, &outputs[k]);
+        if (status == PRONY_OK) status = accumulated_error(w, step, k, v, &outputs[k]);
     }
-    if (!row->accumulated.known)
-        row->chain_missing = w->other.program && w->match[s] == PRN_NO_VALUE ? "the model compared with has no layer of that name"
-                                                                              : "its reference cannot be computed";
-    if (status == PRONY_OK && row->sampled) status = own_error(w, s, step, outputs);
+    const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
+    if (unmatched) row->own_missing = "the model compared with has no layer of that name";
+    if (!row->accumulated.known) row->chain_missing = unmatched ? row->own_missing : "its reference cannot be computed";
+    if (status == PRONY_OK && row->sampled && !unmatched) status = own_error(w, s, step, outputs);
     for (size_t k = 0; outputs && k < step->context.output_count; k++) prn_wide_drop(&outputs[k]);
     prn_free(outputs);
     return status == PRONY_OK ? prn_stop_check(w->error) : status;
@@ -177,25 +211,25 @@ static void count_slices(prn_walk *w)
     for (uint32_t s = 0; s < w->plan->step_count; s++) {
         const char *why;
         if (!w->rows[s].sampled) continue;
-        prn_slices_of_step(&w->chain.slices, s, &why);
-        for (size_t l = 0; l < w->chain.slices.leaf_count; l++) w->measured_uses[w->chain.slices.leaves[l]]++;
+        prn_slices *slices = &base_of(w)->slices;
+        prn_slices_of_step(slices, s, &why);
+        for (size_t l = 0; l < slices->leaf_count; l++) w->measured_uses[slices->leaves[l]]++;
     }
 }
 
 /* What the chain is to compute: values of the steps, and the model's outputs. */
 static prony_status aim_chain(prn_walk *w, prony_error *error)
 {
-    size_t count = 0, most = w->chain.program->output_count + 1;
+    prn_chain *c = base_of(w);
+    size_t count = 0, most = c->program->output_count + 1;
     for (size_t s = 0; s < w->plan->step_count; s++) most += w->plan->steps[s]->context.output_count;
-    uint32_t *targets = prn_calloc(most + (w->other.program ? w->other.program->output_count : 0), sizeof *targets);
+    uint32_t *targets = prn_calloc(most, sizeof *targets);
     if (!targets) return prn_no_memory(error);
     for (uint32_t s = 0; s < w->plan->step_count; s++) {
         const prn_step *step = w->plan->steps[s];
-        if (w->other.program && w->match[s] != PRN_NO_VALUE) targets[count++] = w->match[s];
-        for (size_t k = 0; !w->other.program && step->node->layer_count && k < step->context.output_count; k++)
-            targets[count++] = prn_slices_output(&w->chain.slices, step, k);
+        for (size_t k = 0; step->node->layer_count && k < step->context.output_count; k++)
+            targets[count++] = prn_slices_output(&c->slices, step, k);
     }
-    prn_chain *c = w->other.program ? &w->other : &w->chain;
     for (size_t k = 0; k < c->program->output_count; k++) targets[count++] = c->program->outputs[k];
     prn_chain_aim(c, targets, count);
     prn_free(targets);
@@ -209,17 +243,13 @@ prony_status prn_walk_create(prn_walk *w, prony_session *session, const prony_mo
     PRN_TRY(prn_session_plan(session, error));
     w->plan = session->current->plan;
     PRN_TRY(prn_chain_create(&w->chain, session, session->model, w->plan, error));
-    const size_t values = w->chain.program->value_count + 1;
+    if (other) PRN_TRY(prn_chain_create(&w->other, session, other, w->plan, error));
+    const size_t values = base_of(w)->program->value_count + 1;
     w->rows = prn_calloc(w->plan->step_count + 1, sizeof *w->rows);
-    w->match = prn_calloc(w->plan->step_count + 1, sizeof *w->match);
     w->measured = prn_calloc(values, sizeof *w->measured);
     w->measured_uses = prn_calloc(values, sizeof *w->measured_uses);
     w->made = prn_calloc(values, sizeof *w->made);
-    if (!w->rows || !w->match || !w->measured || !w->measured_uses || !w->made) return prn_no_memory(error);
-    if (other) {
-        PRN_TRY(prn_chain_create(&w->other, session, other, NULL, error));
-        PRN_TRY(prn_chain_match(&w->other, w->plan, w->match, error));
-    }
+    if (!w->rows || !w->measured || !w->measured_uses || !w->made) return prn_no_memory(error);
     choose(w, samples);
     count_slices(w);
     return aim_chain(w, error);
@@ -239,7 +269,7 @@ prony_status prn_walk_run(prn_walk *w, prony_error *error)
     if (status == PRONY_OK) status = w->status;
     if (status != PRONY_OK) return status;
     const int64_t start = prn_now_ns();
-    prn_chain *c = w->other.program ? &w->other : &w->chain;
+    prn_chain *c = base_of(w);
     if (c->program->node_count) status = prn_chain_advance(c, w->session, (uint32_t)c->program->node_count - 1, error);
     w->spent_ns += prn_now_ns() - start;
     return status;
@@ -248,7 +278,7 @@ prony_status prn_walk_run(prn_walk *w, prony_error *error)
 prony_status prn_walk_output(prn_walk *w, size_t index, prony_error_figures *out, prony_error *error)
 {
     const prony_value *value = &w->plan->values[w->plan->outputs[index]]->value;
-    const prn_chain *c = w->other.program ? &w->other : &w->chain;
+    const prn_chain *c = base_of(w);
     prn_wide measured;
     *out = (prony_error_figures){.known = false};
     w->error = error;
@@ -263,7 +293,7 @@ prony_status prn_walk_output(prn_walk *w, size_t index, prony_error_figures *out
 
 void prn_walk_free(prn_walk *w)
 {
-    const size_t values = w->chain.program ? w->chain.program->value_count : 0;
+    const size_t values = base_of(w)->program ? base_of(w)->program->value_count : 0;
     for (size_t v = 0; v < values; v++) {
         if (w->measured) prn_wide_drop(&w->measured[v]);
         if (w->made) prn_wide_drop(&w->made[v]);
@@ -271,7 +301,6 @@ void prn_walk_free(prn_walk *w)
     prn_chain_free(&w->chain);
     prn_chain_free(&w->other);
     prn_free(w->rows);
-    prn_free(w->match);
     prn_free(w->measured);
     prn_free(w->measured_uses);
     prn_free(w->made);

@@ -26,9 +26,11 @@ typedef struct prn_chain {
     bool *needed;     /* [nodes] */
     uint32_t next;    /* node that is to be evaluated */
     uint32_t *inputs; /* [inputs of the program] the session's input that it takes */
+    uint32_t *match;  /* of slices */
 } prn_chain;
 
-/* Of the model at the shapes of the session's inputs; `plan` as of prn_slices_create. Zeroed before, freed also after a failure. */
+/* Of the model at the shapes of the session's inputs, beside the session's plan. Another model than the session's has its values found by
+ * the names of the plan's layers. Zeroed before, freed also after a failure. */
 PRN_MUST_USE prony_status prn_chain_create(prn_chain *c, const prony_session *session, const prony_model *model, const prn_plan *plan,
                                            prony_error *error);
 void prn_chain_free(prn_chain *c);
@@ -43,16 +45,12 @@ PRN_MUST_USE prony_status prn_chain_constant(prn_chain *c, uint32_t v, prn_wide 
  * where an operand is missing. */
 PRN_MUST_USE prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first,
                                              const prn_wide *second, prn_wide *to, const uint32_t *uses, prony_error *error);
-/* Of each step of a plan, the value of the chain's model that its first output is, by the names of its layers, the last one that both
- * have; PRN_NO_VALUE: none. */
-PRN_MUST_USE prony_status prn_chain_match(const prn_chain *c, const prn_plan *plan, uint32_t *match, prony_error *error);
 
 typedef struct prn_walk {
     prony_session *session;
     const prn_plan *plan;
     prn_chain chain; /* of the session's model */
     prn_chain other; /* of the model that is compared with instead, if one is */
-    uint32_t *match; /* [steps] value of that model that the step's first output is */
     double tolerance;
     prn_walk_row *rows;       /* [steps] */
     prn_wide *measured;       /* [values] as the run made them, kept for slices to come */

@@ -100,14 +100,14 @@ static void put_outputs(prn_text *text, const prony_accuracy *a)
 
 static void put_cost(prn_text *text, const prony_accuracy *a)
 {
-    char line[400];
+    char line[600];
     prn_number_text time, bytes;
     if (!a->operators) return;
     snprintf(line, sizeof line,
-             "own: beside float64 on the same inputs; accum.: from the model's inputs on; both as largest error over the output's range. %" PRIu64
+             "Beside %.160s. own: on the same inputs; accum.: from the model's inputs on; both as largest error over the output's range. %" PRIu64
              " of %" PRIu64 " operators compared, own errors of %" PRIu64 ", %" PRIu64
              " of them without a float64 reference. Cost: one run of %s, at most %s of reference tensors.",
-             a->compared, a->operators, a->sampled, a->without_reference, prn_number_time(time, a->run_ns, 3, " "),
+             a->reference, a->compared, a->operators, a->sampled, a->without_reference, prn_number_time(time, a->run_ns, 3, " "),
              prn_number_bytes(bytes, (double)a->peak_bytes, 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
