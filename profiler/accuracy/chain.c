@@ -157,7 +157,9 @@ static prony_status bind(prn_chain *c, const prony_session *session, const prony
     if (!types) return prn_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         const prony_value *value = &session->inputs[c->inputs[i]].value;
-        types[i] = (prony_value){.kind = value->kind, .dtype = value->dtype, .shape = value->shape};
+        const prony_dtype declared = model->file->graph.inputs[i].dtype;
+        const bool floats = prn_wide_is_float(declared) && prn_wide_is_float(value->dtype); /* they are read in float64 */
+        types[i] = (prony_value){.kind = value->kind, .dtype = floats ? declared : value->dtype, .shape = value->shape};
     }
     const prn_bind_options options = {.inputs = types, .input_count = count};
     prony_status status = prn_program_bind(&c->program, model, &model->file->graph, NULL, NULL, &options, error);
