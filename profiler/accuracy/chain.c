@@ -14,20 +14,6 @@ static bool is_there(const prn_wide *wide)
 
 /* ---- inputs of nodes */
 
-/* A constant's bytes are there while they are read. */
-prony_status prn_chain_constant(prn_chain *c, uint32_t v, prn_wide *out, prony_error *error)
-{
-    const prn_value_def *value = c->program->values[v];
-    const size_t held = c->program->refs.held_count;
-    *out = (prn_wide){.model = PRONY_UNDEFINED};
-    if (!prn_wide_takes(&value->info)) return PRONY_OK;
-    const bool deferred = prn_shared_recipe(value->shared) != NULL;
-    if (deferred) PRN_TRY(prn_program_hold(c->program, v, error));
-    prony_status status = prn_wide_read(out, &value->info, !deferred, error);
-    prn_shared_let_go(c->program->model->shared, &c->program->refs, held);
-    return status;
-}
-
 static prony_status read_input(const prn_chain *c, const prony_session *session, uint32_t v, prn_wide *out, prony_error *error)
 {
     *out = (prn_wide){.model = PRONY_UNDEFINED};
@@ -48,7 +34,7 @@ typedef struct operands {
 
 static void operands_free(operands *o, const prn_node_def *node)
 {
-    for (uint32_t i = 0; o->read && i < node->input_count; i++) prn_wide_drop(&o->read[i]);
+    for (uint32_t i = 0; o->read && i < prn_reference_reads(node); i++) prn_wide_drop(&o->read[i]);
     for (uint32_t k = 0; o->outputs && k < node->output_count; k++) prn_wide_drop(&o->outputs[k]);
     prn_free(o->inputs);
     prn_free(o->read);
@@ -59,8 +45,8 @@ static prony_status gather(prn_chain *c, const prony_session *session, const prn
                            const prn_wide *second, operands *o, bool *whole, prony_error *error)
 {
     *whole = true;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        const uint32_t v = node->inputs[i];
+    for (uint32_t i = 0; i < prn_reference_reads(node); i++) {
+        const uint32_t v = prn_reference_read_at(node, i);
         if (v == PRN_NO_VALUE) continue;
         const bool constant = c->program->values[v]->constant;
         if (is_there(&first[v])) {
@@ -68,7 +54,7 @@ static prony_status gather(prn_chain *c, const prony_session *session, const prn
         } else if (second && is_there(&second[v])) {
             o->inputs[i] = &second[v];
         } else if (c->slices.maker[v] == PRN_NO_NODE || constant) {
-            PRN_TRY(constant ? prn_chain_constant(c, v, &o->read[i], error) : read_input(c, session, v, &o->read[i], error));
+            PRN_TRY(constant ? prn_reference_constant(c->program, v, &o->read[i], error) : read_input(c, session, v, &o->read[i], error));
             o->inputs[i] = &o->read[i];
             if (!is_there(&o->read[i])) *whole = false;
         } else {
@@ -82,7 +68,8 @@ prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint
                                 prn_wide *to, const uint32_t *uses, prony_error *error)
 {
     const prn_node_def *node = c->program->nodes[n];
-    operands o = {prn_calloc(node->input_count + 1, sizeof *o.inputs), prn_calloc(node->input_count + 1, sizeof *o.read),
+    const size_t reads = prn_reference_reads(node);
+    operands o = {prn_calloc(reads + 1, sizeof *o.inputs), prn_calloc(reads + 1, sizeof *o.read),
                   prn_calloc(node->output_count + 1, sizeof *o.outputs)};
     prony_status status = o.inputs && o.read && o.outputs ? PRONY_OK : prn_no_memory(error);
     const char *why = NULL;
@@ -112,7 +99,7 @@ prony_status prn_chain_advance(prn_chain *c, const prony_session *session, uint3
         const prn_node_def *node = c->program->nodes[c->next];
         if (!c->needed[c->next] || prn_reference_refuses(node)) continue;
         PRN_TRY(prn_chain_evaluate(c, session, c->next, c->values, NULL, c->values, c->uses, error));
-        for (uint32_t i = 0; i < node->input_count; i++) prn_chain_read(c, node->inputs[i]);
+        for (uint32_t i = 0; i < prn_reference_reads(node); i++) prn_chain_read(c, prn_reference_read_at(node, i));
     }
     return PRONY_OK;
 }
@@ -126,8 +113,8 @@ void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count)
         const uint32_t n = c->slices.nodes[i];
         const prn_node_def *node = c->program->nodes[n];
         c->needed[n] = true;
-        for (uint32_t k = 0; k < node->input_count && !prn_reference_refuses(node); k++)
-            if (node->inputs[k] != PRN_NO_VALUE) c->uses[node->inputs[k]]++;
+        for (uint32_t k = 0; k < prn_reference_reads(node) && !prn_reference_refuses(node); k++)
+            if (prn_reference_read_at(node, k) != PRN_NO_VALUE) c->uses[prn_reference_read_at(node, k)]++;
     }
 }
 

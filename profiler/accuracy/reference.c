@@ -35,10 +35,24 @@ static bool is_own_row(const prn_node_def *node)
 const char *prn_reference_refuses(const prn_node_def *node)
 {
     if (!node->binding.op) return "no operator of this engine";
-    if (node->child_count) return "runs subgraphs, which have no float64 reference";
+    if (node->child_count) return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of an operator of the user's";
     if (node->binding.op->flags & PRN_OP_RANDOM) return "draws random numbers";
     if ((node->binding.op->flags & PRN_OP_OPEN) && !(node->binding.op->flags & PRN_OP_VIEW)) return "works on sequences or optionals";
     return NULL;
+}
+
+/* The bytes are there while they are read. */
+prony_status prn_reference_constant(prn_program *program, uint32_t v, prn_wide *out, prony_error *error)
+{
+    const prn_value_def *value = program->values[v];
+    const size_t held = program->refs.held_count;
+    *out = (prn_wide){.model = PRONY_UNDEFINED};
+    if (!prn_wide_takes(&value->info)) return PRONY_OK;
+    const bool deferred = prn_shared_recipe(value->shared) != NULL;
+    if (deferred) PRN_TRY(prn_program_hold(program, v, error));
+    prony_status status = prn_wide_read(out, &value->info, !deferred, error);
+    prn_shared_let_go(program->model->shared, &program->refs, held);
+    return status;
 }
 
 prony_context prn_reference_context(const prn_reference *r, const prn_node_def *node, const prony_value **inputs,
@@ -175,6 +189,7 @@ prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node,
     *why = prn_reference_refuses(node);
     if (*why) return PRONY_OK;
     PRN_TRY(prn_stop_check(error));
+    if (node->child_count) return prn_reference_control(r, node, inputs, outputs, why, error);
     if (is_own_row(node)) {
         PRN_TRY(cast_to_float(r, node, inputs, outputs, &done, error));
         if (!done) PRN_TRY(prn_reference_codes(r, node, inputs, outputs, &done, error));

@@ -109,8 +109,8 @@ static void follow(prn_slices *s, uint32_t target, uint32_t step, const char **w
             if (why) *why = refused;
             continue;
         }
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            const uint32_t in = node->inputs[i];
+        for (uint32_t i = 0; i < prn_reference_reads(node); i++) {
+            const uint32_t in = prn_reference_read_at(node, i);
             if (in == PRN_NO_VALUE || s->value_seen[in] == s->walk) continue;
             s->value_seen[in] = s->walk;
             s->stack[depth++] = in;

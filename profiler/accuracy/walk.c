@@ -51,7 +51,7 @@ static prony_status meaning_of(prn_walk *w, uint32_t v, prn_code_meaning *out)
         if (node->inputs[i] == PRN_NO_VALUE) continue;
         const prn_value_def *value = w->chain.program->values[node->inputs[i]];
         if (!value->constant || prony_shape_numel(&value->info.shape) != 1) return PRONY_OK;
-        PRN_TRY(prn_chain_constant(&w->chain, node->inputs[i], &wide, w->error));
+        PRN_TRY(prn_reference_constant(w->chain.program, node->inputs[i], &wide, w->error));
         const bool number = is_there(&wide) && prn_dtype_is_number(wide.value.dtype);
         if (number) found[i - 1] = prn_get_f64(wide.value.data, wide.value.dtype, 0);
         prn_wide_drop(&wide);

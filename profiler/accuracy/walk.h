@@ -40,7 +40,6 @@ void prn_chain_aim(prn_chain *c, const uint32_t *targets, size_t count);
 PRN_MUST_USE prony_status prn_chain_advance(prn_chain *c, const prony_session *session, uint32_t last, prony_error *error);
 /* One of the reads is done. */
 void prn_chain_read(prn_chain *c, uint32_t v);
-PRN_MUST_USE prony_status prn_chain_constant(prn_chain *c, uint32_t v, prn_wide *out, prony_error *error);
 /* One node on values from `first`, else from `second` (may be NULL), into `to`: what `uses` (NULL: everything) asks for; nothing
  * where an operand is missing. */
 PRN_MUST_USE prony_status prn_chain_evaluate(prn_chain *c, const prony_session *session, uint32_t n, const prn_wide *first,

@@ -3,6 +3,7 @@
 #include "tests/support/text_sink.h"
 
 #include "base/alloc.h"
+#include "ops/loops/number.h"
 #include "profiler/accuracy/figures.h"
 #include "prony_report.h"
 
@@ -304,6 +305,89 @@ static void a_report_reads_back(void **state)
     mr_close(&r);
 }
 
+/* ---- subgraphs */
+
+/* Five times x = x * x + c, each kept: in float16, whose rounding the reference does not have. */
+static void loops_have_a_reference(void **state)
+{
+    (void)state;
+    static const uint16_t x[2] = {0x3800, half_1}, c[2] = {0x2e66, 0}; /* 0.5, 1; 0.1 in float16, 0 */
+    const int64_t most = 5;
+    const bool yes = true;
+    model_run r = {0};
+    model_builder *m = mb_begin(13);
+    mb_input(m, "x", PRONY_FLOAT16, "2");
+    mb_input(m, "c", PRONY_FLOAT16, "2");
+    mb_initializer(m, "most", PRONY_INT64, "", &most);
+    mb_initializer(m, "yes", PRONY_BOOL, "", &yes);
+    mb_node(m, "Loop", "most yes x", "last all", "");
+    mb_node_name(m, "loop");
+    mb_graph_begin(m, "body");
+    mb_input(m, "i", PRONY_INT64, "");
+    mb_input(m, "go", PRONY_BOOL, "");
+    mb_input(m, "was", PRONY_FLOAT16, "2");
+    mb_node(m, "Identity", "go", "on", "");
+    mb_node(m, "Mul", "was was", "square", "");
+    mb_node(m, "Add", "square c", "is", "");
+    mb_node(m, "Identity", "is", "kept", "");
+    mb_output(m, "on", PRONY_BOOL, "");
+    mb_output(m, "is", PRONY_FLOAT16, "2");
+    mb_output(m, "kept", PRONY_FLOAT16, "2");
+    mb_graph_end(m);
+    mb_output(m, "last", PRONY_FLOAT16, "2");
+    mb_output(m, "all", PRONY_FLOAT16, "5,2");
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT16, "2", x);
+    mr_set(&r, "c", PRONY_FLOAT16, "2", c);
+    prony_report *report = profile(&r, NULL);
+    const prony_accuracy_row *loop = row_of(report, "loop");
+    assert_true(loop->own.known && loop->accumulated.known);
+    assert_int_equal(loop->own.elements, 12); /* both outputs */
+    double value = 0.5, worst = 0;
+    const uint16_t *all = mr_output(&r, 1)->data;
+    for (int i = 0; i < 5; i++) {
+        value = value * value + (double)prn_f16_to_f32(c[0]);
+        worst = fmax(worst, fabs(value - (double)prn_f16_to_f32(all[2 * i])));
+    }
+    assert_true(worst > 0);
+    near(loop->own.max_abs, worst);
+    prony_report_release(report);
+    mr_close(&r);
+}
+
+static void branches_have_a_reference(void **state)
+{
+    (void)state;
+    static const uint16_t x[2] = {0x6800, 0}, ones[2] = {half_1, half_1};
+    for (int taken = 0; taken < 2; taken++) {
+        const bool condition = taken;
+        model_run r = {0};
+        model_builder *m = mb_begin(13);
+        mb_input(m, "x", PRONY_FLOAT16, "2");
+        mb_input(m, "condition", PRONY_BOOL, "");
+        mb_initializer(m, "ones", PRONY_FLOAT16, "2", ones);
+        mb_node(m, "If", "condition", "y", "");
+        mb_node_name(m, "if");
+        mb_graph_begin(m, "then_branch");
+        mb_node(m, "Add", "x ones", "sum", "");
+        mb_output(m, "sum", PRONY_FLOAT16, "2");
+        mb_graph_end(m);
+        mb_graph_begin(m, "else_branch");
+        mb_node(m, "Neg", "x", "minus", "");
+        mb_output(m, "minus", PRONY_FLOAT16, "2");
+        mb_graph_end(m);
+        mb_output(m, "y", PRONY_FLOAT16, "2");
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT16, "2", x);
+        mr_set(&r, "condition", PRONY_BOOL, "", &condition);
+        prony_report *report = profile(&r, NULL);
+        near(row_of(report, "if")->own.max_abs, taken); /* 2048 + 1, or nothing */
+        near(row_of(report, "if")->accumulated.max_abs, taken);
+        prony_report_release(report);
+        mr_close(&r);
+    }
+}
+
 /* ---- another model as the reference */
 
 static prony_model *load(model_builder *m)
@@ -519,6 +603,8 @@ int main(void)
                                        cmocka_unit_test(fused_operators_are_compared_at_their_value),
                                        cmocka_unit_test(workers_and_samples_change_no_figure),
                                        cmocka_unit_test(a_report_reads_back),
+                                       cmocka_unit_test(loops_have_a_reference),
+                                       cmocka_unit_test(branches_have_a_reference),
                                        cmocka_unit_test(another_model_is_found_by_layers_names),
                                        cmocka_unit_test(codes_are_compared_with_a_float_model),
                                        cmocka_unit_test(outputs_are_compared_with_given_ones),
