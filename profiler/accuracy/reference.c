@@ -124,6 +124,14 @@ static prony_dtype model_type(const prn_reference *r, const prn_node_def *node, 
     return prn_wide_is_float(wide->model) ? wide->model : PRONY_FLOAT32;
 }
 
+/* Of a value that binding knows no type of: that of the first float that the node reads. */
+static prony_dtype float_of(const prn_node_def *node, const prn_wide *const *inputs)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (inputs[i] && prn_wide_is_float(inputs[i]->model)) return inputs[i]->model;
+    return PRONY_FLOAT32;
+}
+
 static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, bool narrow,
                              prn_wide *outputs, prony_error *error)
 {
@@ -147,7 +155,10 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
         status = prn_wide_take(&outputs[k], &a.out[k], error);
         outputs[k].rounded = rounded;
         const prony_dtype bound = r->program->values[node->outputs[k]]->info.dtype;
-        if (prn_wide_is_float(bound)) outputs[k].model = bound;
+        if (prn_wide_is_float(bound))
+            outputs[k].model = bound;
+        else if (!narrow && outputs[k].model == PRONY_FLOAT64)
+            outputs[k].model = float_of(node, inputs);
     }
     if (status != PRONY_OK)
         for (uint32_t k = 0; k < node->output_count; k++) prn_wide_drop(&outputs[k]);

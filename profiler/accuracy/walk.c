@@ -137,8 +137,12 @@ static prony_status keep(prn_walk *w, const prn_step *step, size_t k, uint32_t v
     prn_chain *c = base_of(w);
     const uint32_t m = c->slices.maker[v];
     if (w->measured_uses[v] && !is_there(&w->measured[v])) PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
-    if (m == PRN_NO_NODE || !c->needed[m] || !prn_reference_refuses(c->program->nodes[m]) || !c->uses[v]) return PRONY_OK;
-    return copy_output(w, step, k, v, output, &c->values[v]);
+    const prn_node_def *node = m == PRN_NO_NODE ? NULL : c->program->nodes[m];
+    if (!node || !c->needed[m] || !c->uses[v] || is_there(&c->values[v])) return PRONY_OK;
+    if (!node->child_count && !prn_reference_refuses(node)) return PRONY_OK; /* with subgraphs it may turn out that there is none */
+    PRN_TRY(copy_output(w, step, k, v, output, &c->values[v]));
+    c->values[v].stands_in = true;
+    return PRONY_OK;
 }
 
 static prony_status accumulated_error(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output)
@@ -147,7 +151,7 @@ static prony_status accumulated_error(prn_walk *w, const prn_step *step, size_t 
     prn_walk_row *row = &w->rows[step->index];
     const uint32_t m = c->slices.maker[v];
     if (m != PRN_NO_NODE) PRN_TRY(prn_chain_advance(c, w->session, m, w->error));
-    if (is_there(&c->values[v])) {
+    if (is_there(&c->values[v]) && !c->values[v].stands_in) {
         row->chain_rounded |= c->values[v].rounded;
         PRN_TRY(compare(w, value_of(w, step, k), output, &c->values[v], &row->accumulated));
     }
@@ -173,8 +177,8 @@ static prony_status observe(prn_walk *w, uint32_t s)
     }
     const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
     if (unmatched) row->own_missing = "the model compared with has no layer of that name";
-    if (!row->accumulated.known) row->chain_missing = unmatched ? row->own_missing : "its reference cannot be computed";
     if (status == PRONY_OK && row->sampled && !unmatched) status = own_error(w, s, step, outputs);
+    if (!row->accumulated.known) row->chain_missing = row->own_missing ? row->own_missing : "its reference cannot be computed";
     for (size_t k = 0; outputs && k < step->context.output_count; k++) prn_wide_drop(&outputs[k]);
     prn_free(outputs);
     return status == PRONY_OK ? prn_stop_check(w->error) : status;

@@ -10,6 +10,7 @@ typedef struct prn_wide {
     prony_dtype model;   /* its type in the model */
     bool borrowed;       /* the data is somebody else's */
     bool rounded;        /* made by a kernel that has no float64, or from what one made */
+    bool stands_in;      /* what the run made, where the reference has nothing of its own */
 } prn_wide;
 
 /* float16, bfloat16, float32, float64. */
