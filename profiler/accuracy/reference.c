@@ -132,10 +132,12 @@ static prony_dtype float_of(const prn_node_def *node, const prn_wide *const *inp
     return PRONY_FLOAT32;
 }
 
-static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, bool narrow,
+/* From input `wide` on, values are taken in the model's own types. */
+static prony_status try_node(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, uint32_t wide,
                              prn_wide *outputs, prony_error *error)
 {
     attempt a;
+    const bool narrow = wide == 0;
     bool rounded = narrow;
     prony_status status = attempt_make(&a, node, error);
     for (uint32_t i = 0; status == PRONY_OK && i < node->input_count; i++) {
@@ -143,7 +145,7 @@ static prony_status try_node(const prn_reference *r, const prn_node_def *node, c
         rounded |= inputs[i]->rounded;
         a.in[i] = inputs[i]->value;
         a.inputs[i] = &a.in[i];
-        if (narrow) status = prn_wide_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
+        if (i >= wide) status = prn_wide_narrow(&a.in[i], &a.owned[i], inputs[i], model_type(r, node, i, inputs[i]), error);
     }
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         a.out[k].shape = prn_shape_unknown();
@@ -206,17 +208,14 @@ prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node,
         if (!done) PRN_TRY(prn_reference_codes(r, node, inputs, outputs, &done, error));
         if (!done) PRN_TRY(prn_reference_conv(r, node, inputs, outputs, &done, error));
         if (done) return PRONY_OK;
-        prony_status status = try_node(r, node, inputs, false, outputs, &unused);
-        if (status == PRONY_OK) return PRONY_OK;
-        if (gives_up(status)) {
-            if (error) *error = unused;
-            return status;
-        }
     }
-    unused = (prony_error){0};
-    prony_status status = try_node(r, node, inputs, true, outputs, &unused);
-    if (status == PRONY_OK) return PRONY_OK;
-    if (gives_up(status)) {
+    /* All in float64; the data alone, where parameters have a type of their own (Resize); nothing. */
+    static const uint32_t attempts[] = {UINT32_MAX, 1, 0};
+    for (size_t i = is_own_row(node) ? 0 : 2; i < sizeof attempts / sizeof attempts[0]; i++) {
+        unused = (prony_error){0};
+        prony_status status = try_node(r, node, inputs, attempts[i], outputs, &unused);
+        if (status == PRONY_OK) return PRONY_OK;
+        if (!gives_up(status)) continue;
         if (error) *error = unused;
         return status;
     }

@@ -1,7 +1,8 @@
-/* QuantizeLinear and DequantizeLinear in float64, which the operators' own rows leave to float32:
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in float64, which the operators' own rows leave to float32:
  *
  *   quantize     y = saturate(round(x / scale) + zero), half to even
  *   dequantize   y = (x - zero) scale
+ *   dynamic      scale = (max(x, 0) - min(x, 0)) / 255, zero = round(-min / scale), then as quantize
  *
  * Scales are as the model stores them. */
 #include "profiler/accuracy/reference.h"
@@ -62,9 +63,42 @@ static void dequantize(const prn_quant *quant, const prony_value *x, prony_value
     }
 }
 
+/* NaN is passed over. */
+static prony_status dynamic(const prn_wide *x, const prn_node_def *node, prn_wide *outputs, prony_error *error)
+{
+    const double *from = x->value.data;
+    const int64_t n = prony_shape_numel(&x->value.shape);
+    double low = 0, high = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (from[i] < low) low = from[i];
+        if (from[i] > high) high = from[i];
+    }
+    const double scale = low == high ? 1 : (high - low) / 255, zero = fmin(fmax(rint(-low / scale), 0), 255);
+    const prony_dtype types[] = {PRONY_UINT8, PRONY_FLOAT64, PRONY_UINT8};
+    for (uint32_t k = 0; k < node->output_count && k < 3; k++) {
+        prony_value made = {.kind = PRONY_TENSOR, .dtype = types[k], .shape = k == 0 ? x->value.shape : prn_shape_scalar()};
+        if (node->outputs[k] == PRN_NO_VALUE) continue;
+        made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
+        if (!made.data) return prn_no_memory(error);
+        for (int64_t i = 0; k == 0 && i < n; i++) {
+            const double code = rint(from[i] / scale) + zero;
+            ((uint8_t *)made.data)[i] = (uint8_t)(code > 0 ? fmin(code, 255) : 0);
+        }
+        if (k > 0) prn_put_f64(made.data, types[k], 0, k == 1 ? scale : zero);
+        PRN_TRY(prn_wide_take(&outputs[k], &made, error));
+        if (k == 1) outputs[k].model = PRONY_FLOAT32;
+        outputs[k].rounded = x->rounded;
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_reference_codes(const prn_reference *r, const prn_node_def *node, const prn_wide *const *inputs, prn_wide *outputs,
                                  bool *done, prony_error *error)
 {
+    if (strcmp(node->info.op_type, "DynamicQuantizeLinear") == 0 && inputs[X] && inputs[X]->value.dtype == PRONY_FLOAT64) {
+        *done = true;
+        return dynamic(inputs[X], node, outputs, error);
+    }
     const bool to_codes = strcmp(node->info.op_type, "QuantizeLinear") == 0;
     if ((!to_codes && strcmp(node->info.op_type, "DequantizeLinear") != 0) || node->input_count < 2 || !inputs[X] || !inputs[SCALE])
         return PRONY_OK;
