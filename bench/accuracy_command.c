@@ -1,5 +1,6 @@
 /* --accuracy and --against: errors of the operators and outputs, put into a report. */
 #include "bench/accuracy_command.h"
+#include "bench/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,19 @@ static int load(const options *o, const prony_model *model, loaded *l)
     return code;
 }
 
+/* Called off, the report stays without it. */
+static int observe(const options *o, prony_session *session, prony_report *report, const prony_accuracy_options *a)
+{
+    prony_error error = {0};
+    if (want_progress(o) && o->accuracy) show_progress_text("a run beside its float64 reference");
+    const prony_status status = prony_session_accuracy(report, session, a, &error);
+    clear_progress();
+    if (status == PRONY_OK) return EXIT_DONE;
+    if (status != PRONY_CANCELLED) return report_error(o, &error);
+    fail(o, "%s; what follows has no accuracy profile", interrupted() ? interrupted() : "cancelled");
+    return EXIT_DONE;
+}
+
 int add_accuracy(const options *o, const prony_model *model, prony_session *session, prony_report *report)
 {
     prony_error error = {0};
@@ -77,7 +91,7 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     loaded l = {0};
     if (!o->accuracy && (o->reference || o->accuracy_samples))
         return fail(o, "%s needs --accuracy", o->reference ? "--reference" : "--accuracy-samples");
-    if (!o->accuracy && !o->against_count) return EXIT_DONE;
+    if ((!o->accuracy && !o->against_count) || interrupted()) return EXIT_DONE;
     int code = load(o, model, &l);
     if (code == EXIT_DONE && o->reference && load_model(o, &reference, o->reference, &error) != PRONY_OK) code = report_error(o, &error);
     a.model = reference;
@@ -85,7 +99,7 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     a.outputs_only = !o->accuracy;
     a.against = l.rows;
     a.against_count = l.count;
-    if (code == EXIT_DONE && prony_session_accuracy(report, session, &a, &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE) code = observe(o, session, report, &a);
     for (size_t i = 0; i < l.count; i++) prony_value_release(l.values[i]);
     prony_model_release(reference);
     free(l.values);

@@ -66,6 +66,8 @@ static prony_status compare(prn_walk *w, uint32_t v, const prn_wide *measured, c
     prn_code_meaning codes;
     PRN_TRY(meaning_of(w, v, &codes));
     if (!prn_shape_equal(&measured->value.shape, &reference->value.shape)) return PRONY_OK;
+    /* Codes of the plan's own, whose scale is not known here, say nothing beside floats. */
+    if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known) return PRONY_OK;
     const prony_error_figures f = prn_error_figures(measured, reference, &codes, w->tolerance);
     *into = prn_error_worse(into, &f);
     return PRONY_OK;
@@ -119,7 +121,7 @@ static prony_status copy_output(prn_walk *w, const prn_step *step, size_t k, uin
 {
     const prony_dtype there = base_of(w)->program->values[v]->info.dtype;
     prn_code_meaning meaning;
-    if (!w->other.program || output->value.dtype == PRONY_FLOAT64 || !prn_wide_is_float(there)) {
+    if (output->value.dtype == PRONY_FLOAT64 || !prn_wide_is_float(there)) {
         PRN_TRY(prn_wide_read(out, &output->value, false, w->error));
         out->model = output->model;
         return PRONY_OK;
