@@ -85,7 +85,7 @@ static bool check(const random_graph *g, const void *bytes, size_t size, bool re
     if (status == PRONY_OK) { /* a model that cannot run is none of this test's */
         status = prony_session_accuracy(report, session, NULL, &error);
         ok = status == PRONY_UNSUPPORTED || (status == PRONY_OK && judge(report, g->smooth, text, room));
-        if (status != PRONY_OK && !ok) snprintf(text, room, "status %d: %s", (int)status, error.message);
+        if (status != PRONY_OK && !ok) snprintf(text, room, "status %d: %.1000s", (int)status, error.message);
     }
     prony_report_release(report);
     prony_session_release(session);
@@ -103,7 +103,7 @@ static void random_models_agree_with_their_reference(void **state)
         size_t size;
         const void *bytes = mb_finish(m, &size);
         for (int way = 0; way < 3; way++) {
-            char text[1000] = "";
+            char text[1400] = "";
             if (check(g, bytes, size, way != 1, way == 2 ? 2 : 1, text, sizeof text)) continue;
             print_error("seed %" PRIu64 ", %s: %s\n", seed, way == 1 ? "not rewritten" : way == 2 ? "two workers" : "rewritten", text);
             failed++;
