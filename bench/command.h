@@ -84,6 +84,11 @@ typedef struct options {
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
+    bool accuracy;
+    int64_t accuracy_samples; /* 0: of every operator */
+    const char *reference; /* of --accuracy: another model; NULL: the model itself */
+    named_file *against;      /* name NULL: none was given */
+    size_t against_count;
     bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 

@@ -1,4 +1,5 @@
 /* prony eval MODEL DATA: every labelled sample through the model; top-1 and top-5, and what the runs took. */
+#include "bench/accuracy_command.h"
 #include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/judge.h"
@@ -52,6 +53,7 @@ int command_eval(const options *o)
     clear_progress();
     int code = status == PRONY_NEEDS_DIMENSION ? report_session_error(o, model, &error)
                                                : measured(o, status, report, &error);
+    if (code == EXIT_DONE) code = add_accuracy(o, model, session, report); /* on the last batch, which is still bound */
     if (code == EXIT_DONE) code = write_report(&shown, report);
     code = check_after_report(o, report, code);
     prony_report_release(report);

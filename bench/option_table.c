@@ -61,6 +61,10 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"to", required_argument, NULL, OPT_TO},
                                       {"output", required_argument, NULL, 'o'},
                                       {"counters", no_argument, NULL, OPT_COUNTERS},
+                                      {"accuracy", no_argument, NULL, OPT_ACCURACY},
+                                      {"accuracy-samples", required_argument, NULL, OPT_ACCURACY_SAMPLES},
+                                      {"against", required_argument, NULL, OPT_AGAINST},
+                                      {"reference", required_argument, NULL, OPT_REFERENCE},
                                       {"ort-lib", required_argument, NULL, OPT_ORT_LIB},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
@@ -90,12 +94,12 @@ static const int run_options[] = {
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
-    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_REFERENCE, 0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
-    OPT_TO, OPT_COUNTERS, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
+    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
@@ -213,8 +217,8 @@ static const struct {
     {OPT_PLOT, "      --plot F           the speed-up as SVG; others: --svg efficiency=F,\n"
                "                         operators=F, timeline=F\n"},
     {OPT_DOT, "      --dot F            the graph coloured by time, for Graphviz; F.svg: drawn\n"},
-    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules or\n"
-              "                         graph\n"},
+    {OPT_SVG, "      --svg CHART=F      layers, types, roofline, memory, latency, modules,\n"
+              "                         graph or accuracy\n"},
     {OPT_OUTPUT_DIR, "      --output-dir D     outputs as D/output_K.npy; profile: every form as well\n"},
     {OPT_MEMORY, "      --memory           the arena's events and timeline as well\n"},
     {OPT_MEMORY_LIMIT, "      --memory-limit N   such as 2GiB, or none; otherwise PRONY_MEMORY_LIMIT, or\n"
@@ -242,6 +246,14 @@ static const struct {
     {'o', "  -o, --output F         the model that is written\n"},
     {OPT_COUNTERS, "      --counters         cycles, instructions and cache misses per operator,\n"
                    "                         where the kernel gives them\n"},
+    {OPT_ACCURACY, "      --accuracy         every operator beside a float64 reference: its own\n"
+                   "                         error, and what has accumulated (docs/precision.md)\n"},
+    {OPT_ACCURACY_SAMPLES, "      --accuracy-samples N   own errors of N operators, evenly along the network\n"
+                           "                         (default: all); the accumulated ones are of all\n"},
+    {OPT_REFERENCE, "      --reference MODEL  --accuracy beside another model in float64, such as the\n"
+                    "                         one that this was quantized from, by layers' names\n"},
+    {OPT_AGAINST, "      --against [NAME=]F compares an output with another runtime's: .npy, .pb,\n"
+                  "                         or .npz with arrays named as outputs (repeatable)\n"},
     {OPT_NO_REUSE, "      --no-reuse         every value in memory of its own: no views, nothing\n"
                    "                         in place; for doubts about the memory plan\n"},
     {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},

@@ -270,7 +270,7 @@ static int add_chart(options *o, char *argument)
     for (const char *const *name = study ? prony_study_chart_names() : prony_chart_names(); *name; name++)
         if (strcmp(*name, argument) == 0) return add_form(o, PRONY_FORMAT_SVG, argument, file);
     if (study) return usage(o, "--svg '%s': speedup, efficiency, operators or timeline", argument);
-    return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules or graph", argument);
+    return usage(o, "--svg '%s': layers, types, roofline, memory, latency, modules, graph or accuracy", argument);
 }
 
 static int add_tensor(options *o, const char ***list, size_t *count, const char *name)
@@ -290,6 +290,17 @@ static int add_from(options *o, char *argument)
 static int add_to(options *o, char *argument)
 {
     return add_tensor(o, &o->to, &o->to_count, argument);
+}
+
+/* "F" or "OUTPUT=F". */
+static int add_against(options *o, char *argument)
+{
+    char *file = cut_name(argument);
+    named_file *list = realloc(o->against, (o->against_count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    o->against = list;
+    list[o->against_count++] = (named_file){file ? argument : NULL, file ? file : argument};
+    return 0;
 }
 
 static int add_plot(options *o, char *argument)
@@ -458,7 +469,10 @@ static const struct row {
     {OPT_SHAPE, PAIRS},
     {'o', TEXTS(output)},
     {'q', FLAGS(quiet)},
+    {OPT_ACCURACY, FLAGS(accuracy)},
+    {OPT_ACCURACY_SAMPLES, WHOLE, AT(accuracy_samples), 1, INT32_MAX, "--accuracy-samples", "a number from 1", NULL},
     {OPT_AFFINITY, CALLS(take_affinity)},
+    {OPT_AGAINST, CALLS(add_against)},
     {OPT_ALL, FLAGS(all)},
     {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window", "a time from 0 with its unit, such as 20ms", NULL},
     {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
@@ -500,6 +514,7 @@ static const struct row {
     {OPT_PREPROCESS, CALLS(take_preprocess)},
     {OPT_PROCESSES, WHOLE, AT(processes), 1, 1000, "--processes", "a number from 1 to 1000", NULL},
     {OPT_RATE, CALLS(take_rate)},
+    {OPT_REFERENCE, TEXTS(reference)},
     {OPT_REPEAT, TEXTS(repeat)},
     {OPT_RESUME, FLAGS(resume)},
     {OPT_SAMPLES_PER_QUERY, WHOLE, AT(samples_per_query), 1, 65536, "--samples-per-query", "a number from 1 to 65536", NULL},

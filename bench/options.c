@@ -193,4 +193,5 @@ void options_free(options *o)
     free(o->to);
     free(o->forms);
     free(o->thresholds);
+    free(o->against);
 }

@@ -1,5 +1,6 @@
 /* prony profile [MODEL]: the three-level report. Without a model, the digits network that is compiled in runs on its
  * held-back test images, and the accuracy on them stands above the report. */
+#include "bench/accuracy_command.h"
 #include "bench/command.h"
 #include "bench/embedded.h"
 #include "bench/interrupt.h"
@@ -34,6 +35,7 @@ static int measure(const options *o, const prony_model *model, prony_session *se
 /* What a profile ends with, whatever came of it. */
 static int write_and_release(const options *o, int code, prony_model *model, prony_session *session, prony_report *report)
 {
+    if (code == EXIT_DONE) code = add_accuracy(o, model, session, report);
     if (code == EXIT_DONE) code = write_report(o, report);
     if (code == EXIT_DONE) code = write_all_forms(o, report);
     if (code == EXIT_DONE) code = save_outputs(o, model, session);

@@ -366,6 +366,86 @@ typedef struct prony_evaluation_row {
 /* What evaluations gave; the first one is the metric `evaluation`. NULL: there was none. */
 PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count);
 
+/* ---- accuracy: every operator beside a float64 reference ---- */
+
+/* How far values y are from their reference r, over the elements in which both are finite. Where y are codes with one scale, both
+ * are what the codes stand for. */
+typedef struct prony_error_figures {
+    bool known;         /* false: there is no such figure, and the rest is not set */
+    double max_abs;     /* max |y - r| */
+    double max_rel;     /* max_abs over the range of r, max r - min r; where r is one number throughout, over |r|; where it is 0
+                           throughout, 1 if there is any error */
+    double ulp;         /* max |y - r| in units in the last place of the larger of both, in y's type; of codes in steps of the scale, of integers in 1 */
+    double snr_db;      /* 10 log10(sum r^2 / sum (y - r)^2); NaN: no error, or nothing to compare it with */
+    double beyond;      /* share of elements with |y - r| above the tolerance times the range, 0..1 */
+    double range;       /* of r */
+    uint64_t nonfinite; /* elements of y that are infinite or no number where r is not the same */
+    uint64_t elements;
+} prony_error_figures;
+
+/* Of a layer or an operator. `own`: the operator ran on inputs i, the reference on the same i. `accumulated`: the reference ran on its
+ * own inputs from the model's inputs on. Of several outputs the worse figure each. */
+typedef struct prony_accuracy_row {
+    uint32_t index; /* of the layer or operator */
+    prony_error_figures own, accumulated;
+    const char *not_compared; /* why both are unknown; NULL: at least one is known */
+    const char *note;         /* what to know of the figures, such as an operator without float64 reference; NULL: nothing */
+} prony_accuracy_row;
+
+/* Of a whole output of the model. */
+typedef struct prony_accuracy_output {
+    const char *name;
+    const char *against;      /* file of another runtime's output; NULL: the reference */
+    prony_error_figures error; /* accumulated */
+} prony_accuracy_output;
+
+typedef struct prony_accuracy {
+    const char *reference; /* what values are compared with */
+    double tolerance;      /* of prony_error_figures.beyond */
+    uint64_t operators, compared, sampled; /* of the plan; with figures; whose own error was asked for */
+    uint64_t without_reference;            /* operators whose own error has no float64 reference */
+    int64_t run_ns, reference_ns;          /* the run that was observed, everything included; of it the reference and comparisons */
+    uint64_t peak_bytes;                   /* most bytes of reference tensors at a time */
+    const prony_accuracy_output *outputs;
+    size_t output_count;
+} prony_accuracy;
+
+/* Another runtime's value of an output; borrowed. */
+typedef struct prony_accuracy_against {
+    const char *output;       /* name; NULL: the only output */
+    const prony_value *value; /* a tensor of numbers */
+    const char *source;       /* that messages and reports name: a file */
+} prony_accuracy_against;
+
+typedef struct prony_accuracy_options {
+    size_t struct_size;
+    int64_t samples;  /* operators whose own error is measured, spread evenly over the plan; 0: all */
+    double tolerance; /* 0: 1e-3 */
+    const prony_accuracy_against *against;
+    size_t against_count;
+    bool outputs_only; /* `against` alone: no reference runs */
+    const prony_model *model; /* accumulated errors and those of the outputs are beside this model in float64, such as the one that
+                                 the session's was quantized from; operators are found by the names of their layers, inputs by
+                                 name, else by position. NULL: beside the session's own */
+} prony_accuracy_options;
+#define PRONY_ACCURACY_OPTIONS_INIT {sizeof(prony_accuracy_options), 0, 0, 0, 0, false, 0}
+
+/* Runs the session once more on its bound inputs, with a float64 reference of the model's own nodes beside it, and puts the figures
+ * into the report, which is of this session and its present input shapes. Only tensors that are still to be read are held in float64.
+ * PRONY_SHAPE_MISMATCH, PRONY_INVALID_ARGUMENT: `against` does not fit the outputs; PRONY_UNSUPPORTED: nothing in the model can be
+ * compared. The report is then as it was. One thread at a time. */
+PRONY_API PRONY_MUST_USE prony_status prony_session_accuracy(prony_report *report, prony_session *session,
+                                                             const prony_accuracy_options *options, prony_error *error);
+/* NULL: there is no accuracy profile. */
+PRONY_API const prony_accuracy *prony_report_accuracy(const prony_report *report);
+/* One row per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the order of theirs. NULL: there are none. */
+PRONY_API const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report, unsigned level, size_t *count);
+/* Operators that lose most, worst first, by what they add themselves: `own.max_rel`, non-finite elements before anything else.
+ * Fills `indices` with up to `capacity`; returns how many have any error. */
+PRONY_API size_t prony_report_accuracy_worst(const prony_report *report, uint32_t *indices, size_t capacity);
+/* One sentence; storage of the report. NULL: there is no accuracy profile. */
+PRONY_API const char *prony_report_accuracy_verdict(const prony_report *report);
+
 typedef enum prony_format {
     PRONY_FORMAT_TEXT,
     PRONY_FORMAT_JSON,

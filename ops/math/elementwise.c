@@ -48,6 +48,8 @@ static void run_row(void *argument, const int64_t offset[PRN_BROADCAST_INPUTS], 
     void *y = job->y + prony_dtype_bytes(job->out, out);
     if (job->in == PRONY_STRING) {
         equal_texts(y, a, b, n, a_step, b_step);
+    } else if (!a_step && !b_step) { /* the first two of several operands, which only a later one makes as large as the output */
+        for (int64_t i = 0; i < n; i++) prn_element_row(job->op, job->in, (char *)y + prony_dtype_bytes(job->out, i), a, b, 1, 0, 0);
     } else {
         prn_element_row(job->op, job->in, y, a, b, n, a_step, b_step);
     }

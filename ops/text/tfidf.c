@@ -224,8 +224,8 @@ static void count_row(const tfidf_params *params, const pool *p, const prony_val
 {
     for (int64_t n = params->min_gram_length; n <= params->max_gram_length; n++) {
         /* One item leaves no gap to widen. */
-        int64_t widest = n == 1 ? 1 : params->max_skip_count + 1;
-        if (n > 1 && widest > (length - 1) / (n - 1)) widest = (length - 1) / (n - 1);
+        const int64_t room = n == 1 ? 1 : (length - 1) / (n - 1), skips = n == 1 ? 0 : params->max_skip_count;
+        const int64_t widest = skips < room ? skips + 1 : room;
         for (int64_t step = 1; step <= widest; step++) {
             if (prn_stopped()) return;
             for (int64_t i = 0; i + (n - 1) * step < length && !prn_stopped_at(i); i++) {

@@ -33,6 +33,7 @@
         .incbin "graph_layout.js"
         .incbin "graph.js"
         .incbin "timeline.js"
+        .incbin "accuracy.js"
         finish prn_html_page_script
 
         begin prn_html_charts_script

@@ -181,7 +181,7 @@ static void put_columns(csv *c, const table *t, const char *columns, const prn_a
     }
 }
 
-#define MOST_GROUPS 4
+#define MOST_GROUPS 5
 
 /* `groups` of columns, of which NULL ones are left out. */
 static void put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
@@ -200,6 +200,57 @@ static const char *module_name(const char *path)
 {
     return path && *path ? path : "__root__";
 }
+
+/* ---- accuracy, of layers and operators ---- */
+
+#define ERROR_COLUMNS                                                                                                  \
+    "own_max_abs,own_max_rel,own_ulp,own_snr_db,own_beyond,own_nonfinite,accumulated_max_abs,accumulated_max_rel,"     \
+    "accumulated_ulp,accumulated_snr_db,accumulated_beyond,accumulated_nonfinite,not_compared"
+
+static const prony_accuracy_row *errors_of(const prn_at *at)
+{
+    const prony_report *r = at->root;
+    const prony_layer_row *layer = at->row;
+    const prony_operator_row *operator = at->row;
+    if (!r->operator_errors) return NULL;
+    return at->extra ? &r->layer_errors[layer->index] : &r->operator_errors[operator->index];
+}
+
+static void put_figure(csv *c, const prony_error_figures *f, double value)
+{
+    if (f->known && !isnan(value))
+        put_double(c, value);
+    else
+        field(c);
+}
+
+#define PUT_ERROR(kind, figure)                                                                                        \
+    static void put_##kind##_##figure(csv *c, const prn_at *at)                                                        \
+    {                                                                                                                  \
+        const prony_error_figures *f = &errors_of(at)->kind;                                                           \
+        put_figure(c, f, (double)f->figure);                                                                           \
+    }
+#define PUT_ERRORS(kind)                                                                                               \
+    PUT_ERROR(kind, max_abs)                                                                                           \
+    PUT_ERROR(kind, max_rel)                                                                                           \
+    PUT_ERROR(kind, ulp)                                                                                               \
+    PUT_ERROR(kind, snr_db)                                                                                            \
+    PUT_ERROR(kind, beyond)                                                                                            \
+    PUT_ERROR(kind, nonfinite)
+PUT_ERRORS(own)
+PUT_ERRORS(accumulated)
+
+static void put_not_compared(csv *c, const prn_at *at)
+{
+    put_text(c, errors_of(at)->not_compared);
+}
+
+#define ERROR_COLUMN(kind, figure) {#kind "_" #figure, put_##kind##_##figure}
+#define ERROR_OWN_COLUMNS                                                                                              \
+    ERROR_COLUMN(own, max_abs), ERROR_COLUMN(own, max_rel), ERROR_COLUMN(own, ulp), ERROR_COLUMN(own, snr_db),         \
+        ERROR_COLUMN(own, beyond), ERROR_COLUMN(own, nonfinite), ERROR_COLUMN(accumulated, max_abs),                   \
+        ERROR_COLUMN(accumulated, max_rel), ERROR_COLUMN(accumulated, ulp), ERROR_COLUMN(accumulated, snr_db),         \
+        ERROR_COLUMN(accumulated, beyond), ERROR_COLUMN(accumulated, nonfinite), {"not_compared", put_not_compared}
 
 /* ---- layers ---- */
 
@@ -223,15 +274,15 @@ static void put_layer_kernel(csv *c, const prn_at *at)
 
 static void write_layers(csv *c, prony_report *r)
 {
-    static const own_column own[] = {{"module", put_layer_module}, {"type", put_layer_type}, {"kernel", put_layer_kernel}, {NULL, NULL}};
+    static const own_column own[] = {{"module", put_layer_module}, {"type", put_layer_type}, {"kernel", put_layer_kernel}, ERROR_OWN_COLUMNS, {NULL, NULL}};
     static const table layers = {prn_layer_keys, own};
     bool stamped = prn_report_stamped(r);
     const char *const groups[MOST_GROUPS] = {
         "index,name,module,op,folded,dynamic,type,input_shapes=inputs,output_shapes=outputs," COUNT_COLUMNS ",memory_bytes",
         stamped ? TIME_COLUMNS ",time_attributed" : NULL, r->operator_count ? "operator,kernel" : NULL,
-        stamped ? "time_kind,operator_share" : NULL};
+        stamped ? "time_kind,operator_share" : NULL, r->layer_errors ? ERROR_COLUMNS : NULL};
     put_line(c, &layers, groups, NULL);
-    for (size_t i = 0; i < r->layer_count; i++) put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i]});
+    for (size_t i = 0; i < r->layer_count; i++) put_line(c, &layers, groups, &(prn_at){.root = r, .row = &r->layers[i], .extra = r->layers});
 }
 
 /* ---- operators ---- */
@@ -243,13 +294,14 @@ static void put_layer_count(csv *c, const prn_at *at)
 
 static void write_operators(csv *c, prony_report *r)
 {
-    static const own_column own[] = {{"layer_count", put_layer_count}, {NULL, NULL}};
+    static const own_column own[] = {{"layer_count", put_layer_count}, ERROR_OWN_COLUMNS, {NULL, NULL}};
     static const table operators = {prn_operator_keys, own};
     bool stamped = prn_report_stamped(r);
     const char *const groups[MOST_GROUPS] = {
         "index,name,op,kernel,backend,layers,layer_count," COUNT_COLUMNS ",arithmetic_intensity,threads,offset_bytes,output_bytes,"
         "scratch_bytes",
-        stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL, stamped && r->has_roof ? "bound,percent_of_roof" : NULL};
+        stamped ? TIME_COLUMNS ",flops_per_second,library_heap_calls" : NULL, stamped && r->has_roof ? "bound,percent_of_roof" : NULL,
+        r->operator_errors ? ERROR_COLUMNS : NULL};
     put_line(c, &operators, groups, NULL);
     for (size_t i = 0; i < r->operator_count; i++)
         put_line(c, &operators, groups, &(prn_at){.root = r, .row = &r->operators[i]});

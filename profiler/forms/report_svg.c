@@ -23,6 +23,11 @@ static const char *lacks_timeline(const prony_report *r)
     return r->has_memory && r->memory.timeline_count ? NULL : "memory timeline: the model was not run";
 }
 
+static const char *lacks_errors(const prony_report *r)
+{
+    return r->operator_errors && r->operator_count ? NULL : "errors of operators: there was no accuracy profile (--accuracy)";
+}
+
 static const struct {
     const char *name;
     const char *(*lacks)(const prony_report *report);
@@ -31,12 +36,12 @@ static const struct {
     {"layers", lacks_layers, prn_svg_layers},    {"types", lacks_layers, prn_svg_types},
     {"roofline", lacks_times, prn_svg_roofline}, {"memory", lacks_timeline, prn_svg_memory},
     {"latency", lacks_latency, prn_svg_latency}, {"modules", lacks_layers, prn_svg_modules},
-    {"graph", lacks_layers, prn_svg_graph},
+    {"graph", lacks_layers, prn_svg_graph},      {"accuracy", lacks_errors, prn_svg_accuracy},
 };
 
 const char *const *prony_chart_names(void)
 {
-    static const char *const names[] = {"layers", "types", "roofline", "memory", "latency", "modules", "graph", NULL};
+    static const char *const names[] = {"layers", "types", "roofline", "memory", "latency", "modules", "graph", "accuracy", NULL};
     _Static_assert(sizeof names / sizeof names[0] == sizeof charts / sizeof charts[0] + 1, "one name per chart");
     return names;
 }
@@ -55,5 +60,5 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
         return prn_out_end(&out);
     }
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules and graph", name);
+                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules, graph and accuracy", name);
 }

@@ -198,6 +198,11 @@ struct prony_report {
     prony_evaluation_row *evaluations; /* the first one is the metric `evaluation`, the others are of the same samples */
     size_t evaluation_count;
     const char *output_sha256; /* NULL: nothing ran */
+
+    bool has_accuracy;
+    prony_accuracy accuracy;
+    prony_accuracy_row *layer_errors, *operator_errors; /* as many as layers and operators; NULL: nothing but outputs was compared */
+    const char *accuracy_verdict;
 };
 
 /* That may work at once, of all workers. */
@@ -243,6 +248,9 @@ PRN_MUST_USE prony_status prn_report_add_evaluation(prony_report *report, const 
                                                     int64_t samples, prony_error *error);
 /* NULL: there was no evaluation by that metric. */
 const prony_evaluation_row *prn_report_find_evaluation(const prony_report *report, const char *metric);
+
+/* Makes the sentence on an accuracy profile's rows, measured or read back. */
+PRN_MUST_USE prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error);
 
 /* The model's name without the folders before it. */
 const char *prn_report_title(const prony_report *report);

@@ -16,6 +16,18 @@ extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], p
 /* A part of these, of prony_cost. */
 extern const prn_key prn_count_keys[];
 
+/* ---- the accuracy profile (report_keys_accuracy.c) */
+
+extern const prn_key prn_accuracy_keys[]; /* of prony_accuracy */
+extern const prn_key prn_error_keys[];    /* of prony_accuracy_row */
+bool prn_at_accuracy(const prn_at *at);
+void prn_key_write_layer_error(prn_json *j, const prn_key *key, const prn_at *at);
+void prn_key_write_operator_error(prn_json *j, const prn_key *key, const prn_at *at);
+void prn_key_read_later(prn_json_reader *j, const prn_json_value *object, const prn_key *key, const prn_at *at);
+#define PRN_ERROR_KEY(level)                                                                                           \
+    {"error", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, prn_error_keys), PRN_ALWAYS, "With --accuracy: beside a float64 reference.", \
+     .when = prn_at_accuracy, .write = prn_key_write_##level##_error, .read = prn_key_read_later}
+
 static inline bool prn_at_stamped(const prn_at *at)
 {
     return prn_report_stamped(at->root);

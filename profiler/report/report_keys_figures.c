@@ -466,5 +466,6 @@ const prn_key prn_report_keys[] = {
     {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT, "Operators that cannot run, as domain::Op-opset (n nodes)."},
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
+    {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
     {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "Over the outputs' bytes, in order."},
     {0}};

@@ -103,6 +103,7 @@ const prn_key prn_layer_keys[] = {
      "measured|estimated|removed", .when = prn_at_stamped, .word = time_kind, .read = read_time_kind},
     {"operator", PRN_AT(L, operator_index), PRN_IF_INDEX | PRN_OR_NULL, "Index of the operator that executed it; null: none."},
     {"memory_bytes", PRN_AT(L, output_bytes), PRN_ALWAYS, "Bytes of the outputs."},
+    PRN_ERROR_KEY(layer),
     {0}};
 
 /* ---- operators ---- */
@@ -247,6 +248,7 @@ const prn_key prn_operator_keys[] = {
     {"scratch_bytes", PRN_AT(O, scratch_bytes), PRN_ALWAYS, "Bytes."},
     {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_FLAT, "Hardware counters, mean per run; with --counters."},
     {"trace", PRN_HERE_WITH(O, traced, trace_keys), PRN_IF_FLAG | PRN_FLAT, "Its place in the last run."},
+    PRN_ERROR_KEY(operator),
     {0}};
 
 /* ---- what runs in subgraphs ---- */

@@ -181,6 +181,36 @@ static void link_modules(prn_json_reader *j, const prn_json_value *root, prony_r
     prn_free(sorted);
 }
 
+/* ---- accuracy ---- */
+
+/* `error` of each row of the list `key`; NULL where no row has one. */
+static prony_accuracy_row *read_errors(prn_json_reader *j, const prn_json_value *root, const char *key, size_t rows)
+{
+    size_t count = 0;
+    uint32_t i = 0;
+    const prn_json_value *row = prn_json_first(prn_json_get_array(j, root, key, true, &count));
+    if (!row || !prn_json_has(row, "error")) return NULL;
+    prony_accuracy_row *errors = prn_json_room(j, rows, sizeof *errors);
+    for (; errors && row && i < rows && j->status == PRONY_OK; row = prn_json_next(row), i++) {
+        prn_where where = prn_json_enter(j, key, i);
+        prn_keys_read(j, prn_json_get_object(j, row, "error", true), prn_error_keys, &(prn_at){.row = &errors[i]});
+        errors[i].index = i;
+        prn_json_leave(j, where);
+    }
+    return j->status == PRONY_OK ? errors : NULL;
+}
+
+static void read_accuracy(prn_json_reader *j, const prn_json_value *root, prony_report *r)
+{
+    if (!r->has_accuracy) return;
+    r->layer_errors = read_errors(j, root, "layers", r->layer_count);
+    r->operator_errors = read_errors(j, root, "operators", r->operator_count);
+    if (!r->layer_errors != !r->operator_errors) prn_json_bad(j, "accuracy", "layers and operators do not both have errors");
+    for (size_t k = 0; k < r->accuracy.output_count && j->status == PRONY_OK; k++)
+        ((prony_accuracy_output *)(uintptr_t)r->accuracy.outputs)[k].error.known = true;
+    if (j->status == PRONY_OK) j->status = prn_report_judge_accuracy(r, j->error);
+}
+
 /* ---- the whole ---- */
 
 prony_status prn_report_read(prony_report **out, const char *file, const char *text, size_t size, prony_error *error)
@@ -198,6 +228,7 @@ prony_status prn_report_read(prony_report **out, const char *file, const char *t
     if (j.status == PRONY_OK) check_rows(&j, report);
     if (j.status == PRONY_OK) check_processes(&j, report);
     if (j.status == PRONY_OK) link_modules(&j, root, report);
+    if (j.status == PRONY_OK) read_accuracy(&j, root, report);
     prn_json_document_release(root);
     if (j.status == PRONY_OK)
         *out = report;

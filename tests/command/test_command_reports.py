@@ -97,6 +97,60 @@ class Reports(CommandTest):
             self.assertEqual(memory["scratch_bytes"], max(row["scratch_bytes"] for row in report["operators"]))
             self.assertEqual(memory["heap_calls_per_run"], 0)
 
+    def test_accuracy_stands_in_every_form(self):
+        out, page, rows = self.path("out"), self.path("a.html"), self.path("a.csv")
+        text = self.succeed("profile", self.lenet, "-x", "1", "-r", "2", "--accuracy", "--output-dir", out, "--html", page, "--csv", rows)
+        self.assertRegex(text, r"Accuracy\n +'.*' \(.*\) loses most by itself, .* of its range")
+        self.assertRegex(text, r"operator +kernel +own +dB +ulp +accum\. +dB\n")
+        self.assertRegex(text, r"output 'output' beside the reference: at most \S+ off")
+        self.assertRegex(text, r"Cost:\s+one\s+run\s+of")
+        report = json.loads(self.read(os.path.join(out, "report.json")))
+        self.check(report)
+        self.assertIn("float64", report["accuracy"]["reference"])
+        for row in report["layers"] + report["operators"]:
+            error = row["error"]
+            self.assertNotEqual("not_compared" in error, "own" in error and "accumulated" in error, row["name"])
+            for figures in (error[kind] for kind in ("own", "accumulated") if kind in error):
+                self.assertLess(figures["max_rel"], 1e-5)
+                self.assertGreater(figures.get("snr_db", 200), 100)
+        compared = [row for row in report["operators"] if "own" in row["error"]]
+        self.assertEqual((len(compared), len(report["operators"])), (report["accuracy"]["compared"], report["accuracy"]["operators"]))
+        self.assertIn(b"Error along the network", self.read(os.path.join(out, "accuracy.svg")))
+        self.assertIn(b"accuracyPanel", self.read(page))
+        table = self.read(rows).decode().split("\r\n")
+        self.assertIn("own_max_rel", table[0])
+        self.assertEqual({line.count(",") for line in table[1:] if line and '"' not in line}, {table[0].count(",")})
+        sampled = self.report("profile", self.lenet, "-x", "1", "-r", "2", "--accuracy", "--accuracy-samples", "2")
+        self.assertEqual(sampled["accuracy"]["sampled"], 2)
+        self.assertEqual(sum("own" in row["error"] for row in sampled["operators"]), 2)
+        self.assertNotIn("error", self.report("profile", self.lenet, "-x", "1", "-r", "2")["layers"][0])
+
+    def test_outputs_against_those_of_another_runtime(self):
+        out = self.path("out")
+        self.succeed("run", self.lenet, "-x", "1", "-q", "--output-dir", out)
+        saved = os.path.join(out, "output_0.npy")
+        options = ("profile", self.lenet, "-x", "1", "-r", "2")
+        row = self.check(self.report(*options, "--against", saved))["accuracy"]["outputs"][0]
+        self.assertEqual((row["name"], row["against"], row["error"]["max_abs"]), ("output", saved, 0))
+        self.assertIn("output 'output' equals", self.succeed(*options, "--against", "output=" + saved))
+        data = bytearray(self.read(saved))
+        data[-4:] = struct.pack("<f", struct.unpack("<f", data[-4:])[0] + 0.5)
+        other = self.write("other.npy", bytes(data))
+        self.assertAlmostEqual(self.report(*options, "--against", other)["accuracy"]["outputs"][0]["error"]["max_abs"], 0.5, 5)
+        data[-4:] = struct.pack("<f", float("nan"))
+        for given, message in ((self.write("nan.npy", bytes(data)), "holds NaN where output 'output' has numbers"),
+                               ("logits=" + saved, "the model has no output 'logits'; its first one is 'output'"),
+                               (self.path("none.npy"), "none.npy"),
+                               (self.write("bad.npy", b"nothing"), "bad.npy")):
+            code, _, err = run(*options, "--against", given)
+            self.assertEqual(code, FAILED)
+            self.assertIn(message, err)
+        code, _, err = run(*options, "-b", "2", "--against", saved)
+        self.assertEqual(code, FAILED)
+        self.assertIn("is float32[1, 10], output 'output' is float32[2, 10]", err)
+        code, _, err = run(*options, "--accuracy-samples", "0")
+        self.assertEqual(code, command_case.USAGE)
+
     def test_levels_agree(self):
         report = self.report("profile", self.digits, "-x", "1", "-r", "3")
         for key in ("macs", "madds", "flops", "special", "int_ops", "parameters"):

@@ -141,6 +141,14 @@ class Archives(Data):
         verdicts = {row["key"]: row["verdict"] for row in compared["metrics"]}
         self.assertEqual({verdicts[k] for k in ("evaluation", "top1_accuracy", "top5_accuracy")}, {"same"})
 
+    def test_accuracy_of_the_last_batch(self):
+        data = self.write("digits.npz", npz(self.arrays()))
+        report = self.report("eval", self.digits, data, "-b", "90", "--accuracy")
+        self.assertEqual(list(command_case.Schema("report").problems(report)), [])
+        last = [row["error"]["own"] for row in report["operators"] if "own" in row["error"]][-1]
+        self.assertEqual(last["elements"], 90 * 10)
+        self.assertLess(last["max_rel"], 1e-5)
+
     def test_progress_is_cleared(self):
         data = self.write("digits.npz", npz(self.arrays()))
         leader, follower = pty.openpty()

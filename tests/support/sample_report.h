@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -252,6 +253,26 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->operators[1].traced = true;
     r->operators[1].trace_start_ns = 1800000;
     r->operators[1].trace_end_ns = 1801000;
+}
+
+/* An accuracy profile in which operator 0 is off and operator 1 makes infinities. */
+static inline void sample_add_accuracy(prony_report *r)
+{
+    static const prony_error_figures off = {true, 0.25, 0.0625, 3.5, 42.5, 0.125, 4, 0, 64}, exact = {.known = true, .snr_db = NAN, .elements = 64},
+                                     infinite = {true, 0.5, 0.125, 12, 31, 0.5, 4, 2, 64};
+    static const prony_accuracy_output outputs[] = {{"logits", NULL, {true, 0.5, 0.25, 7, 30, 0, 2, 0, 10}},
+                                                    {"logits", "other.npy", {true, 0, 0, 0, NAN, 0.1, 2, 1, 10}}};
+    r->has_accuracy = true;
+    r->accuracy = (prony_accuracy){"float64, the model's own nodes one by one", 1e-3, r->operator_count, 2, 2, 1, 5000000, 4000000, 123456, outputs, 2};
+    r->layer_errors = sample_alloc(r, r->layer_count, sizeof *r->layer_errors);
+    r->operator_errors = sample_alloc(r, r->operator_count, sizeof *r->operator_errors);
+    for (uint32_t i = 0; i < r->layer_count; i++) r->layer_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "a view of another value"};
+    for (uint32_t i = 0; i < r->operator_count; i++) r->operator_errors[i] = (prony_accuracy_row){.index = i, .not_compared = "draws random numbers"};
+    r->operator_errors[0] = (prony_accuracy_row){.index = 0, .own = off, .accumulated = exact, .note = "no float64 reference"};
+    r->operator_errors[1] = (prony_accuracy_row){.index = 1, .own = infinite, .accumulated = infinite};
+    r->layer_errors[0] = r->operator_errors[0];
+    r->layer_errors[1] = r->operator_errors[1];
+    assert_int_equal(prn_report_judge_accuracy(r, NULL), PRONY_OK);
 }
 
 /* measured false: what `inspect` makes. The caller releases r->pool. */

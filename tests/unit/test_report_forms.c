@@ -19,7 +19,7 @@ static const form forms[] = {
     {PRONY_FORMAT_FOLDED, NULL},  {PRONY_FORMAT_DOT, NULL},      {PRONY_FORMAT_HTML, NULL},
     {PRONY_FORMAT_SVG, "layers"}, {PRONY_FORMAT_SVG, "types"},   {PRONY_FORMAT_SVG, "roofline"},
     {PRONY_FORMAT_SVG, "memory"}, {PRONY_FORMAT_SVG, "latency"}, {PRONY_FORMAT_SVG, "modules"},
-    {PRONY_FORMAT_SVG, "graph"}};
+    {PRONY_FORMAT_SVG, "graph"},  {PRONY_FORMAT_SVG, "accuracy"}};
 #define FORMS (sizeof forms / sizeof forms[0])
 
 /* The sample with other sources, timestamps of every operator, and without roofs. */
@@ -27,6 +27,7 @@ static void traced_report(prony_report *r)
 {
     int64_t now = 1000;
     sample_report(r, true);
+    sample_add_accuracy(r);
     r->has_roof = false;
     for (uint32_t i = 0; i < r->layer_count; i++) {
         uint32_t *sources = sample_alloc(r, 2, sizeof *sources);
@@ -127,7 +128,7 @@ static void test_refusals(void **state)
                      PRONY_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "one level"));
     assert_int_equal(prony_report_write(&r, (prony_format)99, NULL, sink_write, &s, &error), PRONY_INVALID_ARGUMENT);
-    static const char *const impossible[] = {"roofline", "latency", "memory", "pie", NULL};
+    static const char *const impossible[] = {"roofline", "latency", "memory", "accuracy", "pie", NULL};
     for (const char *const *chart = impossible; *chart; chart++) {
         assert_int_equal(write_form(&r, &(form){PRONY_FORMAT_SVG, *chart}, &s, &error), PRONY_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, *chart));

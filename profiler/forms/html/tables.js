@@ -18,6 +18,14 @@ const name = (width = 300) => text('name', 'name', width, { cls: 'name', first: 
 const shareColumn = number('share', '%', 84, v => (known(v) ? (v * 100).toFixed(2) : '–'), { cls: 'share' });
 const has = (rows, key) => rows.some(row => known(row[key]));
 
+/* Of the accuracy profile, where there is one. */
+const errorColumns = report.accuracy && operators.some(o => o.error)
+  ? ['own', 'accumulated'].map(kind =>
+      number(kind + '_error', kind + ' error', 110, v => (known(v) ? (v === 0 ? '0' : v.toExponential(1)) : '–'), {
+        get: row => row.error && row.error[kind] ? row.error[kind].max_rel : null,
+      }),
+    )
+  : [];
 const levels = {
   layers: {
     title: 'Layers',
@@ -38,6 +46,7 @@ const levels = {
       number('parameters', 'params', 84, si),
       text('output', 'output', 140),
       text('kernel', 'kernel', 170),
+      ...errorColumns,
       number('memory_bytes', 'out bytes', 92, bytes),
       text('module', 'module', 200),
     ],
@@ -67,6 +76,7 @@ const levels = {
       number('cores', 'cores', 74, v => (known(v) ? v.toFixed(2) : '–')),
       number('imbalance', 'imbalance', 90, v => (known(v) ? percent(v) : '–')),
       number('output_bytes', 'out bytes', 92, bytes),
+      ...errorColumns,
       number('scratch_bytes', 'scratch', 92, bytes),
       number('offset_bytes', 'offset', 92, bytes),
       number('library_heap_calls', 'heap calls', 90, si),
@@ -651,6 +661,7 @@ $('row').addEventListener('click', event => {
   if (event.target === $('row')) $('row').close();
 });
 openLevel('layers');
+accuracyPanel();
 typeBars();
 layerBars();
 graphPanel();

@@ -1,0 +1,313 @@
+/* The session's plan runs step by step; behind each step its outputs are compared with
+ *
+ *   own           its slice of the model, in float64, on the values that the run itself made
+ *   accumulated   the chain: the whole model in float64, node by node, from the model's inputs on
+ *
+ * Either may be of another model than the one that runs, whose values are then found by the names of layers.
+ * A value of either kind is given up once nothing reads it any more. Where the chain meets a node that has no reference (random numbers,
+ * subgraphs), it goes on with what the run made there. */
+#include "profiler/accuracy/walk.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/shape.h"
+#include "base/stop.h"
+#include "ops/loops/number.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_there(const prn_wide *wide)
+{
+    return wide->value.data != NULL;
+}
+
+/* Where references come from. */
+static prn_chain *base_of(prn_walk *w)
+{
+    return w->other.program ? &w->other : &w->chain;
+}
+
+/* Output `k` of a step in the session's own model. */
+static uint32_t value_of(const prn_walk *w, const prn_step *step, size_t k)
+{
+    return prn_slices_output(&w->chain.slices, step, k);
+}
+
+/* ---- comparison */
+
+/* Scale and zero point of codes that a QuantizeLinear makes. */
+static prony_status meaning_of(prn_walk *w, uint32_t v, prn_code_meaning *out)
+{
+    *out = (prn_code_meaning){.known = false};
+    if (v == PRN_NO_VALUE) return PRONY_OK;
+    const uint32_t m = w->chain.slices.maker[v];
+    if (m == PRN_NO_NODE) return PRONY_OK;
+    const prn_node_def *node = w->chain.program->nodes[m];
+    if (strcmp(node->info.op_type, "QuantizeLinear") != 0 || node->input_count < 2) return PRONY_OK;
+    double found[2] = {1, 0};
+    for (uint32_t i = 1; i < node->input_count && i < 3; i++) {
+        prn_wide wide;
+        if (node->inputs[i] == PRN_NO_VALUE) continue;
+        const prn_value_def *value = w->chain.program->values[node->inputs[i]];
+        if (!value->constant || prony_shape_numel(&value->info.shape) != 1) return PRONY_OK;
+        PRN_TRY(prn_reference_constant(w->chain.program, node->inputs[i], &wide, w->error));
+        const bool number = is_there(&wide) && prn_dtype_is_number(wide.value.dtype);
+        if (number) found[i - 1] = prn_get_f64(wide.value.data, wide.value.dtype, 0);
+        prn_wide_drop(&wide);
+        if (!number) return PRONY_OK;
+    }
+    *out = (prn_code_meaning){true, found[0], found[1]};
+    return PRONY_OK;
+}
+
+static prony_status compare(prn_walk *w, uint32_t v, const prn_wide *measured, const prn_wide *reference, prony_error_figures *into)
+{
+    prn_code_meaning codes;
+    PRN_TRY(meaning_of(w, v, &codes));
+    if (!prn_shape_equal(&measured->value.shape, &reference->value.shape)) return PRONY_OK;
+    /* Codes of the plan's own, whose scale is not known here, say nothing beside floats. */
+    if (measured->value.dtype != PRONY_FLOAT64 && reference->value.dtype == PRONY_FLOAT64 && !codes.known) return PRONY_OK;
+    const prony_error_figures f = prn_error_figures(measured, reference, &codes, w->tolerance);
+    *into = prn_error_worse(into, &f);
+    return PRONY_OK;
+}
+
+/* ---- one step */
+
+static prony_status own_error(prn_walk *w, uint32_t s, const prn_step *step, const prn_wide *outputs)
+{
+    prn_walk_row *row = &w->rows[s];
+    prn_chain *base = base_of(w);
+    prn_slices *slices = &base->slices;
+    prn_slices_of_step(slices, s, &row->own_missing);
+    prn_wide *made = w->made;
+    prony_status status = PRONY_OK;
+    for (size_t n = 0; status == PRONY_OK && !row->own_missing && n < slices->node_count; n++)
+        status = prn_chain_evaluate(base, w->session, slices->nodes[n], made, w->measured, made, NULL, w->error);
+    for (size_t k = 0; status == PRONY_OK && !row->own_missing && k < step->context.output_count; k++) {
+        const uint32_t v = prn_slices_output(slices, step, k);
+        if (v == PRN_NO_VALUE || !is_there(&outputs[k]) || !is_there(&made[v])) continue;
+        row->rounded |= made[v].rounded;
+        status = compare(w, value_of(w, step, k), &outputs[k], &made[v], &row->own);
+    }
+    if (!row->own_missing && !row->own.known) row->own_missing = "its reference cannot be computed";
+    for (size_t n = 0; n < slices->node_count; n++) {
+        const prn_node_def *node = base->program->nodes[slices->nodes[n]];
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (node->outputs[k] != PRN_NO_VALUE) prn_wide_drop(&made[node->outputs[k]]);
+    }
+    for (size_t l = 0; l < slices->leaf_count; l++) {
+        const uint32_t v = slices->leaves[l];
+        if (w->measured_uses[v] && --w->measured_uses[v] == 0) prn_wide_drop(&w->measured[v]);
+    }
+    return status;
+}
+
+/* Codes as what they stand for, in float64; they are numbers. */
+static prony_status decode(prn_wide *out, const prn_wide *codes, const prn_code_meaning *meaning, prony_error *error)
+{
+    prony_value made = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT64, .shape = codes->value.shape};
+    made.data = prn_alloc_aligned(64, prn_value_bytes(&made) + 1);
+    if (!made.data) return prn_no_memory(error);
+    double *to = made.data;
+    for (int64_t i = 0; i < prony_shape_numel(&made.shape); i++)
+        to[i] = (prn_get_f64(codes->value.data, codes->value.dtype, i) - meaning->zero) * meaning->scale;
+    return prn_wide_take(out, &made, error);
+}
+
+/* A copy of what the run made, as the reference has value `v`; nothing where codes stand for something unknown. */
+static prony_status copy_output(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output, prn_wide *out)
+{
+    const prony_dtype there = base_of(w)->program->values[v]->info.dtype;
+    prn_code_meaning meaning;
+    if (output->value.dtype == PRONY_FLOAT64 || !prn_wide_is_float(there)) {
+        PRN_TRY(prn_wide_read(out, &output->value, false, w->error));
+        out->model = output->model;
+        return PRONY_OK;
+    }
+    PRN_TRY(meaning_of(w, value_of(w, step, k), &meaning));
+    if (!meaning.known || !prn_dtype_is_number(output->value.dtype)) return PRONY_OK;
+    PRN_TRY(decode(out, output, &meaning, w->error));
+    out->model = there;
+    return PRONY_OK;
+}
+
+/* What the run made, for the slices of steps to come, and for the chain where it has nothing of its own. */
+static prony_status keep(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output)
+{
+    prn_chain *c = base_of(w);
+    const uint32_t m = c->slices.maker[v];
+    if (w->measured_uses[v] && !is_there(&w->measured[v])) PRN_TRY(copy_output(w, step, k, v, output, &w->measured[v]));
+    const prn_node_def *node = m == PRN_NO_NODE ? NULL : c->program->nodes[m];
+    if (!node || !c->needed[m] || !c->uses[v] || is_there(&c->values[v])) return PRONY_OK;
+    if (!node->child_count && !prn_reference_refuses(node)) return PRONY_OK; /* with subgraphs it may turn out that there is none */
+    PRN_TRY(copy_output(w, step, k, v, output, &c->values[v]));
+    c->values[v].stands_in = true;
+    return PRONY_OK;
+}
+
+static prony_status accumulated_error(prn_walk *w, const prn_step *step, size_t k, uint32_t v, const prn_wide *output)
+{
+    prn_chain *c = base_of(w);
+    prn_walk_row *row = &w->rows[step->index];
+    const uint32_t m = c->slices.maker[v];
+    if (m != PRN_NO_NODE) PRN_TRY(prn_chain_advance(c, w->session, m, w->error));
+    if (is_there(&c->values[v]) && !c->values[v].stands_in) {
+        row->chain_rounded |= c->values[v].rounded;
+        PRN_TRY(compare(w, value_of(w, step, k), output, &c->values[v], &row->accumulated));
+    }
+    prn_chain_read(c, v);
+    return PRONY_OK;
+}
+
+static prony_status observe(prn_walk *w, uint32_t s)
+{
+    const prn_step *step = w->plan->steps[s];
+    prn_walk_row *row = &w->rows[s];
+    if (!step->node->layer_count) return PRONY_OK;
+    prn_wide *outputs = prn_calloc(step->context.output_count + 1, sizeof *outputs);
+    prony_status status = outputs ? PRONY_OK : prn_no_memory(w->error);
+    for (size_t k = 0; status == PRONY_OK && k < step->context.output_count; k++) {
+        const uint32_t v = prn_slices_output(&base_of(w)->slices, step, k);
+        if (v == PRN_NO_VALUE) continue;
+        const prony_value *value = &w->plan->values[step->outputs[k]]->value;
+        if (!prn_wide_takes(value)) continue;
+        status = prn_wide_read(&outputs[k], value, true, w->error);
+        if (status == PRONY_OK) status = keep(w, step, k, v, &outputs[k]);
+        if (status == PRONY_OK) status = accumulated_error(w, step, k, v, &outputs[k]);
+    }
+    const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
+    if (unmatched) row->own_missing = "the model compared with has no layer of that name";
+    if (status == PRONY_OK && row->sampled && !unmatched) status = own_error(w, s, step, outputs);
+    if (!row->accumulated.known) row->chain_missing = row->own_missing ? row->own_missing : "its reference cannot be computed";
+    for (size_t k = 0; outputs && k < step->context.output_count; k++) prn_wide_drop(&outputs[k]);
+    prn_free(outputs);
+    return status == PRONY_OK ? prn_stop_check(w->error) : status;
+}
+
+static void watch(void *user, uint32_t step, bool end)
+{
+    prn_walk *w = user;
+    if (!end || w->status != PRONY_OK) return;
+    const int64_t start = prn_now_ns();
+    w->status = observe(w, step);
+    w->spent_ns += prn_now_ns() - start;
+}
+
+/* ---- before and after */
+
+/* Evenly over the operators, the last one among them. */
+static void choose(prn_walk *w, int64_t samples)
+{
+    int64_t total = 0, at = 0, taken = 0;
+    for (size_t s = 0; s < w->plan->step_count; s++) total += w->plan->steps[s]->node->layer_count > 0;
+    if (samples <= 0 || samples > total) samples = total;
+    for (size_t s = 0; s < w->plan->step_count; s++) {
+        if (!w->plan->steps[s]->node->layer_count) continue;
+        at++;
+        if (at * samples < (taken + 1) * total) continue;
+        w->rows[s].sampled = true;
+        taken++;
+    }
+}
+
+static void count_slices(prn_walk *w)
+{
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const char *why;
+        if (!w->rows[s].sampled) continue;
+        prn_slices *slices = &base_of(w)->slices;
+        prn_slices_of_step(slices, s, &why);
+        for (size_t l = 0; l < slices->leaf_count; l++) w->measured_uses[slices->leaves[l]]++;
+    }
+}
+
+/* What the chain is to compute: values of the steps, and the model's outputs. */
+static prony_status aim_chain(prn_walk *w, prony_error *error)
+{
+    prn_chain *c = base_of(w);
+    size_t count = 0, most = c->program->output_count + 1;
+    for (size_t s = 0; s < w->plan->step_count; s++) most += w->plan->steps[s]->context.output_count;
+    uint32_t *targets = prn_calloc(most, sizeof *targets);
+    if (!targets) return prn_no_memory(error);
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const prn_step *step = w->plan->steps[s];
+        for (size_t k = 0; step->node->layer_count && k < step->context.output_count; k++)
+            targets[count++] = prn_slices_output(&c->slices, step, k);
+    }
+    for (size_t k = 0; k < c->program->output_count; k++) targets[count++] = c->program->outputs[k];
+    prn_chain_aim(c, targets, count);
+    prn_free(targets);
+    return PRONY_OK;
+}
+
+prony_status prn_walk_create(prn_walk *w, prony_session *session, const prony_model *other, int64_t samples, double tolerance,
+                             prony_error *error)
+{
+    *w = (prn_walk){.session = session, .tolerance = tolerance, .error = error};
+    PRN_TRY(prn_session_plan(session, error));
+    w->plan = session->current->plan;
+    PRN_TRY(prn_chain_create(&w->chain, session, session->model, w->plan, error));
+    if (other) PRN_TRY(prn_chain_create(&w->other, session, other, w->plan, error));
+    const size_t values = base_of(w)->program->value_count + 1;
+    w->rows = prn_calloc(w->plan->step_count + 1, sizeof *w->rows);
+    w->measured = prn_calloc(values, sizeof *w->measured);
+    w->measured_uses = prn_calloc(values, sizeof *w->measured_uses);
+    w->made = prn_calloc(values, sizeof *w->made);
+    if (!w->rows || !w->measured || !w->measured_uses || !w->made) return prn_no_memory(error);
+    choose(w, samples);
+    count_slices(w);
+    return aim_chain(w, error);
+}
+
+/* Steps run one after the other, also those of a plan for several workers: the array's order is one that their graph allows. */
+prony_status prn_walk_run(prn_walk *w, prony_error *error)
+{
+    prn_plan *plan = w->session->current->plan;
+    struct prn_schedule *schedule = plan->schedule;
+    prn_trace trace = {.watch = watch, .watch_user = w};
+    w->error = error;
+    prn_wide_begin();
+    plan->schedule = NULL;
+    prony_status status = prn_session_run_once(w->session, &trace, error);
+    plan->schedule = schedule;
+    if (status == PRONY_OK) status = w->status;
+    if (status != PRONY_OK) return status;
+    const int64_t start = prn_now_ns();
+    prn_chain *c = base_of(w);
+    if (c->program->node_count) status = prn_chain_advance(c, w->session, (uint32_t)c->program->node_count - 1, error);
+    w->spent_ns += prn_now_ns() - start;
+    return status;
+}
+
+prony_status prn_walk_output(prn_walk *w, size_t index, prony_error_figures *out, prony_error *error)
+{
+    const prony_value *value = &w->plan->values[w->plan->outputs[index]]->value;
+    const prn_chain *c = base_of(w);
+    prn_wide measured;
+    *out = (prony_error_figures){.known = false};
+    w->error = error;
+    if (index >= c->program->output_count || !prn_wide_takes(value)) return PRONY_OK;
+    const prn_wide *reference = &c->values[c->program->outputs[index]];
+    if (!is_there(reference)) return PRONY_OK;
+    PRN_TRY(prn_wide_read(&measured, value, true, error));
+    prony_status status = compare(w, w->chain.program->outputs[index], &measured, reference, out);
+    prn_wide_drop(&measured);
+    return status;
+}
+
+void prn_walk_free(prn_walk *w)
+{
+    const size_t values = base_of(w)->program ? base_of(w)->program->value_count : 0;
+    for (size_t v = 0; v < values; v++) {
+        if (w->measured) prn_wide_drop(&w->measured[v]);
+        if (w->made) prn_wide_drop(&w->made[v]);
+    }
+    prn_chain_free(&w->chain);
+    prn_chain_free(&w->other);
+    prn_free(w->rows);
+    prn_free(w->measured);
+    prn_free(w->measured_uses);
+    prn_free(w->made);
+}
