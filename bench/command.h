@@ -84,6 +84,9 @@ typedef struct options {
     const char *time_limit; /* as given; NULL: none */
     int64_t time_limit_ns, max_loop_trips; /* 0: none */
     bool copy_model;
+    const char *calibrate, *calibrate_method; /* data or a calibration; NULL: none, minmax */
+    double keep_accuracy; /* part of the outputs' range; 0: not given */
+    bool power_of_two;
     bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 
@@ -107,6 +110,8 @@ prony_session_options session_options(const options *o);
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
+/* Puts the quantized model in the place of *model where o->precision wants one and it is none yet. */
+int quantize_in_place(const options *o, prony_model **model);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
@@ -157,6 +162,7 @@ int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
 int command_extract(const options *o);
+int command_quantize(const options *o);
 int command_manual(const options *o);
 int command_completion(const options *o);
 int command_metrics(const options *o);

@@ -79,8 +79,9 @@ typedef struct prony_dataset_options {
     size_t struct_size;
     const char *classes; /* file with a class name per line, the first one's for class 0; NULL: none */
     const prony_image_options *image; /* copied; NULL: the defaults, and arrays are no images */
+    bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone do too */
 } prony_dataset_options;
-#define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0}
+#define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0, false}
 
 /* Inputs and labels for `model`, from one of:
  *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels are the
