@@ -110,7 +110,11 @@ prony_session_options session_options(const options *o);
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
-/* Puts the quantized model in the place of *model where o->precision wants one and it is none yet. */
+/* Whether o->precision wants a quantized model and this one is none. */
+bool wants_codes(const options *o, const prony_model *model);
+/* The quantized form of a model, as the options say. */
+int quantize_model(const options *o, prony_model *model, prony_model **out);
+/* Puts it in the place of *model where it is wanted. */
 int quantize_in_place(const options *o, prony_model **model);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);

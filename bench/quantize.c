@@ -90,7 +90,7 @@ static int find_ranges(const options *o, prony_model *model, const prony_session
 
 /* ---- the model ---- */
 
-static int quantize(const options *o, prony_model *model, prony_model **out)
+int quantize_model(const options *o, prony_model *model, prony_model **out)
 {
     prony_error error = {0};
     prony_session_options s = session_options(o);
@@ -122,14 +122,16 @@ static int quantize(const options *o, prony_model *model, prony_model **out)
     return code;
 }
 
+bool wants_codes(const options *o, const prony_model *model)
+{
+    return o->precision && strcmp(o->precision, "int8") == 0 && !prony_model_has_codes(model);
+}
+
 int quantize_in_place(const options *o, prony_model **model)
 {
     prony_model *made = NULL;
-    const bool wanted = o->precision && strcmp(o->precision, "int8") == 0;
-    if (!wanted && o->calibrate && !o->precision_count)
-        return fail(o, "--calibrate is of -p int8"), EXIT_USAGE;
-    if (!wanted || prony_model_has_codes(*model)) return EXIT_DONE;
-    int code = quantize(o, *model, &made);
+    if (!wants_codes(o, *model)) return EXIT_DONE;
+    int code = quantize_model(o, *model, &made);
     if (code != EXIT_DONE) return code;
     prony_model_release(*model);
     *model = made;
@@ -172,7 +174,7 @@ int command_quantize(const options *o)
     if (o->precision && strcmp(o->precision, "int8") != 0)
         return fail(o, "-p '%s': models are quantized to int8", o->precision), EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
-    int code = quantize(o, model, &made);
+    int code = quantize_model(o, model, &made);
     if (code == EXIT_DONE && prony_model_save(made, o->output, prony_model_is_external(model), &error) != PRONY_OK)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = show(o, made);

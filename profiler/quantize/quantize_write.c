@@ -105,7 +105,8 @@ static void put_changed(writer *w, size_t n, const char *const *inputs, size_t i
 
 /* ---- stored values ---- */
 
-/* Scale and zero point of a value's group, as the file has them. */
+/* Scale and zero point of a value's group, as the file has them. With powers of two, sums lie on halves of a step often: an
+ * even zero point has those rounded the same way by engines that add it before they round (QLinearAdd of ONNX Runtime). */
 static float step_of(const writer *w, size_t v, uint8_t *zero)
 {
     const prn_calibrated *row = w->steps[w->plan->values[v].group];
@@ -113,7 +114,7 @@ static float step_of(const writer *w, size_t v, uint8_t *zero)
     *zero = (uint8_t)row->zero_point;
     if (!w->power_of_two) return scale;
     scale = prn_power_of_two(scale);
-    *zero = (uint8_t)fmin(rint(-row->low / (double)scale), 255);
+    *zero = (uint8_t)fmin(2 * rint(-row->low / (double)scale / 2), 254);
     return scale;
 }
 
