@@ -145,7 +145,7 @@ static const command_row commands[] = {
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
     {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
     {"extract", "MODEL", "a part as a model: --from TENSOR --to TENSOR -o OUT.onnx", 1, 1, "bo", extract_options},
-    {"quantize", "MODEL", "a standard QDQ model: -p int8 --calibrate DATA -o OUT.onnx", 1, 1, "xbop", quantize_options},
+    {"quantize", "MODEL", "a standard QDQ model: --calibrate DATA -o OUT.onnx", 1, 1, "xbop", quantize_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},

@@ -57,7 +57,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration *
 
 typedef struct prony_quantize_options {
     size_t struct_size;
-    /* NULL: ranges of activations are found in every run (DynamicQuantizeLinear, MatMulInteger, ConvInteger). */
+    /* NULL: ranges of activations are found in every run, by products of matrices alone (Gemm, MatMul: they become
+     * DynamicQuantizeMatMul of the domain com.microsoft); convolutions stay in float. */
     const prony_calibration *calibration;
     /* > 0: as many layers stay in float as it takes for the model's outputs on `data` to keep within this part of their range
      * (root mean square of the difference over largest minus smallest value, of each output) of the float model's. */

@@ -70,7 +70,7 @@ void prony_model_release(prony_model *model)
 bool prony_model_has_codes(const prony_model *model)
 {
     static const char *const names[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-                                        "MatMulInteger",  "QGemm",                 "QLinearAdd"};
+                                        "MatMulInteger",  "QGemm",                 "QLinearAdd",    "DynamicQuantizeMatMul"};
     const prn_graph *graph = model ? &model->file->graph : NULL;
     for (size_t n = 0; graph && n < graph->node_count; n++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -367,11 +367,18 @@ static bool drop_outer(prn_quant_plan *plan)
     return changed;
 }
 
+static bool is_product(const prn_quant_node *node)
+{
+    return node->kind == PRN_QUANT_GEMM || node->kind == PRN_QUANT_MATMUL;
+}
+
 void prn_quant_plan_settle(prn_quant_plan *plan)
 {
     for (size_t n = 0; n < plan->graph->node_count; n++)
         plan->nodes[n].quantized = plan->nodes[n].kind != PRN_QUANT_OTHER && !plan->nodes[n].kept &&
-                                   plan->nodes[n].result != PRN_QUANT_NONE;
+                                   plan->nodes[n].result != PRN_QUANT_NONE &&
+                                   (!plan->dynamic || is_product(&plan->nodes[n]));
+    if (plan->dynamic) return;
     mark_made(plan);
     while (drop_outer(plan)) continue;
     mark_coded(plan);

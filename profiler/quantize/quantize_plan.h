@@ -59,6 +59,7 @@ typedef struct prn_quant_node {
 } prn_quant_node;
 
 typedef struct prn_quant_plan {
+    bool dynamic; /* ranges are found in each run: products of matrices alone are quantized, and nothing is stored */
     const prony_model *model;
     const prn_graph *graph;
     prn_pool pool;

@@ -5,8 +5,8 @@
  * A value keeps its name for whoever reads it: what a quantized node makes is called y once it was stored, and what it was
  * before has a new name. Of a value that floats make, quantized nodes alone read the stored form.
  *
- * Without calibration x goes through DynamicQuantizeLinear, and MatMulInteger or ConvInteger of the codes is brought to floats
- * by Cast and Mul, with the bias added.
+ * Without calibration a product of matrices becomes DynamicQuantizeMatMul of com.microsoft, which finds the range of x in each
+ * run and makes floats.
  *
  * Nodes, weights and types that stay are copied as the file has them, field by field. */
 #include "profiler/quantize/quantize_write.h"
@@ -16,6 +16,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+static const char contrib[] = "com.microsoft";
 
 enum { LEAST_OPSET = 13, LEAST_IR = 7, MOST_INPUTS = 4 };
 
@@ -230,6 +232,51 @@ static prony_status put_static(writer *w, size_t n)
     return store_result(w, n, output);
 }
 
+/* [rows, columns] turned. */
+static void turn(const int8_t *from, int8_t *to, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
+}
+
+static prony_status put_dynamic(writer *w, size_t n)
+{
+    enum { DOMAIN_FIELD = 7 };
+    const prn_quant_node *q = &w->plan->nodes[n];
+    const prn_model_node *node = &w->plan->graph->nodes[n];
+    const char *base = prn_pool_printf(&w->pool, "%s_of_%s", node->inputs[1], node->outputs[0]);
+    prn_pool room = {0};
+    prn_quant_weights made;
+    if (!base) return prn_no_memory(w->error);
+    const char *inputs[] = {node->inputs[0], new_name(w, base, "_codes"), new_name(w, base, "_scale"), "",
+                            new_name(w, base, "_bias")};
+    if (!inputs[1] || !inputs[2] || !inputs[4]) return prn_no_memory(w->error);
+    prony_status status = prn_quant_weights_make(&made, w->plan, n, 0, w->power_of_two, &room, w->error);
+    int8_t *codes = status == PRONY_OK ? made.codes : NULL;
+    float *bias = prn_pool_alloc(&room, (size_t)q->channels, sizeof *bias);
+    if (status == PRONY_OK && q->channel_axis == 0) {
+        codes = prn_pool_alloc(&room, (size_t)prony_shape_numel(&made.shape), 1);
+        if (codes) turn(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
+        made.shape = (prony_shape){2, {made.shape.dim[1], made.shape.dim[0]}};
+    }
+    if (status == PRONY_OK && (!codes || !bias)) status = prn_no_memory(w->error);
+    if (status == PRONY_OK) {
+        prn_proto out = {0};
+        for (int64_t c = 0; c < q->channels; c++) bias[c] = (float)made.bias[c];
+        put_constant(w, inputs[1], PRONY_INT8, &made.shape, codes);
+        put_vector(w, inputs[2], PRONY_FLOAT32, q->channels, made.scales);
+        if (made.has_bias) put_vector(w, inputs[4], PRONY_FLOAT32, q->channels, bias);
+        for (size_t i = 0; i < (made.has_bias ? 5 : 3); i++) prn_proto_put_text(&out, PRN_NODE_INPUT, inputs[i]);
+        prn_proto_put_text(&out, PRN_NODE_OUTPUT, node->outputs[0]);
+        prn_proto_put_text(&out, PRN_NODE_NAME, node->name);
+        prn_proto_put_text(&out, PRN_NODE_OP_TYPE, "DynamicQuantizeMatMul");
+        prn_proto_put_text(&out, DOMAIN_FIELD, contrib);
+        prn_proto_put_message(&w->graph, PRN_GRAPH_NODE, &out);
+    }
+    prn_pool_release(&room);
+    return status;
+}
+
 static prony_status put_clamp(writer *w, size_t n)
 {
     const prn_model_node *node = &w->plan->graph->nodes[n];
@@ -250,8 +297,8 @@ static prony_status put_any(writer *w, size_t n)
         const size_t v = prn_quant_value_find(plan, node->outputs[0]);
         if (v != PRN_QUANT_NONE && !w->needed[v]) return PRONY_OK;
     }
-    if (q->quantized) return put_static(w, n);
-    if (q->clamp_of != PRN_QUANT_NONE && plan->nodes[q->clamp_of].quantized) return put_clamp(w, n);
+    if (q->quantized) return plan->dynamic ? put_dynamic(w, n) : put_static(w, n);
+    if (!plan->dynamic && q->clamp_of != PRN_QUANT_NONE && plan->nodes[q->clamp_of].quantized) return put_clamp(w, n);
     prn_proto_put_bytes(&w->graph, PRN_GRAPH_NODE, w->nodes[n].data, w->nodes[n].size);
     return PRONY_OK;
 }
@@ -389,6 +436,12 @@ static prony_status put_model(writer *w, prn_proto *model)
             if (field.type == PRN_WIRE_BYTES) prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
         }
     }
+    if (w->plan->dynamic && prn_model_opset(file, contrib) == 0) {
+        prn_proto opset = {0};
+        prn_proto_put_text(&opset, 1, contrib);
+        prn_proto_put_int(&opset, 2, 1);
+        prn_proto_put_message(model, PRN_MODEL_OPSET, &opset);
+    }
     return model->failed ? prn_no_memory(w->error) : PRONY_OK;
 }
 
@@ -425,11 +478,7 @@ static prony_status begin(writer *w)
         return prn_fail(w->error, PRONY_UNSUPPORTED,
                         "%.300s: opset %lld; scales per channel are from opset %d on: convert the model first", file->name,
                         (long long)opset, LEAST_OPSET);
-    if (!w->calibration)
-        return prn_fail(w->error, PRONY_UNSUPPORTED,
-                        "%.300s: no ranges of its values: quantizing without calibration data (--calibrate) is not built",
-                        file->name);
-    return find_steps(w);
+    return w->plan->dynamic ? PRONY_OK : find_steps(w);
 }
 
 prony_status prn_quant_write(uint8_t **out, size_t *size, const prn_quant_plan *plan, const prony_calibration *calibration,

@@ -134,8 +134,8 @@ class Usage(CommandTest):
                 self.assertEqual(error, "")
 
     def test_what_is_not_built_is_refused_by_name(self):
-        self.refuse(FAILED, ["'int8'", "fp32", "fast", "bf16"], "run", self.lenet, "-p", "int8")
-        for precision in ("fp32", "fast", "bf16"):
+        self.refuse(FAILED, ["'int3'", "fp32", "fast", "bf16", "int8", "this processor"], "run", self.lenet, "-p", "int3")
+        for precision in ("fp32", "fast", "bf16", "int8"):
             self.succeed("run", self.lenet, "-p", precision, "-y", "1", "-x", "1")
 
     def test_unknown_keys_of_tables(self):

@@ -1,6 +1,6 @@
 /* prony_calibrate and prony_model_quantize: a plan of the float model, a part of it that shows what is stored, and the file
  * that follows. */
-#include "api/quantize.h"
+#include "api/model_quantize.h"
 
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"
@@ -11,21 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const prony_session_options *session,
+static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const prony_session_options *session, bool dynamic,
                               prony_error *error)
 {
     prn_program *types = NULL;
+    *plan = (prn_quant_plan){0};
     prony_status status = prn_static_types(&types, model, session, error);
     if (status == PRONY_OK) status = prn_quant_plan_make(plan, model, types, error);
     prn_program_release(types);
+    plan->dynamic = dynamic;
     if (status == PRONY_OK) prn_quant_plan_settle(plan);
     for (size_t n = 0; status == PRONY_OK && n < plan->graph->node_count; n++)
         if (plan->nodes[n].quantized) return PRONY_OK;
     if (status == PRONY_OK)
         status = prn_fail(error, PRONY_UNSUPPORTED,
-                          "%.300s: nothing to quantize: its main graph has no Conv, Gemm or MatMul of float32 with constant "
+                          "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
                           "weights%s",
-                          model->file->name, prony_model_has_codes(model) ? "; it has operators on codes already" : "");
+                          model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ", prony_model_has_codes(model) ? "; it has operators on codes already" : "");
     prn_quant_plan_release(plan);
     return status;
 }
@@ -111,7 +113,7 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
     PRN_TRY(prn_options_read(&own, sizeof own, options, "calibrate options", error));
     if (!*prony_calibration_method_name(own.method) || !(own.percentile == 0 || (own.percentile >= 0.5 && own.percentile <= 1)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "calibrate options: no such method, or a percentile not from 0.5 to 1");
-    PRN_TRY(make_plan(&plan, model, own.session, error));
+    PRN_TRY(make_plan(&plan, model, own.session, false, error));
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? run_probe(c, &plan, model, data, &own, error) : prn_no_memory(error);
     if (status == PRONY_OK) prn_model_hash(model->file, c->sha256);
@@ -165,7 +167,7 @@ static prony_status describe(prony_model *model, const prn_quant_plan *plan, con
         row.name = prn_pool_strndup(&q->pool, name, strlen(name));
         row.op = prn_pool_strndup(&q->pool, node->op_type, strlen(node->op_type));
         if (!row.name || !row.op) return prn_no_memory(error);
-        if (!row.quantized) q->kept[q->kept_count++] = row.name;
+        if (plan->nodes[n].kept) q->kept[q->kept_count++] = row.name;
         rows[count++] = row;
     }
     if (q->kept_count) qsort(q->kept, q->kept_count, sizeof *q->kept, by_text);
@@ -202,10 +204,11 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     prn_quant_plan plan;
     if (!out || !model) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_quantize: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "quantize options", error));
-    if (own.keep_accuracy < 0 || isnan(own.keep_accuracy) || (own.keep_accuracy > 0 && !own.data))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "quantize options: keep_accuracy is from 0 on, and wants data");
+    if (own.keep_accuracy < 0 || isnan(own.keep_accuracy) || (own.keep_accuracy > 0 && (!own.data || !own.calibration)))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "quantize options: keep_accuracy is from 0 on, and wants data and a "
+                                                       "calibration");
     if (own.calibration) PRN_TRY(prn_calibration_check(own.calibration, model, error));
-    PRN_TRY(make_plan(&plan, model, own.session, error));
+    PRN_TRY(make_plan(&plan, model, own.session, !own.calibration, error));
     prony_status status = quantize(out, &plan, model, &own, error);
     prn_quant_plan_release(&plan);
     return status;

@@ -1,6 +1,6 @@
 /* Between the two files of prony_model_quantize. */
-#ifndef PRN_API_QUANTIZE_H
-#define PRN_API_QUANTIZE_H
+#ifndef PRN_API_MODEL_QUANTIZE_H
+#define PRN_API_MODEL_QUANTIZE_H
 
 #include "profiler/quantize/calibration.h"
 

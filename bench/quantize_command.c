@@ -90,6 +90,18 @@ static int find_ranges(const options *o, prony_model *model, const prony_session
 
 /* ---- the model ---- */
 
+/* Convolutions want ranges: said once, though a matrix has many sessions. */
+static void say_floats(const options *o, const prony_model *made)
+{
+    static bool said;
+    const prony_quantized_row *rows;
+    size_t floats = 0, count = prony_model_quantized(made, &rows);
+    for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
+    if (o->calibrate || said || !floats) return;
+    fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
+    said = true;
+}
+
 int quantize_model(const options *o, prony_model *model, prony_model **out)
 {
     prony_error error = {0};
@@ -116,6 +128,7 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
         interrupt_at_once(false);
         clear_progress();
         if (status != PRONY_OK) code = report_session_error(o, model, &error);
+        else say_floats(o, *out);
     }
     prony_calibration_release(calibration);
     prony_dataset_release(data);

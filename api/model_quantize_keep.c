@@ -1,6 +1,6 @@
 /* Which layers stay in float: each one is quantized alone and its error at the outputs measured; then the worst of them stay,
  * as few as it takes. */
-#include "api/quantize.h"
+#include "api/model_quantize.h"
 
 #include "base/option_struct.h"
 #include "base/shape.h"
