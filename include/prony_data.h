@@ -95,7 +95,8 @@ typedef struct prony_dataset_options {
  * Labels are class numbers or names from `classes` (a whole line, or its first word). Images are decoded when they are used. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path, const prony_model *model,
                                                          const prony_dataset_options *options, prony_error *error);
-/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples. */
+/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples. `labels`
+ * may be NULL where the options say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                                            const char *const *names, const prony_value *const *values,
                                                            size_t count, const prony_value *labels,

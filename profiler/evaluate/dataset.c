@@ -138,6 +138,8 @@ static prony_status copy_all(prony_dataset *data, const prony_model *model, cons
         PRN_TRY(copy_of(&copy, values[i], error));
         PRN_TRY(prn_dataset_add_array(data, model, input, names[i], copy, error));
     }
+    if (!labels && data->unlabelled) return PRONY_OK;
+    if (!labels) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
     PRN_TRY(copy_of(&copy, labels, error));
     return prn_dataset_set_labels(data, copy, error);
 }
@@ -147,7 +149,7 @@ prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                   const prony_dataset_options *options, prony_error *error)
 {
     prony_dataset *data = NULL;
-    if (!out || !model || !names || !values || !count || !labels)
+    if (!out || !model || !names || !values || !count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
     PRN_TRY(create(&data, model, options, error));
     prony_status status = copy_all(data, model, names, values, count, labels, error);
