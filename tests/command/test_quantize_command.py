@@ -2,7 +2,7 @@
 """Quantization from the command line: calibration and its file, the model that is written, -p int8 of the commands that run
 models, layers that stay in float, and what is refused.
 
-    test_quantize.py PRONY SOURCE_DIR [unittest options]
+    test_quantize_command.py PRONY SOURCE_DIR [unittest options]
 """
 import io
 import json
