@@ -97,7 +97,7 @@ static void say_floats(const options *o, const prony_model *made)
     const prony_quantized_row *rows;
     size_t floats = 0, count = prony_model_quantized(made, &rows);
     for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
-    if (o->calibrate || said || !floats) return;
+    if (o->calibrate || said || !floats || o->quiet) return;
     fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
     said = true;
 }
