@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LEAST_EXTERNAL = 1024, ALIGNMENT = 64 };
 
@@ -114,7 +115,10 @@ static prony_status save_external(const prony_model *model, const char *path, pr
             status = prn_file_commit(s.weights, error);
         }
     }
-    if (status == PRONY_OK) status = write_file(path, out.data, out.size, error);
+    if (status == PRONY_OK) {
+        status = write_file(path, out.data, out.size, error);
+        if (status != PRONY_OK) (void)unlink(beside);
+    }
     prn_free(out.data);
     prn_free(beside);
     return status;

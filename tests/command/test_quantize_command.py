@@ -205,15 +205,25 @@ class Digits(command_case.CommandTest):
         self.refused(["--keep-accuracy needs samples"], self.kept, "--keep-accuracy", "1%")
 
     def test_a_full_disk_leaves_nothing(self):
-        def limit(size):
-            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-        for size in (100, 8000):  # the calibration fits the second one, the model does not
-            code, out, err = run("quantize", self.model, "-o", self.out, "--calibrate", self.samples, prepare=limit(size))
+        self.quantize("-q")
+        os.remove(self.out)
+        for limit in (100, 8000):
+            code, out, err = run("quantize", self.model, "-o", self.out, "--calibrate", self.kept,
+                                 prepare=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             self.assertEqual((code, out), (FAILED, ""), err)
-            self.assertIn(os.path.basename(self.kept if size == 100 else self.out), err)
-            self.assertEqual(os.path.exists(self.kept), size > 100)
-            self.assertEqual([name for name in os.listdir(self.folder) if "out" in name or "tmp" in name], [])
+            self.assertIn("out.onnx", err)
+            self.assertEqual(sorted(os.listdir(self.folder)),
+                             ["digits.npz", "digits.onnx", os.path.basename(self.kept), "samples.npz"])
+
+    def test_a_calibration_that_cannot_be_kept(self):
+        os.mkdir(self.kept)
+        err = self.refuse(FAILED, [os.path.basename(self.kept)], "quantize", self.model, "-o", self.out, "--calibrate", self.samples)
+        self.assertNotIn("warning", err)
+        self.assertFalse(os.path.exists(self.out))
+        # Who only runs the model goes on.
+        code, _, err = run("run", self.model, "-p", "int8", "--calibrate", self.samples)
+        self.assertEqual(code, 0, err)
+        self.assertIn("warning: the calibration is not kept", err)
 
     def test_usage(self):
         self.refuse(USAGE, ["-o OUT.onnx is missing"], "quantize", self.model, "--calibrate", self.samples)
