@@ -152,7 +152,8 @@ static prony_status read_result(const prony_context *context, const roles *at, m
     if (!y_zero) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the zero point) is missing", at->y_zero);
     PRN_TRY(prn_quant_scalar_check(context, at->y_scale, at->y_zero,
                                    PRN_TYPES_8_BIT | (at == &qlinear_roles ? PRN_TYPES_FLOAT8 : 0)));
-    if (y_scale->data && y_zero->data) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
+    out->y_known = y_scale->data && y_zero->data;
+    if (out->y_known) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
     if (at != &bounded_roles) return PRONY_OK;
     const gemm_params *params = context->params;
     int32_t least, most;
@@ -211,8 +212,7 @@ static void add_c(const matmul *m, int64_t row, int64_t column, int64_t n, int32
 
 enum { MOST_SUMS = 64 };
 
-/* What the sums of n columns of a row are multiplied by. */
-static void fill_scale(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale)
+void prn_int_matmul_scale(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale)
 {
     const prn_product *shape = &m->product.shape;
     const int64_t a_matrix = prn_int_product_a_matrix(shape, item), b_matrix = prn_int_product_b_matrix(shape, item);
@@ -256,7 +256,7 @@ void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64
         memcpy((int32_t *)m->out->data + at, sums, (size_t)n * sizeof *sums);
         return;
     }
-    fill_scale(m, item, row, column, n, scale);
+    prn_int_matmul_scale(m, item, row, column, n, scale);
     prn_quant_simd_table()->scale_i32(values, sums, scale, n);
     store_values(m, at, column, n, values);
 }
@@ -277,7 +277,7 @@ static void multiply_floats(const matmul *m)
                 (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->a_row + k * s->a_col, 0.0f, 1.0f) *
                 (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->b_row + column * s->b_col, 0.0f, 1.0f);
         }
-        fill_scale(m, item, row, column, 1, &scale);
+        prn_int_matmul_scale(m, item, row, column, 1, &scale);
         float value = (float)sum * scale;
         store_values(m, output_index(m, item, row, column), column, 1, &value);
     }
