@@ -151,10 +151,16 @@ static void store_block(const void *argument, int64_t row, int64_t rows, int64_t
     const byte_job *job = argument;
     const int32_t *column_sums = job->state->sums + column;
     int32_t line[PRN_CODE_COLUMNS];
+    float scale[PRN_CODE_COLUMNS];
+    const bool one_scale = job->m->a_scale.step == 0; /* for all of A's rows */
+    if (!job->m->integers && one_scale) prn_int_matmul_scale(job->m, 0, row, column, columns, scale);
     for (int64_t i = 0; i < rows; i++, sums += PRN_CODE_COLUMNS) {
         const uint32_t zero = (uint32_t)((int32_t)prn_quant_lines_at(&job->m->product.a_zero, 0, row + i) + job->flip);
         for (int64_t j = 0; j < columns; j++) line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
-        prn_int_matmul_store(job->m, 0, row + i, column, columns, line);
+        if (job->m->integers || one_scale)
+            prn_int_matmul_store_scaled(job->m, 0, row + i, column, columns, line, scale);
+        else
+            prn_int_matmul_store(job->m, 0, row + i, column, columns, line);
     }
 }
 

@@ -228,7 +228,9 @@ static void store_values(const matmul *m, int64_t at, int64_t column, int64_t n,
 {
     static const prn_cast_rule rule = {.saturate = true};
     float zero[MOST_SUMS];
-    for (int64_t j = 0; m->bias && j < n; j++) values[j] += prn_quant_get(m->bias, column + j);
+    const float *bias = m->bias && m->bias->dtype == PRONY_FLOAT32 ? (const float *)m->bias->data + column : NULL;
+    for (int64_t j = 0; bias && j < n; j++) values[j] += bias[j];
+    for (int64_t j = 0; m->bias && !bias && j < n; j++) values[j] += prn_quant_get(m->bias, column + j);
     if (m->quantized) {
         for (int64_t j = 0; j < n; j++) zero[j] = m->y.zero;
         for (int64_t j = 0; j < n; j++) values[j] = values[j] > m->low ? values[j] : m->low; /* NaN is low */
@@ -246,19 +248,26 @@ static int64_t output_index(const matmul *m, int64_t item, int64_t row, int64_t 
     return c + row * m->product.shape.c_row + column;
 }
 
-void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+void prn_int_matmul_store_scaled(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums,
+                                 const float *scale)
 {
-    const matmul *m = argument;
     const int64_t at = output_index(m, item, row, column);
-    float scale[MOST_SUMS], values[MOST_SUMS];
+    float values[MOST_SUMS];
     if (m->c) add_c(m, row, column, n, sums);
     if (m->integers) {
         memcpy((int32_t *)m->out->data + at, sums, (size_t)n * sizeof *sums);
         return;
     }
-    prn_int_matmul_scale(m, item, row, column, n, scale);
     prn_quant_simd_table()->scale_i32(values, sums, scale, n);
     store_values(m, at, column, n, values);
+}
+
+void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+{
+    const matmul *m = argument;
+    float scale[MOST_SUMS];
+    if (!m->integers) prn_int_matmul_scale(m, item, row, column, n, scale);
+    prn_int_matmul_store_scaled(m, item, row, column, n, sums, scale);
 }
 
 /* QLinearMatMul of 8-bit floats, whose products are summed in double; zero points are 0 by definition. */

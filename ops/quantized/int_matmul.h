@@ -31,6 +31,9 @@ void prn_int_matmul_quantize_a(const prony_context *context, prn_int_matmul *m, 
 /* Stores sums of columns [column, column + n <= 64) of a row; `argument` is the problem. */
 void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
 
+/* The same with what they are multiplied by, as prn_int_matmul_scale gives it. */
+void prn_int_matmul_store_scaled(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n,
+                                 int32_t *sums, const float *scale);
 /* What the sums of n columns of a row are multiplied by. */
 void prn_int_matmul_scale(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale);
 
