@@ -2,8 +2,7 @@
  * made when the first one is asked for. */
 #include "base/file.h"
 #include "base/option_struct.h"
-#include "engine/bind/program.h"
-#include "engine/session/free_dims.h"
+#include "engine/session/static_types.h"
 #include "loaders/onnx/graph_part.h"
 
 #include <string.h>
@@ -14,32 +13,10 @@ typedef struct typing {
     prn_program *program;
 } typing;
 
-static prony_status bind_types(typing *t, prony_error *error)
-{
-    prony_session_options own = PRONY_SESSION_OPTIONS_INIT;
-    const prony_session_options *options = &own;
-    const prn_graph *graph = &t->model->file->graph;
-    prn_input_shapes shapes;
-    PRN_TRY(prn_options_read(&own, sizeof own, t->options, "session options", error));
-    PRN_TRY(prn_ports_check_options(t->model->file, options, error));
-    PRN_TRY(prn_input_shapes_init(&shapes, t->model, error));
-    prony_value *inputs = prn_calloc(graph->input_count + 1, sizeof *inputs);
-    prony_status status = inputs ? prn_input_shapes_settle(&shapes, t->model, options, error) : prn_no_memory(error);
-    if (status == PRONY_OK) status = prn_input_shapes_closed(&shapes, t->model, error);
-    for (size_t i = 0; status == PRONY_OK && i < graph->input_count; i++)
-        inputs[i] =
-            (prony_value){.kind = graph->inputs[i].kind, .dtype = graph->inputs[i].dtype, .shape = shapes.shapes[i]};
-    prn_bind_options bind = {.inputs = inputs, .input_count = graph->input_count, .static_only = true};
-    if (status == PRONY_OK) status = prn_program_bind(&t->program, t->model, graph, NULL, NULL, &bind, error);
-    prn_free(inputs);
-    prn_input_shapes_free(&shapes);
-    return status;
-}
-
 static prony_status type_of(void *user, const char *name, prony_value *out, prony_error *error)
 {
     typing *t = user;
-    if (!t->program) PRN_TRY(bind_types(t, error));
+    if (!t->program) PRN_TRY(prn_static_types(&t->program, t->model, t->options, error));
     for (size_t v = 0; v < t->program->value_count; v++) {
         if (strcmp(t->program->values[v]->name, name) != 0) continue;
         const prony_value *info = &t->program->values[v]->info;

@@ -89,6 +89,9 @@ typedef struct options {
     const char *reference; /* of --accuracy: another model; NULL: the model itself */
     named_file *against;      /* name NULL: none was given */
     size_t against_count;
+    const char *calibrate, *calibrate_method; /* data or a calibration; NULL: none, minmax */
+    double keep_accuracy; /* part of the outputs' range; 0: not given */
+    bool power_of_two;
     bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
 } options;
 
@@ -112,6 +115,12 @@ prony_session_options session_options(const options *o);
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
+/* Whether o->precision wants a quantized model and this one is none. */
+bool wants_codes(const options *o, const prony_model *model);
+/* The quantized form of a model, as the options say. */
+int quantize_model(const options *o, prony_model *model, prony_model **out);
+/* Puts it in the place of *model where it is wanted. */
+int quantize_in_place(const options *o, prony_model **model);
 /* Loads the one model argument and creates a session with its inputs bound. */
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
@@ -162,6 +171,7 @@ int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
 int command_extract(const options *o);
+int command_quantize(const options *o);
 int command_manual(const options *o);
 int command_completion(const options *o);
 int command_metrics(const options *o);

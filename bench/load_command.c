@@ -74,7 +74,8 @@ static int set_up(load *l)
     const options *o = l->o;
     prony_error error = {0};
     if (load_model(o, &l->model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
-    int code = make_session(o, l->model, &l->session, false);
+    int code = quantize_in_place(o, &l->model);
+    if (code == EXIT_DONE) code = make_session(o, l->model, &l->session, false);
     if (code == EXIT_DONE) code = take_inputs(l);
     if (code != EXIT_DONE) return code;
     if (l->scenario != SCENARIO_SINGLE) return make_batcher(l);

@@ -16,6 +16,7 @@ static int dispatch(const options *o)
                  {"compare", command_compare}, {"check", command_check},
                  {"recommend", command_recommend},
                  {"machine", command_machine}, {"extract", command_extract},
+                 {"quantize", command_quantize},
                  {"manual", command_manual},   {"completion", command_completion}, {"metrics", command_metrics},
                  {"scale", command_scale},     {"worker", command_worker}, {"versus", command_versus},
                  {"peer", command_peer}};

@@ -168,7 +168,8 @@ static const char *const value_sets[][2] = {
     {"level", "model module layer operator"},
     {"sort", "index time macs madds flops special int_ops parameters bytes memory count rate intensity name"},
     {"count", "fvcore deepspeed onnx-tool moduleprofiler thop torch deeplite"},
-    {"precision", "fp32"},
+    {"precision", "fp32 fast bf16 int8"},
+    {"calibrate-method", "minmax percentile entropy"},
     {"preprocess", "imagenet resize= crop= normalize= mean= std= channels= layout= filter="},
     {"svg", "layers= types= roofline= memory= latency= modules= graph="}};
 

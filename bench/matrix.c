@@ -27,6 +27,7 @@ typedef struct matrix {
     prony_session **sessions;
     prony_report **reports;
     size_t count;
+    prony_model *quantized; /* NULL: not made yet, or not wanted */
     prony_metrics *metrics; /* once measured */
     int background_threads;
 } matrix;
@@ -112,6 +113,14 @@ static int read_figures(const options *o, const prony_metrics *metrics, prony_re
     return EXIT_DONE;
 }
 
+/* Its sessions keep the model; *quantized is made for the first that wants it. */
+static int add_session(const options *o, prony_model *model, prony_model **quantized, prony_session **session)
+{
+    const bool wanted = wants_codes(o, model);
+    int code = wanted && !*quantized ? quantize_model(o, model, quantized) : EXIT_DONE;
+    return code == EXIT_DONE ? make_session(o, wanted ? *quantized : model, session, false) : code;
+}
+
 static int measure(const options *o, prony_model *model, matrix *m)
 {
     prony_error error = {0};
@@ -119,7 +128,7 @@ static int measure(const options *o, prony_model *model, matrix *m)
     prony_profile_options p = profile_options(o);
     for (size_t i = 0; i < m->count; i++) {
         options one = options_of(o, &m->rows[i]);
-        int code = make_session(&one, model, &m->sessions[i], false);
+        int code = add_session(&one, model, &m->quantized, &m->sessions[i]);
         if (code != EXIT_DONE) return fail(o, "in the configuration of %s", label(o, &m->rows[i], text));
     }
     prony_status status = prony_sessions_profile(m->reports, m->sessions, m->count, &p, &error);
@@ -331,6 +340,7 @@ int command_bench_matrix(const options *o, int background_threads)
         session_release(m.sessions[i]);
     }
     prony_metrics_release(m.metrics);
+    prony_model_release(m.quantized);
     prony_model_release(model);
     free(m.rows);
     free(m.sessions);

@@ -66,6 +66,10 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"against", required_argument, NULL, OPT_AGAINST},
                                       {"reference", required_argument, NULL, OPT_REFERENCE},
                                       {"ort-lib", required_argument, NULL, OPT_ORT_LIB},
+                                      {"calibrate", required_argument, NULL, OPT_CALIBRATE},
+                                      {"calibrate-method", required_argument, NULL, OPT_CALIBRATE_METHOD},
+                                      {"keep-accuracy", required_argument, NULL, OPT_KEEP_ACCURACY},
+                                      {"power-of-two", no_argument, NULL, OPT_POWER_OF_TWO},
                                       {"tune", no_argument, NULL, OPT_UNBUILT},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
                                       {"streams", required_argument, NULL, OPT_STREAMS},
@@ -104,6 +108,7 @@ static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
     OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
+static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_STRICT, OPT_METRICS,
@@ -144,6 +149,7 @@ static const command_row commands[] = {
     {"metrics", "TARGET", "every metric of a report or a model", 1, 1, "xybiSrtwp", metrics_options},
     {"eval", "MODEL DATA", "accuracy on labelled data: folder, .npz or list", 2, 2, "xybwp", eval_options},
     {"extract", "MODEL", "a part as a model: --from TENSOR --to TENSOR -o OUT.onnx", 1, 1, "bo", extract_options},
+    {"quantize", "MODEL", "a standard QDQ model: --calibrate DATA -o OUT.onnx", 1, 1, "xbop", quantize_options},
     {"verify", "DIR...", "ONNX test folders: model.onnx and test_data_set_*", 1, -1, "xy", verify_options},
     {"ops", "", "operators, opsets, types, kernels, cost formulas", 0, 0, "", ops_options},
     {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0, "xt", machine_options},
@@ -187,7 +193,15 @@ static const struct {
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32, fp32-strict (the same bits on every\n"
                                 "                         instruction set), fast (within 1e-5 of the\n"
-                                "                         range), bf16\n"},
+                                "                         range), bf16, int8\n"},
+    {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
+                    "                         .calibration.json, which measuring leaves beside the\n"
+                    "                         model\n"},
+    {OPT_CALIBRATE_METHOD, "      --calibrate-method M   ranges by minmax (default), percentile or\n"
+                           "                         entropy\n"},
+    {OPT_KEEP_ACCURACY, "      --keep-accuracy P  of -p int8: layers stay in float until the outputs are\n"
+                        "                         within P of their range, such as 0.5%\n"},
+    {OPT_POWER_OF_TWO, "      --power-of-two     scales that are powers of two\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator,nested\n"},
     {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
     {OPT_ALL, "      --all              everything, not what a first look needs\n"},
@@ -296,11 +310,13 @@ bool command_takes(const command_row *command, int option)
         return true;
     bool no_model = is_named(command, "ops machine completion manual");
     if (option == OPT_TIME_LIMIT) return !no_model || is_named(command, "machine");
-    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract");
+    if (option == OPT_MAX_LOOP_TRIPS) return !no_model && !is_named(command, "inspect extract quantize");
     if (option == OPT_COPY_MODEL) return !no_model;
     if (option == OPT_PREPROCESS && strchr(command->letters, 'i')) return true; /* who takes inputs takes images */
     if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
     if (option == OPT_MEMORY_LIMIT) return !no_model;
+    if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY || option == OPT_POWER_OF_TWO)
+        return is_named(command, "run profile bench eval quantize");
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;

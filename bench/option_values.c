@@ -2,6 +2,7 @@
 #include "bench/load.h"
 #include "bench/option_table.h"
 #include "prony_judge.h"
+#include "prony_quantize.h"
 
 #include <errno.h>
 #include <float.h>
@@ -118,7 +119,7 @@ static int take_batches(options *o, char *argument)
 static int take_precisions(options *o, char *argument)
 {
     o->precision = argument;
-    if (!takes_lists(o)) return 0;
+    if (!takes_lists(o) && strcmp(o->command, "eval") != 0) return 0;
     o->precision_count = 0;
     for (char *part = argument; part;) {
         char *next = strchr(part, ',');
@@ -377,6 +378,27 @@ static int take_preprocess(options *o, char *argument)
     return status == PRONY_OK ? 0 : usage(o, "--preprocess %s", error.message);
 }
 
+static int take_method(options *o, char *argument)
+{
+    prony_calibration_method method;
+    o->calibrate_method = argument;
+    return prony_calibration_method_find(&method, argument)
+               ? 0
+               : usage(o, "--calibrate-method '%s': minmax, percentile or entropy", argument);
+}
+
+/* A part of the outputs' range, in per cent. */
+static int take_keep_accuracy(options *o, char *argument)
+{
+    char *end;
+    double percent = strtod(argument, &end);
+    if (*end == '%') end++;
+    if (end == argument || *end || !(percent > 0 && percent < 100))
+        return usage(o, "--keep-accuracy '%s': per cent above 0 such as 0.5%%", argument);
+    o->keep_accuracy = percent / 100;
+    return 0;
+}
+
 static int take_affinity(options *o, char *argument)
 {
     prony_error error = {0};
@@ -476,6 +498,8 @@ static const struct row {
     {OPT_ALL, FLAGS(all)},
     {OPT_BATCH_WINDOW, LATENCY, AT(batch_window_ns), 0, 0, "--batch-window", "a time from 0 with its unit, such as 20ms", NULL},
     {OPT_BUDGET, SECONDS, AT(budget), 0, 0, "--budget", "a time such as 90s, 10m or 1h", NULL},
+    {OPT_CALIBRATE, TEXTS(calibrate)},
+    {OPT_CALIBRATE_METHOD, CALLS(take_method)},
     {OPT_COPY_MODEL, FLAGS(copy_model)},
     {OPT_COUNT, CALLS(take_preset)},
     {OPT_COUNTERS, FLAGS(counters)},
@@ -491,6 +515,7 @@ static const struct row {
     {OPT_HTML, FORMS(PRONY_FORMAT_HTML)},
     {OPT_IGNORE_LOAD, FLAGS(ignore_load)},
     {OPT_JSON, TEXTS(json)},
+    {OPT_KEEP_ACCURACY, CALLS(take_keep_accuracy)},
     {OPT_LABELS, TEXTS(labels)},
     {OPT_LATENCY_BOUND, LATENCY, AT(latency_bound_ns), 1, 0, "--latency-bound", "a time above 0 with its unit, such as 20ms", NULL},
     {OPT_LATEX, FORMS(PRONY_FORMAT_LATEX)},
@@ -511,6 +536,7 @@ static const struct row {
     {OPT_OUTPUT_DIR, TEXTS(output_dir)},
     {OPT_PERCENTILE, CALLS(take_percentile)},
     {OPT_PLOT, CALLS(add_plot)},
+    {OPT_POWER_OF_TWO, FLAGS(power_of_two)},
     {OPT_PREPROCESS, CALLS(take_preprocess)},
     {OPT_PROCESSES, WHOLE, AT(processes), 1, 1000, "--processes", "a number from 1 to 1000", NULL},
     {OPT_RATE, CALLS(take_rate)},

@@ -23,6 +23,15 @@ static int check_stdout(const options *o)
     return taken > 1 ? usage(o, "'-' is stdout, and can be given to one form only") : 0;
 }
 
+/* What says how to quantize is for int8 alone. */
+static int check_codes(const options *o)
+{
+    bool int8 = strcmp(o->command, "quantize") == 0 || (o->precision && strcmp(o->precision, "int8") == 0);
+    for (size_t i = 0; i < o->precision_count; i++) int8 = int8 || strcmp(o->precisions[i], "int8") == 0;
+    if (int8 || (!o->calibrate && !o->calibrate_method && o->keep_accuracy <= 0 && !o->power_of_two)) return 0;
+    return usage(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two are of -p int8");
+}
+
 static int choose_command(options *o, const char *name, const command_row **out)
 {
     *out = find_command(name);
@@ -174,6 +183,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
     if (command->max_arguments >= 0 && (int)o->argument_count > command->max_arguments)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);
+    if (!status) status = check_codes(o);
     if (!status) status = set_memory_limit(o);
     if (status) return status;
     *stop = false;

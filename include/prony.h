@@ -6,6 +6,7 @@
  *   prony_machine.h   what this machine can do, and what it is doing
  *   prony_operator.h  operators of your own, and the table of built-in ones
  *   prony_data.h      images and labelled data as inputs, evaluation
+ *   prony_quantize.h  calibration, models on codes of 8 bits
  *   prony_serve.h     requests of many threads, and watching a service
  *
  * Conventions
@@ -344,7 +345,8 @@ typedef struct prony_session_options {
     int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
     int inter_op_threads;     /* workers that run operators side by side, the caller among them, each with intra_op_threads;
                                  0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024 threads */
-    const char *precision;    /* NULL or "fp32"; "fast", "bf16", "fp32-strict" (docs/accuracy.md); others are refused by name */
+    const char *precision;    /* NULL or "fp32"; "fp32-strict", "fast", "bf16" (docs/accuracy.md); "int8", where the model
+                                 computes on codes (prony_quantize.h); others are refused by name */
     const char *affinity;     /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
     const prony_dim *dims;    /* free dimensions by symbol */
     size_t dim_count;

@@ -79,8 +79,9 @@ typedef struct prony_dataset_options {
     size_t struct_size;
     const char *classes; /* file with a class name per line, the first one's for class 0; NULL: none */
     const prony_image_options *image; /* copied; NULL: the defaults, and arrays are no images */
+    bool unlabelled; /* for calibration: labels are left out or not looked at; a folder's files and lists of files alone do too */
 } prony_dataset_options;
-#define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0}
+#define PRONY_DATASET_OPTIONS_INIT {sizeof(prony_dataset_options), 0, 0, false}
 
 /* Inputs and labels for `model`, from one of:
  *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels are the
@@ -94,7 +95,8 @@ typedef struct prony_dataset_options {
  * Labels are class numbers or names from `classes` (a whole line, or its first word). Images are decoded when they are used. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path, const prony_model *model,
                                                          const prony_dataset_options *options, prony_error *error);
-/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples. */
+/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples. `labels`
+ * may be NULL where the options say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                                            const char *const *names, const prony_value *const *values,
                                                            size_t count, const prony_value *labels,

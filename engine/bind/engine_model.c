@@ -62,8 +62,20 @@ void prony_model_release(prony_model *model)
     release_parts(model);
     prony_registry_release(model->registry);
     prn_free(model->owned);
+    prn_pool_release(&model->quantized.pool);
     prn_budget_release(model->budget);
     prn_free(model);
+}
+
+bool prony_model_has_codes(const prony_model *model)
+{
+    static const char *const names[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
+                                        "MatMulInteger",  "QGemm",                 "QLinearAdd",    "DynamicQuantizeMatMul"};
+    const prn_graph *graph = model ? &model->file->graph : NULL;
+    for (size_t n = 0; graph && n < graph->node_count; n++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strcmp(graph->nodes[n].op_type, names[i]) == 0) return true;
+    return false;
 }
 
 size_t prony_model_input_count(const prony_model *model)

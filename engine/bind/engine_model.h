@@ -8,6 +8,7 @@
 #include "engine/bind/shared.h"
 #include "loaders/onnx/model.h"
 #include "ops/op.h"
+#include "prony_quantize.h"
 
 #include <stdatomic.h>
 
@@ -15,6 +16,15 @@
 typedef struct prn_step_rates {
     double flops_per_ns, bytes_per_ns; /* of one thread */
 } prn_step_rates;
+
+/* What prony_model_quantize made of the layers of a float model. */
+typedef struct prn_model_quantized {
+    prn_pool pool;
+    const prony_quantized_row *rows; /* NULL: it was not made so */
+    size_t count;
+    const char **kept; /* names of those that stay in float, sorted */
+    size_t kept_count;
+} prn_model_quantized;
 
 struct prony_model {
     atomic_uint references;
@@ -28,6 +38,7 @@ struct prony_model {
     /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
     void (*find_rates)(prn_step_rates *rates);
     const prn_host *host; /* what its operators may ask of the engine */
+    prn_model_quantized quantized;
 };
 
 /* What a model is read from: a file, or bytes of the caller's. */

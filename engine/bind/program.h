@@ -78,7 +78,8 @@ typedef enum prn_stays_in_float {
     PRN_FLOAT_NO_FORM,      /* there is no operator on codes of its kind */
     PRN_FLOAT_NOT_STORED,   /* its result is not quantized, or not for itself alone */
     PRN_FLOAT_OPERAND,      /* another operand is no constant and not quantized */
-    PRN_FLOAT_PARAMETERS    /* scales, zero points or a bias that the operator on codes does not take */
+    PRN_FLOAT_PARAMETERS,   /* scales, zero points or a bias that the operator on codes does not take */
+    PRN_FLOAT_KEPT          /* quantized, it would lose more than was allowed (prony_model_quantize) */
 } prn_stays_in_float;
 
 typedef struct prn_node_def {

@@ -1,6 +1,9 @@
 /* What no rewrite took to codes, and why; the report says it of the operator. */
 #include "engine/rewrites/codes.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static bool is_any(const prn_node_def *node, const char *const *names)
 {
     for (; *names; names++)
@@ -33,6 +36,22 @@ static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth
     return false;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether one of the node's layers was left in float when the model was quantized. */
+static bool is_kept(const prn_rewriter *r, const prn_node_def *node)
+{
+    const prn_model_quantized *q = &r->program->model->quantized;
+    for (uint32_t i = 0; q->kept_count && i < node->layer_count; i++) {
+        const prony_node *layer = &r->program->layers[node->layers[i]].info;
+        if (bsearch(&layer->name, q->kept, q->kept_count, sizeof *q->kept, by_text)) return true;
+    }
+    return false;
+}
+
 static prn_stays_in_float why(prn_rewriter *r, const prn_node_def *node)
 {
     const uint32_t types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8);
@@ -57,6 +76,6 @@ void prn_rewrite_say_floats(prn_rewriter *r)
         prn_node_def *node = r->program->nodes[n];
         if (node->dead || node->dynamic || !node->binding.op || node->output_count < 1) continue;
         if (node->outputs[0] == PRN_NO_VALUE || prn_node_is(node, "QuantizeLinear")) continue;
-        node->stays_in_float = (uint8_t)why(r, node);
+        node->stays_in_float = (uint8_t)(is_kept(r, node) ? PRN_FLOAT_KEPT : why(r, node));
     }
 }

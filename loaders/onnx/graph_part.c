@@ -2,72 +2,12 @@
  * is lost; what is written anew are the graph around them, tensors whose data lay elsewhere, and the types of the cuts.
  */
 #include "loaders/onnx/graph_part.h"
+#include "loaders/onnx/proto_write.h"
 #include "loaders/onnx/reader.h"
 
 #include <string.h>
 
-enum { MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_METADATA = 14, MODEL_TRAINING = 20 };
-enum {
-    GRAPH_NODE = 1,
-    GRAPH_NAME = 2,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_VALUE_INFO = 13,
-    GRAPH_SPARSE = 15
-};
-enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14 };
 enum { IR_WITH_FREE_INITIALIZERS = 4 }; /* before it, initializers had to be inputs as well */
-#define LARGEST_PROTOBUF ((size_t)INT32_MAX)
-
-/* ---- bytes ---- */
-
-typedef struct bytes {
-    uint8_t *data;
-    size_t size, capacity;
-    bool failed;
-} bytes;
-
-static void put_raw(bytes *b, const void *data, size_t size)
-{
-    if (b->failed || !size) return;
-    if (size > SIZE_MAX / 2 - b->size || !PRN_GROW(b->data, b->capacity, b->size + size)) {
-        b->failed = true;
-        return;
-    }
-    memcpy(b->data + b->size, data, size);
-    b->size += size;
-}
-
-static void put_varint(bytes *b, uint64_t value)
-{
-    uint8_t out[10];
-    size_t n = 0;
-    for (; value > 127; value >>= 7) out[n++] = (uint8_t)(value & 127) | 128;
-    out[n++] = (uint8_t)value;
-    put_raw(b, out, n);
-}
-
-static void put_int(bytes *b, uint32_t field, int64_t value)
-{
-    put_varint(b, (uint64_t)field << 3);
-    put_varint(b, (uint64_t)value);
-}
-
-static void put_bytes(bytes *b, uint32_t field, const void *data, size_t size)
-{
-    put_varint(b, (uint64_t)field << 3 | 2);
-    put_varint(b, size);
-    put_raw(b, data, size);
-}
-
-static void put_message(bytes *to, uint32_t field, bytes *message)
-{
-    to->failed = to->failed || message->failed;
-    put_bytes(to, field, message->data, message->size);
-    prn_free(message->data);
-    *message = (bytes){0};
-}
 
 /* ---- what the part holds ---- */
 
@@ -195,7 +135,7 @@ static bool has_external(prn_wire wire, int level)
                  {ATTRIBUTE, 11, GRAPH}, {ATTRIBUTE, 22, SPARSE}, {ATTRIBUTE, 23, SPARSE}, {GRAPH, 1, NODE},
                  {GRAPH, 5, TENSOR},     {GRAPH, 15, SPARSE},     {SPARSE, 1, TENSOR},     {SPARSE, 2, TENSOR}};
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (level == TENSOR && field.number == TENSOR_LOCATION && prn_wire_int(&wire, &field) == 1) return true;
+        if (level == TENSOR && field.number == PRN_TENSOR_LOCATION && prn_wire_int(&wire, &field) == 1) return true;
         for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
             if (steps[s].level == level && steps[s].field == field.number && field.type == PRN_WIRE_BYTES &&
                 has_external(prn_wire_enter(&wire, &field), steps[s].inside))
@@ -218,46 +158,32 @@ static const prn_name_entry *find_span(const cutter *c, prn_span name)
     return copy ? find(c, copy) : NULL;
 }
 
-/* A weight with its data in it. */
-static prony_status put_tensor(bytes *graph, const prn_initializer *tensor, prony_error *error)
-{
-    bytes b = {0};
-    if (tensor->value.dtype == PRONY_STRING)
-        return prn_fail(error, PRONY_UNSUPPORTED, "weight " PRN_NAME ": strings in a file of their own", tensor->name);
-    for (int d = 0; d < tensor->value.shape.rank; d++) put_int(&b, TENSOR_DIMS, tensor->value.shape.dim[d]);
-    put_int(&b, TENSOR_TYPE, tensor->value.dtype);
-    put_bytes(&b, TENSOR_NAME, tensor->name, strlen(tensor->name));
-    put_bytes(&b, TENSOR_RAW, tensor->value.data, (size_t)tensor->bytes);
-    put_message(graph, GRAPH_INITIALIZER, &b);
-    return PRONY_OK;
-}
-
-static prony_status put_initializer(cutter *c, bytes *graph, const prn_field *field, prn_wire message)
+static prony_status put_initializer(cutter *c, prn_proto *graph, const prn_field *field, prn_wire message)
 {
     const prn_initializer *all = c->file->graph.initializers;
-    bool sparse = field->number == GRAPH_SPARSE, external = false;
+    bool sparse = field->number == PRN_GRAPH_SPARSE, external = false;
     prn_wire named = message;
     if (sparse)
         for (prn_field inner; prn_wire_next(&message, &inner);)
             if (inner.number == 1) named = prn_wire_enter(&message, &inner);
-    const prn_name_entry *entry = find_span(c, name_of(named, TENSOR_NAME));
+    const prn_name_entry *entry = find_span(c, name_of(named, PRN_TENSOR_NAME));
     if (!entry || entry->kind != KIND_INITIALIZER || !c->initializers[entry->item]) return PRONY_OK;
     for (prn_field inner; prn_wire_next(&named, &inner);)
-        external = external || (inner.number == TENSOR_LOCATION && prn_wire_int(&named, &inner) == 1);
-    if (external) return put_tensor(graph, &all[entry->item], c->error);
-    put_bytes(graph, field->number, field->bytes.data, field->bytes.size);
+        external = external || (inner.number == PRN_TENSOR_LOCATION && prn_wire_int(&named, &inner) == 1);
+    if (external) return prn_proto_put_initializer(graph, &all[entry->item], c->error);
+    prn_proto_put_bytes(graph, field->number, field->bytes.data, field->bytes.size);
     return PRONY_OK;
 }
 
 /* Nodes in the order that the loader settled: the file's own may be any. */
-static prony_status put_nodes(cutter *c, bytes *graph, prn_wire wire)
+static prony_status put_nodes(cutter *c, prn_proto *graph, prn_wire wire)
 {
     const prn_graph *g = &c->file->graph;
     prn_span *spans = prn_pool_alloc(&c->pool, g->node_count + 1, sizeof *spans);
     size_t count = 0;
     if (!spans) return prn_no_memory(c->error);
     for (prn_field field; prn_wire_next(&wire, &field);)
-        if (field.number == GRAPH_NODE && count < g->node_count) spans[count++] = field.bytes;
+        if (field.number == PRN_GRAPH_NODE && count < g->node_count) spans[count++] = field.bytes;
     for (size_t n = 0; n < g->node_count; n++) {
         if (!c->nodes[n] || g->nodes[n].file_index >= count) continue;
         prn_span span = spans[g->nodes[n].file_index];
@@ -265,16 +191,16 @@ static prony_status put_nodes(cutter *c, bytes *graph, prn_wire wire)
             return prn_fail(c->error, PRONY_UNSUPPORTED,
                             "%.300s: node " PRN_NAME " (%.60s): its subgraph has external data", c->file->name,
                             g->nodes[n].name, g->nodes[n].op_type);
-        put_bytes(graph, GRAPH_NODE, span.data, span.size);
+        prn_proto_put_bytes(graph, PRN_GRAPH_NODE, span.data, span.size);
     }
     return PRONY_OK;
 }
 
 /* ---- types ---- */
 
-static prony_status put_type(cutter *c, bytes *graph, uint32_t field, const char *name, const prony_value *value)
+static prony_status put_type(cutter *c, prn_proto *graph, uint32_t field, const char *name, const prony_value *value)
 {
-    bytes shape = {0}, tensor = {0}, type = {0}, info = {0};
+    prn_proto shape = {0}, tensor = {0}, type = {0}, info = {0};
     if (value->kind != PRONY_TENSOR)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
                         "%.300s: " PRN_NAME " is a sequence or optional, and cannot be cut", c->file->name, name);
@@ -282,35 +208,35 @@ static prony_status put_type(cutter *c, bytes *graph, uint32_t field, const char
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
                         "%.300s: the type of " PRN_NAME " is known only when the model runs", c->file->name, name);
     for (int d = 0; d < value->shape.rank; d++) {
-        bytes dim = {0};
-        if (value->shape.dim[d] >= 0) put_int(&dim, 1, value->shape.dim[d]);
-        put_message(&shape, 1, &dim);
+        prn_proto dim = {0};
+        if (value->shape.dim[d] >= 0) prn_proto_put_int(&dim, 1, value->shape.dim[d]);
+        prn_proto_put_message(&shape, 1, &dim);
     }
-    put_int(&tensor, 1, value->dtype);
-    if (value->shape.rank >= 0) put_message(&tensor, 2, &shape);
+    prn_proto_put_int(&tensor, 1, value->dtype);
+    if (value->shape.rank >= 0) prn_proto_put_message(&tensor, 2, &shape);
     prn_free(shape.data);
-    put_message(&type, 1, &tensor);
-    put_bytes(&info, 1, name, strlen(name));
-    put_message(&info, 2, &type);
-    put_message(graph, field, &info);
+    prn_proto_put_message(&type, 1, &tensor);
+    prn_proto_put_bytes(&info, 1, name, strlen(name));
+    prn_proto_put_message(&info, 2, &type);
+    prn_proto_put_message(graph, field, &info);
     return PRONY_OK;
 }
 
 /* As one of the graph's own lists declares it; false: none does. */
-static bool put_declared(cutter *c, bytes *graph, uint32_t as, const char *name, prn_wire wire)
+static bool put_declared(cutter *c, prn_proto *graph, uint32_t as, const char *name, prn_wire wire)
 {
     (void)c;
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number != GRAPH_INPUT && field.number != GRAPH_OUTPUT && field.number != GRAPH_VALUE_INFO) continue;
+        if (field.number != PRN_GRAPH_INPUT && field.number != PRN_GRAPH_OUTPUT && field.number != PRN_GRAPH_VALUE_INFO) continue;
         prn_span found = name_of(prn_wire_enter(&wire, &field), 1);
         if (found.size != strlen(name) || memcmp(found.data, name, found.size) != 0) continue;
-        put_bytes(graph, as, field.bytes.data, field.bytes.size);
+        prn_proto_put_bytes(graph, as, field.bytes.data, field.bytes.size);
         return true;
     }
     return false;
 }
 
-static prony_status put_port(cutter *c, bytes *graph, uint32_t as, const char *name, const prony_value *known,
+static prony_status put_port(cutter *c, prn_proto *graph, uint32_t as, const char *name, const prony_value *known,
                              prn_wire wire)
 {
     prony_value value = {.shape = {.rank = -1}};
@@ -320,17 +246,17 @@ static prony_status put_port(cutter *c, bytes *graph, uint32_t as, const char *n
     return put_type(c, graph, as, name, &value);
 }
 
-static prony_status put_ports(cutter *c, bytes *graph, prn_wire wire)
+static prony_status put_ports(cutter *c, prn_proto *graph, prn_wire wire)
 {
     const prn_graph *g = &c->file->graph;
     const prn_part *p = c->part;
     for (size_t i = 0; i < g->input_count; i++)
-        if (c->inputs[i]) PRN_TRY(put_port(c, graph, GRAPH_INPUT, g->inputs[i].name, NULL, wire));
+        if (c->inputs[i]) PRN_TRY(put_port(c, graph, PRN_GRAPH_INPUT, g->inputs[i].name, NULL, wire));
     for (size_t k = 0; k < p->from_count; k++)
-        PRN_TRY(put_port(c, graph, GRAPH_INPUT, p->from[k], p->values ? p->values[k] : NULL, wire));
-    for (size_t k = 0; k < p->to_count; k++) PRN_TRY(put_port(c, graph, GRAPH_OUTPUT, p->to[k], NULL, wire));
+        PRN_TRY(put_port(c, graph, PRN_GRAPH_INPUT, p->from[k], p->values ? p->values[k] : NULL, wire));
+    for (size_t k = 0; k < p->to_count; k++) PRN_TRY(put_port(c, graph, PRN_GRAPH_OUTPUT, p->to[k], NULL, wire));
     for (size_t k = 0; !p->to_count && k < g->output_count; k++)
-        PRN_TRY(put_port(c, graph, GRAPH_OUTPUT, g->outputs[k].name, NULL, wire));
+        PRN_TRY(put_port(c, graph, PRN_GRAPH_OUTPUT, g->outputs[k].name, NULL, wire));
     return PRONY_OK;
 }
 
@@ -344,43 +270,43 @@ static bool is_port(const cutter *c, const char *name)
     return false;
 }
 
-static prony_status put_graph(cutter *c, bytes *graph, prn_wire wire)
+static prony_status put_graph(cutter *c, prn_proto *graph, prn_wire wire)
 {
     PRN_TRY(put_nodes(c, graph, wire));
     PRN_TRY(put_ports(c, graph, wire));
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == GRAPH_NAME) put_bytes(graph, GRAPH_NAME, field.bytes.data, field.bytes.size);
-        if (field.number == GRAPH_INITIALIZER || field.number == GRAPH_SPARSE)
+        if (field.number == PRN_GRAPH_NAME) prn_proto_put_bytes(graph, PRN_GRAPH_NAME, field.bytes.data, field.bytes.size);
+        if (field.number == PRN_GRAPH_INITIALIZER || field.number == PRN_GRAPH_SPARSE)
             PRN_TRY(put_initializer(c, graph, &field, prn_wire_enter(&wire, &field)));
-        if (field.number != GRAPH_VALUE_INFO) continue;
+        if (field.number != PRN_GRAPH_VALUE_INFO) continue;
         const prn_name_entry *entry = find_span(c, name_of(prn_wire_enter(&wire, &field), 1));
         if (entry && entry->kind == KIND_NODE && c->nodes[entry->item] && !is_port(c, entry->name))
-            put_bytes(graph, GRAPH_VALUE_INFO, field.bytes.data, field.bytes.size);
+            prn_proto_put_bytes(graph, PRN_GRAPH_VALUE_INFO, field.bytes.data, field.bytes.size);
     }
     return PRONY_OK;
 }
 
-static prony_status put_model(cutter *c, bytes *model)
+static prony_status put_model(cutter *c, prn_proto *model)
 {
     prn_wire wire = prn_wire_make(c->file->data, (size_t)c->file->file_bytes);
     int64_t ir = c->file->ir_version;
-    put_int(model, MODEL_IR_VERSION, ir < IR_WITH_FREE_INITIALIZERS ? IR_WITH_FREE_INITIALIZERS : ir);
+    prn_proto_put_int(model, PRN_MODEL_IR_VERSION, ir < IR_WITH_FREE_INITIALIZERS ? IR_WITH_FREE_INITIALIZERS : ir);
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == MODEL_IR_VERSION || field.number == MODEL_METADATA || field.number == MODEL_TRAINING)
+        if (field.number == PRN_MODEL_IR_VERSION || field.number == PRN_MODEL_METADATA || field.number == PRN_MODEL_TRAINING)
             continue;
-        if (field.number == MODEL_GRAPH) {
-            bytes graph = {0};
+        if (field.number == PRN_MODEL_GRAPH) {
+            prn_proto graph = {0};
             prony_status status = put_graph(c, &graph, prn_wire_enter(&wire, &field));
-            if (status == PRONY_OK && graph.size >= LARGEST_PROTOBUF)
+            if (status == PRONY_OK && graph.size >= PRN_LARGEST_PROTOBUF)
                 status = prn_fail(c->error, PRONY_UNSUPPORTED,
                                   "%.300s: the part has 2 GiB or more, and one file of ONNX cannot", c->file->name);
-            if (status == PRONY_OK) put_message(model, MODEL_GRAPH, &graph);
+            if (status == PRONY_OK) prn_proto_put_message(model, PRN_MODEL_GRAPH, &graph);
             prn_free(graph.data);
             PRN_TRY(status);
         } else if (field.type == PRN_WIRE_VARINT) {
-            put_int(model, field.number, (int64_t)field.bits);
+            prn_proto_put_int(model, field.number, (int64_t)field.bits);
         } else if (field.type == PRN_WIRE_BYTES) {
-            put_bytes(model, field.number, field.bytes.data, field.bytes.size);
+            prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
         }
     }
     return model->failed ? prn_no_memory(c->error) : PRONY_OK;
@@ -390,7 +316,7 @@ prony_status prn_part_write(uint8_t **out, size_t *size, const prn_model_file *f
                             prony_error *error)
 {
     cutter c = {.file = file, .part = part, .error = error};
-    bytes model = {0};
+    prn_proto model = {0};
     prony_status status = index_names(&c) ? reach(&c) : prn_no_memory(error);
     if (status == PRONY_OK) status = put_model(&c, &model);
     prn_pool_release(&c.pool);

@@ -6,12 +6,17 @@
 #include "base/alloc.h"
 #include "ops/loops/code_product.h"
 
+#include <math.h>
+
 enum { SIGN = 128, LINE = 64 };
 
 typedef struct byte_state {
     prn_code_weights weights;
     const int8_t *packed;
     int32_t *sums;      /* of B's columns */
+    int32_t *bias;      /* with `scale`, where every parameter is known beforehand: sums become codes by vectors */
+    float *scale;
+    prn_code_finish finish;
     size_t codes_bytes; /* of DynamicQuantizeMatMul's A, in front of the product's scratch */
 } byte_state;
 
@@ -42,6 +47,41 @@ bool prn_code_matmul_usable(const prony_context *context)
     return shape->items == 1 && shape->a_col == 1 && shape->m > 0 && shape->n > 0 && shape->k > 0 && is_symmetric(&m);
 }
 
+static bool is_known(const prony_value *value)
+{
+    return !value || value->data;
+}
+
+/* From sums to codes with nothing that only a run tells, and one scale of A. */
+static bool finishes(const prn_int_matmul *m)
+{
+    if (!m->quantized || !m->y_known || m->dynamic || m->bias) return false;
+    if (m->out->dtype != PRONY_UINT8 && m->out->dtype != PRONY_INT8) return false;
+    if (m->a_scale.step != 0 || m->product.a_zero.step != 0) return false;
+    if (m->c && (m->c_row != 0 || m->c_col != 1)) return false;
+    return is_known(m->a_scale.value) && is_known(m->product.a_zero.value) && is_known(m->b_scale.value) && is_known(m->c);
+}
+
+static prony_status fill_finish(const prony_context *context, const prn_int_matmul *m, byte_state *state)
+{
+    const int64_t columns = m->product.shape.n, room = (columns + LINE - 1) / LINE * LINE;
+    const bool is_signed = m->out->dtype == PRONY_INT8;
+    const int32_t zero =
+        (int32_t)prn_quant_lines_at(&m->product.a_zero, 0, 0) + (m->product.a_type == PRONY_INT8 ? SIGN : 0);
+    state->bias = prn_calloc((size_t)room, sizeof *state->bias);
+    state->scale = prn_calloc((size_t)room, sizeof *state->scale);
+    if (!state->bias || !state->scale) return prn_no_memory(context->error);
+    prn_code_bias(&state->weights, state->packed, zero, m->c ? m->c->data : NULL, state->bias);
+    prn_int_matmul_scale(m, 0, 0, 0, columns, state->scale);
+    state->finish = (prn_code_finish){.bias = state->bias,
+                                      .scale = state->scale,
+                                      .low = fmaxf(m->low, (is_signed ? -128.0f : 0.0f) - m->y.zero),
+                                      .high = fminf(m->high, (is_signed ? 127.0f : 255.0f) - m->y.zero),
+                                      .zero = (int32_t)m->y.zero,
+                                      .y_signed = is_signed};
+    return PRONY_OK;
+}
+
 static prn_code_product bytes_product(const prn_int_matmul *m)
 {
     const prn_product *shape = &m->product.shape;
@@ -52,7 +92,10 @@ static prn_code_product bytes_product(const prn_int_matmul *m)
 void prn_code_matmul_release(void *argument)
 {
     byte_state *state = argument;
-    if (state) prn_free(state->sums);
+    if (!state) return;
+    prn_free(state->sums);
+    prn_free(state->bias);
+    prn_free(state->scale);
     prn_free(state);
 }
 
@@ -71,7 +114,7 @@ static prony_status fill_bytes(const prony_context *context, const prn_int_matmu
     if (!state->sums) return prn_no_memory(context->error);
     PRN_TRY(prn_code_pack(context, &state->weights, &state->packed));
     prn_code_bias(&state->weights, state->packed, -1, NULL, state->sums);
-    return PRONY_OK;
+    return finishes(m) ? fill_finish(context, m, state) : PRONY_OK;
 }
 
 prony_status prn_code_matmul_prepare(const prony_context *context, prn_prepared *out)
@@ -108,10 +151,16 @@ static void store_block(const void *argument, int64_t row, int64_t rows, int64_t
     const byte_job *job = argument;
     const int32_t *column_sums = job->state->sums + column;
     int32_t line[PRN_CODE_COLUMNS];
+    float scale[PRN_CODE_COLUMNS];
+    const bool one_scale = job->m->a_scale.step == 0; /* for all of A's rows */
+    if (!job->m->integers && one_scale) prn_int_matmul_scale(job->m, 0, row, column, columns, scale);
     for (int64_t i = 0; i < rows; i++, sums += PRN_CODE_COLUMNS) {
         const uint32_t zero = (uint32_t)((int32_t)prn_quant_lines_at(&job->m->product.a_zero, 0, row + i) + job->flip);
         for (int64_t j = 0; j < columns; j++) line[j] = (int32_t)((uint32_t)sums[j] - zero * (uint32_t)column_sums[j]);
-        prn_int_matmul_store(job->m, 0, row + i, column, columns, line);
+        if (job->m->integers || one_scale)
+            prn_int_matmul_store_scaled(job->m, 0, row + i, column, columns, line, scale);
+        else
+            prn_int_matmul_store(job->m, 0, row + i, column, columns, line);
     }
 }
 
@@ -126,7 +175,10 @@ prony_status prn_code_matmul_run(const prony_context *context)
     product.packed = state->packed;
     product.a = job.flip ? NULL : m.product.shape.a;
     product.fetch = fetch_codes;
-    product.store = store_block;
+    product.store = state->bias ? NULL : store_block;
+    product.finish = state->finish;
+    product.y = m.out->data;
+    product.y_row = m.product.shape.c_row;
     product.argument = &job;
     prn_code_product_run(context->threads, &product, (uint8_t *)context->scratch + state->codes_bytes,
                          context->scratch_bytes - state->codes_bytes);

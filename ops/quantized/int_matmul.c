@@ -152,7 +152,8 @@ static prony_status read_result(const prony_context *context, const roles *at, m
     if (!y_zero) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (the zero point) is missing", at->y_zero);
     PRN_TRY(prn_quant_scalar_check(context, at->y_scale, at->y_zero,
                                    PRN_TYPES_8_BIT | (at == &qlinear_roles ? PRN_TYPES_FLOAT8 : 0)));
-    if (y_scale->data && y_zero->data) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
+    out->y_known = y_scale->data && y_zero->data;
+    if (out->y_known) out->y = prn_quant_scalar_get(context, at->y_scale, at->y_zero);
     if (at != &bounded_roles) return PRONY_OK;
     const gemm_params *params = context->params;
     int32_t least, most;
@@ -211,8 +212,7 @@ static void add_c(const matmul *m, int64_t row, int64_t column, int64_t n, int32
 
 enum { MOST_SUMS = 64 };
 
-/* What the sums of n columns of a row are multiplied by. */
-static void fill_scale(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale)
+void prn_int_matmul_scale(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale)
 {
     const prn_product *shape = &m->product.shape;
     const int64_t a_matrix = prn_int_product_a_matrix(shape, item), b_matrix = prn_int_product_b_matrix(shape, item);
@@ -228,7 +228,9 @@ static void store_values(const matmul *m, int64_t at, int64_t column, int64_t n,
 {
     static const prn_cast_rule rule = {.saturate = true};
     float zero[MOST_SUMS];
-    for (int64_t j = 0; m->bias && j < n; j++) values[j] += prn_quant_get(m->bias, column + j);
+    const float *bias = m->bias && m->bias->dtype == PRONY_FLOAT32 ? (const float *)m->bias->data + column : NULL;
+    for (int64_t j = 0; bias && j < n; j++) values[j] += bias[j];
+    for (int64_t j = 0; m->bias && !bias && j < n; j++) values[j] += prn_quant_get(m->bias, column + j);
     if (m->quantized) {
         for (int64_t j = 0; j < n; j++) zero[j] = m->y.zero;
         for (int64_t j = 0; j < n; j++) values[j] = values[j] > m->low ? values[j] : m->low; /* NaN is low */
@@ -246,19 +248,26 @@ static int64_t output_index(const matmul *m, int64_t item, int64_t row, int64_t 
     return c + row * m->product.shape.c_row + column;
 }
 
-void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+void prn_int_matmul_store_scaled(const matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums,
+                                 const float *scale)
 {
-    const matmul *m = argument;
     const int64_t at = output_index(m, item, row, column);
-    float scale[MOST_SUMS], values[MOST_SUMS];
+    float values[MOST_SUMS];
     if (m->c) add_c(m, row, column, n, sums);
     if (m->integers) {
         memcpy((int32_t *)m->out->data + at, sums, (size_t)n * sizeof *sums);
         return;
     }
-    fill_scale(m, item, row, column, n, scale);
     prn_quant_simd_table()->scale_i32(values, sums, scale, n);
     store_values(m, at, column, n, values);
+}
+
+void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums)
+{
+    const matmul *m = argument;
+    float scale[MOST_SUMS];
+    if (!m->integers) prn_int_matmul_scale(m, item, row, column, n, scale);
+    prn_int_matmul_store_scaled(m, item, row, column, n, sums, scale);
 }
 
 /* QLinearMatMul of 8-bit floats, whose products are summed in double; zero points are 0 by definition. */
@@ -277,7 +286,7 @@ static void multiply_floats(const matmul *m)
                 (double)prn_dequantize_one(s->a, m->product.a_type, a + row * s->a_row + k * s->a_col, 0.0f, 1.0f) *
                 (double)prn_dequantize_one(s->b, m->product.b_type, b + k * s->b_row + column * s->b_col, 0.0f, 1.0f);
         }
-        fill_scale(m, item, row, column, 1, &scale);
+        prn_int_matmul_scale(m, item, row, column, 1, &scale);
         float value = (float)sum * scale;
         store_values(m, output_index(m, item, row, column), column, 1, &value);
     }

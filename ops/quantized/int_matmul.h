@@ -12,6 +12,7 @@ typedef struct prn_int_matmul {
     float alpha;
     bool integers;  /* the sums themselves are the result */
     bool quantized; /* with `y` */
+    bool y_known;   /* `y` is that of every run */
     bool dynamic;   /* A is quantized in each run */
     prn_quant_scalar y;
     float low, high;         /* bounds of the codes less the zero point; infinite: none but the type's */
@@ -29,6 +30,12 @@ prony_status prn_int_matmul_describe(const prony_context *context, prn_int_matmu
 void prn_int_matmul_quantize_a(const prony_context *context, prn_int_matmul *m, bool reference);
 /* Stores sums of columns [column, column + n <= 64) of a row; `argument` is the problem. */
 void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n, int32_t *sums);
+
+/* The same with what they are multiplied by, as prn_int_matmul_scale gives it. */
+void prn_int_matmul_store_scaled(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n,
+                                 int32_t *sums, const float *scale);
+/* What the sums of n columns of a row are multiplied by. */
+void prn_int_matmul_scale(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale);
 
 /* The kernel that multiplies bytes, code_matmul.c. */
 bool prn_code_matmul_usable(const prony_context *context);

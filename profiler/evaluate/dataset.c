@@ -43,6 +43,7 @@ static prony_status create(prony_dataset **out, const prony_model *model, const 
     if (!data) return prn_no_memory(error);
     data->image = image;
     data->has_image = options->image != NULL;
+    data->unlabelled = options->unlabelled;
     data->arrays = prn_calloc(prony_model_input_count(model) + 1, sizeof *data->arrays);
     prony_status status = data->arrays ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK && options->classes)
@@ -84,7 +85,7 @@ static prony_status read_any(prony_dataset *data, const char *path, const prony_
                         prony_model_input_count(model));
     if (folder) return prn_dataset_read_folder(data, path, error);
     if (ends_with(path, ".txt") || ends_with(path, ".csv")) return prn_dataset_read_list(data, path, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "labelled data are a folder, an .npz, or a list in a .txt or .csv");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "data are a folder, an .npz, or a list in a .txt or .csv");
 }
 
 prony_status prony_dataset_open(prony_dataset **out, const char *path, const prony_model *model,
@@ -137,6 +138,8 @@ static prony_status copy_all(prony_dataset *data, const prony_model *model, cons
         PRN_TRY(copy_of(&copy, values[i], error));
         PRN_TRY(prn_dataset_add_array(data, model, input, names[i], copy, error));
     }
+    if (!labels && data->unlabelled) return PRONY_OK;
+    if (!labels) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
     PRN_TRY(copy_of(&copy, labels, error));
     return prn_dataset_set_labels(data, copy, error);
 }
@@ -146,7 +149,7 @@ prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                   const prony_dataset_options *options, prony_error *error)
 {
     prony_dataset *data = NULL;
-    if (!out || !model || !names || !values || !count || !labels)
+    if (!out || !model || !names || !values || !count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_dataset_create: an argument is NULL");
     PRN_TRY(create(&data, model, options, error));
     prony_status status = copy_all(data, model, names, values, count, labels, error);

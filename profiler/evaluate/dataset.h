@@ -22,6 +22,7 @@ struct prony_dataset {
     const char **files;
     prn_text_lines classes;
     prony_image_options image;
+    bool unlabelled; /* labels may be missing, and are not looked at */
     bool has_image; /* options were given: uint8 arrays are images */
 };
 

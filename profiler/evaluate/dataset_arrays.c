@@ -84,7 +84,8 @@ static prony_status nothing_for(const array_source *s, const char *what, prony_e
 static size_t only_array(const array_source *s, size_t labels)
 {
     size_t index = find_any(s, input_names, labels);
-    if (index == SIZE_MAX && s->count == 2) index = 1 - labels;
+    if (index == SIZE_MAX && labels == SIZE_MAX && s->count == 1) index = 0;
+    if (index == SIZE_MAX && labels != SIZE_MAX && s->count == 2) index = 1 - labels;
     return index;
 }
 
@@ -112,6 +113,7 @@ static prony_status read_source(prony_dataset *data, array_source *s, const pron
 {
     size_t labels = find_any(s, label_names, SIZE_MAX);
     prony_value *value = NULL;
+    if (labels == SIZE_MAX && data->unlabelled) return read_inputs(data, s, model, labels, error);
     if (labels == SIZE_MAX) return nothing_for(s, "called labels, label, y, targets, target, y_test or arr_1", error);
     PRN_TRY(read_array(&value, s, labels, error));
     PRN_TRY(prn_dataset_set_labels(data, value, error));

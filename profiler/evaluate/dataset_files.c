@@ -30,6 +30,8 @@ static bool first_word_is(const char *line, const char *word)
 static prony_status find_class(int64_t *out, const prony_dataset *data, const char *label, prony_error *error)
 {
     const prn_text_lines *classes = &data->classes;
+    *out = 0;
+    if (data->unlabelled) return PRONY_OK;
     for (size_t i = 0; i < classes->count; i++) {
         if (strcmp(classes->lines[i], label) != 0) continue;
         *out = (int64_t)i;
@@ -180,7 +182,8 @@ static prony_status read_rows(prony_dataset *data, const char *folder, const cha
     PRN_TRY(prn_label_list_read(&rows, &data->pool, list_path, error));
     for (size_t i = 0; i < rows.count; i++) alone = alone && !rows.rows[i].file;
     PRN_TRY(reserve(data, rows.count, &labels, error));
-    return alone ? match_order(data, folder, &rows, labels, list_path, error)
+    for (size_t i = 0; alone && data->unlabelled && i < rows.count; i++) rows.rows[i].file = rows.rows[i].label;
+    return alone && !data->unlabelled ? match_order(data, folder, &rows, labels, list_path, error)
                  : match_rows(data, folder, &rows, labels, list_path, error);
 }
 
@@ -189,6 +192,19 @@ prony_status prn_dataset_read_list(prony_dataset *data, const char *path, prony_
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? prn_pool_strndup(&data->pool, path, (size_t)(slash - path) + (slash == path)) : ".";
     return folder ? read_rows(data, folder, path, error) : prn_no_memory(error);
+}
+
+/* A folder's own files, without labels. */
+static prony_status read_files(prony_dataset *data, const char *path, prn_folder *list, prony_error *error)
+{
+    int64_t *labels = NULL;
+    PRN_TRY(reserve(data, keep_samples(list), &labels, error));
+    for (int64_t i = 0; i < data->count; i++) {
+        labels[i] = 0;
+        data->files[i] = prn_pool_printf(&data->pool, "%s/%s", path, list->entries[i].name);
+        if (!data->files[i]) return prn_no_memory(error);
+    }
+    return PRONY_OK;
 }
 
 static prony_status read_folder(prony_dataset *data, prn_pool *pool, const char *path, prony_error *error)
@@ -205,6 +221,7 @@ static prony_status read_folder(prony_dataset *data, prn_pool *pool, const char 
     }
     for (size_t i = 0; i < list.count; i++)
         if (list.entries[i].folder) return read_classes(data, pool, path, &list, error);
+    if (data->unlabelled) return read_files(data, path, &list, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
                     "no labels: neither labels.npy, labels.csv nor labels.txt, and no folders per class");
 }

@@ -221,6 +221,7 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
     if (!out || !session || !data)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_evaluate: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "evaluate options", error));
+    if (!data->labels) return prn_fail(error, PRONY_INVALID_ARGUMENT, "the data have no labels");
     options = &own;
     if (options->batch < 0 || options->warmup_runs < 0 ||
         (options->metric && (!options->score || !options->value)))

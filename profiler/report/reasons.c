@@ -68,7 +68,7 @@ static void find_floats(found *f, const prony_operator_row *row)
         "its operands are dequantized, but its result is not quantized, or is read unquantized too: it computes on floats",
         "an operand is dequantized, another is neither quantized nor constant: it computes on floats",
         "its operands are dequantized, but scales, zero points or bias do not fit its operator on codes: it computes on "
-        "floats"};
+        "floats", "quantized, it would lose more accuracy than was allowed: it computes on floats"};
     const int64_t said = prn_operator_fact(row, "stays_in_float");
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in float", words[said]);
 }

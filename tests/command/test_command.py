@@ -134,7 +134,7 @@ class Usage(CommandTest):
                 self.assertEqual(error, "")
 
     def test_what_is_not_built_is_refused_by_name(self):
-        self.refuse(FAILED, ["'int8'", "fp32", "fast", "bf16"], "run", self.lenet, "-p", "int8")
+        self.refuse(FAILED, ["'int3'", "fp32", "fast", "bf16", "int8", "this processor"], "run", self.lenet, "-p", "int3")
         for precision in ("fp32", "fast", "bf16"):
             self.succeed("run", self.lenet, "-p", precision, "-y", "1", "-x", "1")
 

@@ -34,7 +34,8 @@ class Documents(DocumentTest):
                  for path in glob.glob(os.path.join(command_case.SOURCE, "docs", "schemas", "*"))}
         with open(__file__, encoding="utf-8") as file:
             text = file.read()
-        self.assertEqual({name for name in names if 'document("%s"' % name not in text}, {"report"})
+        # Calibrations are files that quantizing leaves (test_quantize_command).
+        self.assertEqual({name for name in names if 'document("%s"' % name not in text}, {"report", "calibration"})
 
     def test_comparison(self):
         a, b = self.path("a.json"), self.path("b.json")
@@ -82,6 +83,15 @@ class Documents(DocumentTest):
         self.assertEqual([report["config"]["batch"] for report in document["reports"]], [1, 2])
         document["reports"][1]["totals"]["macs"] = "many"
         self.assertEqual(len(list(Schema("matrix").problems(document))), 1)
+
+    def test_evaluations(self):
+        os.mkdir(self.path("data"))
+        self.write("data/image.npy", ob.npy("<f4", [3, 1, 8, 8], bytes(768)))
+        self.write("data/labels.npy", ob.npy("|u1", [3], b"\1\2\3"))
+        document = self.document("evaluations", DONE, "eval", self.digits, self.path("data"), "-p", "fp32,fast", "-x", "1")
+        self.assertEqual([report["config"]["precision"] for report in document["reports"]], ["fp32", "fast"])
+        document["reports"][1]["evaluation"]["value"] = "good"
+        self.assertEqual(len(list(Schema("evaluations").problems(document))), 1)
 
     def test_study(self):
         document = self.document("study", DONE, "scale", self.digits, "-x", "1,2", "--processes", "2", "-r", "5", "-w", "1")

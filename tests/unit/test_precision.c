@@ -103,10 +103,14 @@ static void others_are_refused_by_name(void **state)
     (void)state;
     model_run r = {0};
     r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
-    r.options.precision = "int8";
+    r.options.precision = "int3";
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
-    assert_non_null(strstr(r.error.message, "'int8'"));
-    assert_non_null(strstr(r.error.message, "fp32, fast, bf16 and fp32-strict"));
+    assert_non_null(strstr(r.error.message, "'int3'"));
+    assert_non_null(strstr(r.error.message, "fp32, fast, bf16, fp32-strict and int8; this processor accelerates"));
+    mr_close(&r);
+    r.options.precision = "int8"; /* of a model of floats */
+    assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
+    assert_non_null(strstr(r.error.message, "wants a quantized model"));
     mr_close(&r);
 }
 

@@ -1,0 +1,385 @@
+/* See the header. Invariant: a node that another one takes along (norm_of, clamp_of) has that one alone as its operand's
+ * producer, and nobody else reads the value between them. */
+#include "profiler/quantize/quantize_plan.h"
+
+#include "base/shape.h"
+
+#include <string.h>
+
+enum { MOST_OPERANDS = 32 };
+
+/* ---- looking ---- */
+
+size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name)
+{
+    const prn_name_entry *found = *name ? prn_name_entries_find(plan->names, plan->value_count, name) : NULL;
+    return found ? found->item : PRN_QUANT_NONE;
+}
+
+static prn_quant_value *value_of(const prn_quant_plan *plan, const char *name)
+{
+    const size_t v = prn_quant_value_find(plan, name);
+    return v == PRN_QUANT_NONE ? NULL : &plan->values[v];
+}
+
+bool prn_quant_is_contraction(const prn_quant_node *node)
+{
+    return node->kind == PRN_QUANT_CONV || node->kind == PRN_QUANT_GEMM || node->kind == PRN_QUANT_MATMUL;
+}
+
+size_t prn_quant_operands(const prn_quant_plan *plan, size_t n)
+{
+    const prn_model_node *node = &plan->graph->nodes[n];
+    if (plan->nodes[n].kind == PRN_QUANT_ADD) return 2;
+    return plan->nodes[n].kind == PRN_QUANT_MOVE && strcmp(node->op_type, "Concat") == 0 ? node->input_count : 1;
+}
+
+static bool is_op(const prn_model_node *node, const char *name)
+{
+    return !*node->domain && strcmp(node->op_type, name) == 0;
+}
+
+static double attribute(const prn_model_node *node, const char *name, double absent)
+{
+    const prn_attr *a = prn_attr_find(&node->attributes, name);
+    if (!a) return absent;
+    return a->type == PRN_ATTR_FLOAT ? (double)a->f : (double)a->i;
+}
+
+/* A float32 tensor of known shape that only a run knows. */
+static bool is_activation(const prn_quant_plan *plan, const char *name)
+{
+    const prn_quant_value *v = value_of(plan, name);
+    return v && !v->constant && v->info.kind == PRONY_TENSOR && v->info.dtype == PRONY_FLOAT32 &&
+           v->info.shape.rank >= 0 && prn_shape_known(&v->info.shape);
+}
+
+/* The float32 constant of an input, with its elements; NULL: something else. */
+static const prn_quant_value *weights_of(const prn_quant_plan *plan, const prn_model_node *node, size_t input)
+{
+    const prn_quant_value *v = input < node->input_count ? value_of(plan, node->inputs[input]) : NULL;
+    return v && v->constant && v->info.data && v->info.dtype == PRONY_FLOAT32 ? v : NULL;
+}
+
+static bool has_input(const prn_model_node *node, size_t input)
+{
+    return input < node->input_count && *node->inputs[input];
+}
+
+static bool rest_is_constant(const prn_quant_plan *plan, const prn_model_node *node, size_t from)
+{
+    for (size_t i = from; i < node->input_count; i++) {
+        const prn_quant_value *v = value_of(plan, node->inputs[i]);
+        if (*node->inputs[i] && (!v || !v->constant)) return false;
+    }
+    return true;
+}
+
+/* The one node that reads a value which nobody else may see; PRN_QUANT_NONE: there is none. */
+static size_t only_reader(const prn_quant_plan *plan, const char *name)
+{
+    const prn_quant_value *v = value_of(plan, name);
+    return v && !v->outside && v->use_count == 1 && v->uses[0].input == 0 ? v->uses[0].node : PRN_QUANT_NONE;
+}
+
+/* ---- kinds ---- */
+
+/* A bias is left out, or one number for each channel. */
+static bool bias_fits(const prn_quant_plan *plan, const prn_model_node *node, int64_t channels)
+{
+    if (!has_input(node, 2)) return true;
+    const prn_quant_value *bias = weights_of(plan, node, 2);
+    if (!bias) return false;
+    const prony_shape *shape = &bias->info.shape;
+    const int64_t count = prony_shape_numel(shape);
+    return count == channels && shape->rank >= 1 && shape->dim[shape->rank - 1] == channels;
+}
+
+static bool is_contraction(const prn_quant_plan *plan, const prn_model_node *node, prn_quant_node *out)
+{
+    const bool conv = is_op(node, "Conv"), gemm = is_op(node, "Gemm"), matmul = is_op(node, "MatMul");
+    const prn_quant_value *w = weights_of(plan, node, 1);
+    if ((!conv && !gemm && !matmul) || !w || !is_activation(plan, node->inputs[0])) return false;
+    const int rank = w->info.shape.rank, operand = value_of(plan, node->inputs[0])->info.shape.rank;
+    if (conv ? rank < 3 || rank > 5 : rank != 2 || operand < 2) return false;
+    if (gemm && (attribute(node, "alpha", 1) != 1 || attribute(node, "beta", 1) != 1 || attribute(node, "transA", 0) != 0))
+        return false;
+    out->channel_axis = conv || (gemm && attribute(node, "transB", 0) != 0) ? 0 : 1;
+    out->channels = w->info.shape.dim[out->channel_axis];
+    out->kind = conv ? PRN_QUANT_CONV : gemm ? PRN_QUANT_GEMM : PRN_QUANT_MATMUL;
+    return prony_shape_numel(&w->info.shape) > 0 && (matmul || bias_fits(plan, node, out->channels));
+}
+
+static bool is_sum(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    if (!is_op(node, "Add") || node->input_count != 2) return false;
+    if (!is_activation(plan, node->inputs[0]) || !is_activation(plan, node->inputs[1])) return false;
+    return prn_shape_equal(&value_of(plan, node->inputs[0])->info.shape, &value_of(plan, node->inputs[1])->info.shape);
+}
+
+static bool is_average(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    if (!is_op(node, "GlobalAveragePool") && !is_op(node, "AveragePool")) return false;
+    if (prn_attr_find(&node->attributes, "dilations") || !is_activation(plan, node->inputs[0])) return false;
+    const int rank = value_of(plan, node->inputs[0])->info.shape.rank;
+    return rank >= 3 && rank <= 5;
+}
+
+static bool is_move(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    static const char *const movers[] = {"MaxPool", "Reshape",   "Flatten", "Transpose", "Squeeze",
+                                         "Unsqueeze", "Slice", "Concat",  "Expand",    "Identity"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof movers / sizeof *movers; i++) is = is || is_op(node, movers[i]);
+    if (!is || node->input_count == 0 || node->input_count > MOST_OPERANDS || node->output_count != 1) return false;
+    if (!is_op(node, "Concat")) return is_activation(plan, node->inputs[0]) && rest_is_constant(plan, node, 1);
+    for (size_t i = 0; i < node->input_count; i++)
+        if (!is_activation(plan, node->inputs[i])) return false;
+    return true;
+}
+
+static bool is_clamp(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    return is_op(node, "Relu") || (is_op(node, "Clip") && rest_is_constant(plan, node, 1));
+}
+
+/* Statistics that are constants, one for each channel. */
+static bool is_norm(const prn_quant_plan *plan, const prn_model_node *node, int64_t channels)
+{
+    if (!is_op(node, "BatchNormalization") || node->input_count != 5 || node->output_count != 1 ||
+        attribute(node, "training_mode", 0) != 0)
+        return false;
+    for (size_t i = 1; i < 5; i++) {
+        const prn_quant_value *v = weights_of(plan, node, i);
+        if (!v || prony_shape_numel(&v->info.shape) != channels) return false;
+    }
+    return true;
+}
+
+static void classify(prn_quant_plan *plan, size_t n)
+{
+    const prn_model_node *node = &plan->graph->nodes[n];
+    prn_quant_node *q = &plan->nodes[n];
+    if (node->output_count == 0 || node->input_count == 0 || !is_activation(plan, node->outputs[0])) return;
+    if (!is_contraction(plan, node, q))
+        q->kind = is_sum(plan, node)       ? PRN_QUANT_ADD
+                  : is_average(plan, node) ? PRN_QUANT_AVERAGE
+                  : is_move(plan, node)    ? PRN_QUANT_MOVE
+                                           : PRN_QUANT_OTHER;
+    if (q->kind == PRN_QUANT_OTHER) return;
+    const char *result = node->outputs[0];
+    size_t reader = only_reader(plan, result);
+    if (q->kind == PRN_QUANT_CONV && reader != PRN_QUANT_NONE && is_norm(plan, &plan->graph->nodes[reader], q->channels)) {
+        q->norm = reader;
+        plan->nodes[reader].norm_of = n;
+        result = plan->graph->nodes[reader].outputs[0];
+        reader = only_reader(plan, result);
+    }
+    /* A product of stacks has no bounds on codes; averages and moves keep what they read. */
+    const bool bounded = q->kind == PRN_QUANT_CONV || q->kind == PRN_QUANT_GEMM || q->kind == PRN_QUANT_ADD ||
+                         (q->kind == PRN_QUANT_MATMUL && value_of(plan, node->inputs[0])->info.shape.rank == 2);
+    if (bounded && reader != PRN_QUANT_NONE && is_clamp(plan, &plan->graph->nodes[reader]) &&
+        is_activation(plan, plan->graph->nodes[reader].outputs[0])) {
+        q->clamp = reader;
+        plan->nodes[reader].clamp_of = n;
+        result = plan->graph->nodes[reader].outputs[0];
+    }
+    q->result = prn_quant_value_find(plan, result);
+}
+
+/* ---- making ---- */
+
+static void add_value(prn_quant_plan *plan, const char *name, const prony_value *info, size_t producer, size_t initializer)
+{
+    if (!*name) return;
+    prn_quant_value *v = &plan->values[plan->value_count];
+    *v = (prn_quant_value){.name = name, .producer = producer, .initializer = initializer};
+    v->info = info ? *info : (prony_value){.shape = {.rank = -1}};
+    v->constant = initializer != PRN_QUANT_NONE;
+    plan->names[plan->value_count] = (prn_name_entry){name, 0, plan->value_count};
+    plan->value_count++;
+}
+
+static prony_status list_values(prn_quant_plan *plan, prony_error *error)
+{
+    const prn_graph *g = plan->graph;
+    size_t most = g->initializer_count + g->input_count + 1;
+    for (size_t n = 0; n < g->node_count; n++) most += g->nodes[n].output_count;
+    plan->values = prn_pool_alloc(&plan->pool, most, sizeof *plan->values);
+    plan->names = prn_pool_alloc(&plan->pool, most, sizeof *plan->names);
+    plan->nodes = prn_pool_alloc(&plan->pool, g->node_count + 1, sizeof *plan->nodes);
+    if (!plan->values || !plan->names || !plan->nodes) return prn_no_memory(error);
+    for (size_t i = 0; i < g->initializer_count; i++)
+        add_value(plan, g->initializers[i].name, &g->initializers[i].value, PRN_QUANT_NONE, i);
+    for (size_t i = 0; i < g->input_count; i++) add_value(plan, g->inputs[i].name, NULL, PRN_QUANT_NONE, PRN_QUANT_NONE);
+    for (size_t n = 0; n < g->node_count; n++) {
+        const prn_model_node *node = &g->nodes[n];
+        plan->nodes[n] = (prn_quant_node){.norm = PRN_QUANT_NONE, .clamp = PRN_QUANT_NONE, .norm_of = PRN_QUANT_NONE,
+                                          .clamp_of = PRN_QUANT_NONE, .result = PRN_QUANT_NONE};
+        for (size_t k = 0; k < node->output_count; k++) add_value(plan, node->outputs[k], NULL, n, PRN_QUANT_NONE);
+        const prn_attr *value = is_op(node, "Constant") ? prn_attr_find(&node->attributes, "value") : NULL;
+        if (!value || !value->tensor || !*node->outputs[0]) continue;
+        plan->values[plan->value_count - 1].info = *value->tensor;
+        plan->values[plan->value_count - 1].constant = true;
+    }
+    prn_name_entries_sort(plan->names, plan->value_count);
+    return PRONY_OK;
+}
+
+static void take_types(prn_quant_plan *plan, const prn_program *types)
+{
+    for (size_t i = 0; i < types->value_count; i++) {
+        const prn_value_def *def = types->values[i];
+        prn_quant_value *v = value_of(plan, def->name);
+        if (!v || v->constant) continue;
+        v->info = def->info;
+        v->info.data = NULL;
+        v->constant = def->constant;
+    }
+}
+
+static void note_inner(prn_quant_plan *plan, const prn_model_node *node)
+{
+    for (size_t a = 0; a < node->attributes.count; a++) {
+        const prn_attr *attr = &node->attributes.items[a];
+        const size_t graphs = attr->type == PRN_ATTR_GRAPH ? 1 : attr->type == PRN_ATTR_GRAPHS ? attr->count : 0;
+        for (size_t i = 0; i < graphs && attr->graph; i++) {
+            for (size_t k = 0; k < attr->graph[i].captured_count; k++) {
+                prn_quant_value *v = value_of(plan, attr->graph[i].captured[k]);
+                if (v) v->outside = true;
+            }
+        }
+    }
+}
+
+static prony_status note_uses(prn_quant_plan *plan, prony_error *error)
+{
+    const prn_graph *g = plan->graph;
+    size_t total = 0;
+    for (size_t n = 0; n < g->node_count; n++) {
+        note_inner(plan, &g->nodes[n]);
+        for (size_t i = 0; i < g->nodes[n].input_count; i++) {
+            prn_quant_value *v = value_of(plan, g->nodes[n].inputs[i]);
+            if (v) v->use_count++, total++;
+        }
+    }
+    for (size_t k = 0; k < g->output_count; k++) {
+        prn_quant_value *v = value_of(plan, g->outputs[k].name);
+        if (v) v->outside = true;
+    }
+    prn_quant_use *all = prn_pool_alloc(&plan->pool, total + 1, sizeof *all);
+    if (!all) return prn_no_memory(error);
+    for (size_t v = 0; v < plan->value_count; v++) {
+        plan->values[v].uses = all;
+        all += plan->values[v].use_count;
+        plan->values[v].use_count = 0;
+    }
+    for (size_t n = 0; n < g->node_count; n++) {
+        for (size_t i = 0; i < g->nodes[n].input_count; i++) {
+            prn_quant_value *v = value_of(plan, g->nodes[n].inputs[i]);
+            if (v) v->uses[v->use_count++] = (prn_quant_use){n, i};
+        }
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_model *model, const prn_program *types,
+                                 prony_error *error)
+{
+    *plan = (prn_quant_plan){.model = model, .graph = &model->file->graph};
+    PRN_TRY(list_values(plan, error));
+    take_types(plan, types);
+    PRN_TRY(note_uses(plan, error));
+    for (size_t n = 0; n < plan->graph->node_count; n++) classify(plan, n);
+    return PRONY_OK;
+}
+
+void prn_quant_plan_release(prn_quant_plan *plan)
+{
+    prn_pool_release(&plan->pool);
+    *plan = (prn_quant_plan){0};
+}
+
+/* ---- deciding ---- */
+
+static void mark_made(prn_quant_plan *plan)
+{
+    for (size_t v = 0; v < plan->value_count; v++) plan->values[v].made_coded = false;
+    for (size_t n = 0; n < plan->graph->node_count; n++)
+        if (plan->nodes[n].quantized) plan->values[plan->nodes[n].result].made_coded = true;
+}
+
+static bool is_read_by_codes(const prn_quant_plan *plan, const prn_quant_value *v)
+{
+    for (size_t u = 0; u < v->use_count; u++)
+        if (plan->nodes[v->uses[u].node].quantized && v->uses[u].input < prn_quant_operands(plan, v->uses[u].node))
+            return true;
+    return false;
+}
+
+/* Whether a sum, average or move stands between quantized nodes. */
+static bool is_between(const prn_quant_plan *plan, size_t n)
+{
+    const prn_model_node *node = &plan->graph->nodes[n];
+    const size_t operands = prn_quant_operands(plan, n);
+    size_t made = 0;
+    for (size_t i = 0; i < operands; i++) made += value_of(plan, node->inputs[i])->made_coded;
+    if (plan->nodes[n].kind == PRN_QUANT_ADD ? made == 0 : made < operands) return false;
+    return is_read_by_codes(plan, &plan->values[plan->nodes[n].result]);
+}
+
+static size_t group_of(const prn_quant_plan *plan, size_t v)
+{
+    for (prn_quant_value *all = plan->values; all[v].group != v; v = all[v].group) all[v].group = all[all[v].group].group;
+    return v;
+}
+
+static void mark_coded(prn_quant_plan *plan)
+{
+    for (size_t v = 0; v < plan->value_count; v++) {
+        plan->values[v].coded = false;
+        plan->values[v].group = v;
+    }
+    for (size_t n = 0; n < plan->graph->node_count; n++) {
+        const prn_quant_node *q = &plan->nodes[n];
+        if (!q->quantized) continue;
+        plan->values[q->result].coded = true;
+        for (size_t i = 0; i < prn_quant_operands(plan, n); i++) {
+            const size_t v = prn_quant_value_find(plan, plan->graph->nodes[n].inputs[i]);
+            plan->values[v].coded = true;
+            if (q->kind == PRN_QUANT_MOVE) plan->values[group_of(plan, v)].group = group_of(plan, q->result);
+        }
+    }
+    for (size_t v = 0; v < plan->value_count; v++) plan->values[v].group = group_of(plan, v);
+}
+
+/* Forwards for what is made of floats, backwards for what floats alone read. */
+static bool drop_outer(prn_quant_plan *plan)
+{
+    const size_t count = plan->graph->node_count;
+    bool changed = false;
+    for (size_t i = 0; i < 2 * count; i++) {
+        prn_quant_node *q = &plan->nodes[i < count ? i : 2 * count - 1 - i];
+        if (!q->quantized || prn_quant_is_contraction(q) || is_between(plan, (size_t)(q - plan->nodes))) continue;
+        q->quantized = plan->values[q->result].made_coded = false;
+        changed = true;
+    }
+    return changed;
+}
+
+static bool is_product(const prn_quant_node *node)
+{
+    return node->kind == PRN_QUANT_GEMM || node->kind == PRN_QUANT_MATMUL;
+}
+
+void prn_quant_plan_settle(prn_quant_plan *plan)
+{
+    for (size_t n = 0; n < plan->graph->node_count; n++)
+        plan->nodes[n].quantized = plan->nodes[n].kind != PRN_QUANT_OTHER && !plan->nodes[n].kept &&
+                                   plan->nodes[n].result != PRN_QUANT_NONE &&
+                                   (!plan->dynamic || is_product(&plan->nodes[n]));
+    if (plan->dynamic) return;
+    mark_made(plan);
+    while (drop_outer(plan)) continue;
+    mark_coded(plan);
+}
