@@ -181,7 +181,8 @@ static const struct {
     {'t', "  -t, --seconds S        time limit such as 2, 500ms, 10m (default 5, with -r\n"
           "                         none; machine: 2; versus: 0.5 for each process)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
-    {'p', "  -p, --precision P      fp32, fast (within 1e-5 of the range), bf16\n"},
+    {'p', "  -p, --precision P      fp32, fast (within 1e-5 of the range), bf16, fp16;\n"
+          "                         int8-weights, int4-weights (activations stay fp32)\n"},
     {OPT_LEVEL, "      --level LIST       model,module,layer,operator,nested\n"},
     {OPT_DEPTH, "      --depth N          of the module table (default: all)\n"},
     {OPT_ALL, "      --all              everything, not what a first look needs\n"},

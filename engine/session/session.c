@@ -18,7 +18,12 @@
 /* ---- creation ---- */
 
 static const char *const precisions[] = {
-    [PRONY_PRECISION_FP32] = "fp32", [PRONY_PRECISION_FAST] = "fast", [PRONY_PRECISION_BF16] = "bf16"};
+    [PRONY_PRECISION_FP32] = "fp32",
+    [PRONY_PRECISION_FAST] = "fast",
+    [PRONY_PRECISION_BF16] = "bf16",
+    [PRONY_PRECISION_FP16] = "fp16",
+    [PRONY_PRECISION_INT8_WEIGHTS] = "int8-weights",
+    [PRONY_PRECISION_INT4_WEIGHTS] = "int4-weights"};
 enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
 
 /* PRECISIONS: there is none of that name. */
@@ -29,11 +34,19 @@ static int find_precision(const char *name)
     return i;
 }
 
+static prony_status refuse_precision(const char *name, prony_error *error)
+{
+    char list[128];
+    size_t used = 0;
+    for (int i = 0; i < PRECISIONS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : i + 1 == PRECISIONS ? " and " : ", ",
+                                 precisions[i]);
+    return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has %s", name, list);
+}
+
 static prony_status check_options(const prony_session_options *options, prony_error *error)
 {
-    if (find_precision(options->precision) == PRECISIONS)
-        return prn_fail(error, PRONY_UNSUPPORTED, "precision '%.40s' is not built; this version has fp32, fast and bf16",
-                        options->precision);
+    if (find_precision(options->precision) == PRECISIONS) return refuse_precision(options->precision, error);
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra, PRN_MOST_THREADS);

@@ -17,6 +17,7 @@ typedef struct prn_gemm {
     const float *b; /* not read if `packed` is given */
     int64_t b_row, b_col;
     const float *packed; /* B as prn_gemm_pack lays it out, or NULL */
+    const struct prn_stored *stored; /* B in fewer bits (stored_weights.h), with panels; or NULL. b and packed are not read then */
     float *c;
     int64_t c_row;
     float alpha, beta;

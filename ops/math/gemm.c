@@ -196,6 +196,39 @@ static bool split_usable(const prony_context *context)
     return describe(context, &product) == PRONY_OK && prn_product_split_usable(context, &product);
 }
 
+/* Weights in fewer bits, on any processor. */
+static bool stored_usable(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_stored_usable(context, &product);
+}
+
+static bool stored_worth(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_stored_worth(&product);
+}
+
+static prony_status stored_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_stored_prepare(context, &product, out);
+}
+
+static void stored_facts(const prony_context *context, prony_cost *facts)
+{
+    prn_product product;
+    if (describe(context, &product) == PRONY_OK) prn_product_stored_facts(context, &product, facts);
+}
+
+static prony_status stored_run(const prony_context *context)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_stored_run(context, &product);
+}
+
 #ifdef PRN_HAVE_OPENBLAS
 static bool blas_usable(const prony_context *context)
 {
@@ -214,11 +247,20 @@ static prony_status blas_run(const prony_context *context)
 static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
 PRN_WIDENED(half, &native)
 
+#define STORED(title, precision)                                                                                       \
+    {.name = title, .precisions = PRN_PRECISION(precision), .backend = "native", .types = PRN_TYPE_F32,                \
+     .usable = stored_usable, .worth = stored_worth, .prepare = stored_prepare, .run = stored_run, .facts = stored_facts, \
+     .release = prn_product_stored_release, .post_ops = true, .packs = 2}
+
 static const prn_kernel gemm_kernels[] = {
     {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "gemm_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("gemm_bf16_native", BF16),
+    STORED("gemm_fp16_native", FP16),
+    STORED("gemm_int8_weights", INT8_WEIGHTS),
+    STORED("gemm_int4_weights", INT4_WEIGHTS),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
@@ -234,6 +276,10 @@ static const prn_kernel matmul_kernels[] = {
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     {.name = "matmul_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("matmul_bf16_native", BF16),
+    STORED("matmul_fp16_native", FP16),
+    STORED("matmul_int8_weights", INT8_WEIGHTS),
+    STORED("matmul_int4_weights", INT4_WEIGHTS),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),

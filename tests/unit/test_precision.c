@@ -81,7 +81,7 @@ static void others_are_refused_by_name(void **state)
     r.options.precision = "int8";
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
     assert_non_null(strstr(r.error.message, "'int8'"));
-    assert_non_null(strstr(r.error.message, "fp32, fast and bf16"));
+    assert_non_null(strstr(r.error.message, "fp32, fast, bf16, fp16, int8-weights and int4-weights"));
     mr_close(&r);
 }
 
