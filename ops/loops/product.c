@@ -215,6 +215,15 @@ bool prn_product_stored_usable(const prony_context *context, const prn_product *
            prn_stored_for(context->precision, product->k, product->n, &stored);
 }
 
+bool prn_product_halves_usable(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    prn_stored stored;
+    if (!prn_product_stored_usable(context, product) || !prn_stored_for(context->precision, product->k, product->n, &stored)) return false;
+    gemm.stored = &stored;
+    return prn_gemm_halves_worth(&gemm);
+}
+
 bool prn_product_stored_worth(const prn_product *product)
 {
     return product->k >= STORED_LEAST && product->n >= STORED_LEAST && product->k * product->n >= STORED_LEAST_WEIGHTS;
@@ -222,17 +231,21 @@ bool prn_product_stored_worth(const prn_product *product)
 
 prony_status prn_product_stored_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
 {
-    const prn_gemm gemm = gemm_of(context, product);
+    prn_gemm gemm = gemm_of(context, product);
     stored_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
     prn_stored_for(context->precision, product->k, product->n, &state->stored);
     prony_status status = prn_stored_pack_shared(context, &gemm, &state->stored);
     if (status == PRONY_OK && !state->stored.panels) status = prn_gemm_pack_shared(context, &gemm, &state->packed);
-    if (status == PRONY_OK)
-        out->state = state;
-    else
+    if (status != PRONY_OK) {
         prn_free(state);
-    return status;
+        return status;
+    }
+    gemm.stored = state->stored.panels ? &state->stored : NULL;
+    gemm.packed = state->packed;
+    out->state = state;
+    out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
+    return PRONY_OK;
 }
 
 void prn_product_stored_release(void *state)
@@ -246,6 +259,7 @@ static prn_gemm stored_gemm(const prony_context *context, const prn_product *pro
     prn_gemm gemm = gemm_of(context, product);
     gemm.stored = state && state->stored.panels ? &state->stored : NULL;
     gemm.packed = state ? state->packed : NULL;
+    if (!gemm.stored) gemm.parts = PRN_SPLIT_PARTS;
     return gemm;
 }
 
@@ -266,7 +280,8 @@ prony_status prn_product_stored_run(const prony_context *context, const prn_prod
 {
     const prn_gemm gemm = stored_gemm(context, product);
     const prn_gemm_batch batch = {product->items, item_offsets, product};
-    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, NULL);
+    void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
+    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
     return PRONY_OK;
 }
 

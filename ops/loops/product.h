@@ -46,6 +46,8 @@ bool prn_product_split_usable(const prony_context *context, const prn_product *p
 /* The same with B, a constant, in fewer bits than float32 has, as context->precision wants (stored_weights.h); it stays
  * float32 where an element is not within their range. */
 bool prn_product_stored_usable(const prony_context *context, const prn_product *product);
+/* Whether it then multiplies bfloat16 on tiles. */
+bool prn_product_halves_usable(const prony_context *context, const prn_product *product);
 bool prn_product_stored_worth(const prn_product *product);
 prony_status prn_product_stored_prepare(const prony_context *context, const prn_product *product, prn_prepared *out);
 void prn_product_stored_facts(const prony_context *context, const prn_product *product, prony_cost *facts);

@@ -203,6 +203,13 @@ static bool stored_usable(const prony_context *context)
     return describe(context, &product) == PRONY_OK && prn_product_stored_usable(context, &product);
 }
 
+/* The same, multiplied as bfloat16. */
+static bool halves_usable(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_halves_usable(context, &product);
+}
+
 static bool stored_worth(const prony_context *context)
 {
     prn_product product;
@@ -247,20 +254,19 @@ static prony_status blas_run(const prony_context *context)
 static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
 PRN_WIDENED(half, &native)
 
-#define STORED(title, precision)                                                                                       \
+#define STORED(title, precision, asked)                                                                                \
     {.name = title, .precisions = PRN_PRECISION(precision), .backend = "native", .types = PRN_TYPE_F32,                \
-     .usable = stored_usable, .worth = stored_worth, .prepare = stored_prepare, .run = stored_run, .facts = stored_facts, \
+     .usable = asked, .worth = stored_worth, .prepare = stored_prepare, .run = stored_run, .facts = stored_facts, \
      .release = prn_product_stored_release, .post_ops = true, .packs = 2}
 
 static const prn_kernel gemm_kernels[] = {
     {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    {.name = "gemm_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    STORED("gemm_bf16_native", BF16),
-    STORED("gemm_fp16_native", FP16),
-    STORED("gemm_int8_weights", INT8_WEIGHTS),
-    STORED("gemm_int4_weights", INT4_WEIGHTS),
+    STORED("gemm_bf16_amx", BF16, halves_usable),
+    STORED("gemm_bf16_native", BF16, stored_usable),
+    STORED("gemm_fp16_native", FP16, stored_usable),
+    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
+    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
@@ -274,12 +280,11 @@ static const prn_kernel gemm_kernels[] = {
 static const prn_kernel matmul_kernels[] = {
     {.name = "matmul_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
      .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    {.name = "matmul_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    STORED("matmul_bf16_native", BF16),
-    STORED("matmul_fp16_native", FP16),
-    STORED("matmul_int8_weights", INT8_WEIGHTS),
-    STORED("matmul_int4_weights", INT4_WEIGHTS),
+    STORED("matmul_bf16_amx", BF16, halves_usable),
+    STORED("matmul_bf16_native", BF16, stored_usable),
+    STORED("matmul_fp16_native", FP16, stored_usable),
+    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),
+    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
