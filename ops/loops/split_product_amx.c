@@ -228,7 +228,7 @@ static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t,
     for (int s = 0; s < t->steps; s++) {
         step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, parts, tall, wide);
         split_some(next, pairs, parts);
-        if (parts == 1) fetch_some(ahead);
+        if (parts < PRN_SPLIT_PARTS) fetch_some(ahead);
     }
     _tile_stored(0, c, bytes);
     if (wide) _tile_stored(1, c + 16, bytes);
