@@ -269,7 +269,7 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
     const bool halves = prn_gemm_halves_worth(&turned), split = halves || (packed && prn_gemm_split_worth(&turned));
     prn_cost_fact(facts, "tile_rows", split ? PRN_SPLIT_ROWS : isa->tile_rows);
     prn_cost_fact(facts, "tile_columns", split ? PRN_SPLIT_COLUMNS : isa->panel_columns);
-    if (split) prn_cost_fact(facts, "bf16_products", halves ? 1 : prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
+    if (split) prn_cost_fact(facts, "bf16_products", prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
     if (!packed && !gemm->packed) prn_cost_fact(facts, "packs_in_run", 1);
 }
 

@@ -12,8 +12,8 @@ bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t 
 /* Whether blocks of such a product are likely to be done so: they should then be wide, for A's rows are split for each. */
 bool prn_gemm_split_worth(const prn_gemm *gemm);
 
-/* Where B is stored as bfloat16 (stored_weights.h) and there are rows enough, A is converted once for all blocks, into
- * prn_gemm_halves_bytes bytes: [depth / 32][rows, in whole tiles][32]. false: something in it has no such form. */
+/* Where B is stored as one or two parts (stored_weights.h) and there are rows enough, A is converted once for all blocks, into
+ * prn_gemm_halves_bytes bytes: [part][depth / 32][rows, in whole tiles][32]. false: something in it has no such form. */
 bool prn_gemm_halves_worth(const prn_gemm *gemm);
 size_t prn_gemm_halves_bytes(const prn_gemm *gemm);
 bool prn_gemm_halves_convert(int threads, const prn_gemm *gemm, uint16_t *to);

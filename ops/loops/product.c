@@ -157,13 +157,6 @@ static bool same_b(const prn_product *product)
     return true;
 }
 
-bool prn_product_split_usable(const prony_context *context, const prn_product *product)
-{
-    prn_gemm gemm = gemm_of(context, product);
-    gemm.packed = product->b; /* that it will be is what matters */
-    return product->b && same_b(product) && !prn_gemm_plain_is_best(&gemm) && prn_gemm_split_worth(&gemm);
-}
-
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
 {
     const prn_gemm gemm = gemm_of(context, product);

@@ -30,14 +30,16 @@ static int64_t least(int64_t a, int64_t b)
 int64_t prn_stored_unit(prn_stored_kind kind)
 {
     static const int64_t units[] = {
-        [PRN_STORED_INT8] = 4, [PRN_STORED_INT4] = 8, [PRN_STORED_INT2] = 16, [PRN_STORED_BF16] = 32, [PRN_STORED_FP16] = 4};
+        [PRN_STORED_INT8] = 4, [PRN_STORED_INT4] = 8, [PRN_STORED_INT2] = 16, [PRN_STORED_BF16] = 32, [PRN_STORED_FP16] = 4,
+        [PRN_STORED_PAIRS] = 32};
     return units[kind];
 }
 
 int prn_stored_bits(prn_stored_kind kind)
 {
     static const int bits[] = {
-        [PRN_STORED_INT8] = 8, [PRN_STORED_INT4] = 4, [PRN_STORED_INT2] = 2, [PRN_STORED_BF16] = 16, [PRN_STORED_FP16] = 16};
+        [PRN_STORED_INT8] = 8, [PRN_STORED_INT4] = 4, [PRN_STORED_INT2] = 2, [PRN_STORED_BF16] = 16, [PRN_STORED_FP16] = 16,
+        [PRN_STORED_PAIRS] = 32};
     return bits[kind];
 }
 
@@ -78,6 +80,9 @@ bool prn_stored_for(prony_precision precision, int64_t k, int64_t n, prn_stored 
         out->kind = PRN_STORED_INT4;
         out->group = PRN_STORED_GROUP;
         return true;
+    case PRONY_PRECISION_FAST:
+        out->kind = PRN_STORED_PAIRS;
+        return true;
     case PRONY_PRECISION_BF16:
         out->kind = PRN_STORED_BF16;
         return true;
@@ -91,12 +96,17 @@ bool prn_stored_for(prony_precision precision, int64_t k, int64_t n, prn_stored 
 
 /* ---- packing */
 
-static void put_half(prn_stored_kind kind, char *codes, int64_t d, int64_t column, float x)
+static void put_float(prn_stored_kind kind, char *codes, int64_t d, int64_t column, float x)
 {
-    int64_t at = d * COLUMNS + column;
-    if (kind == PRN_STORED_BF16)
-        at = d / 32 * 32 * COLUMNS + column / 16 * 512 + d % 16 * 32 + column % 16 * 2 + d % 32 / 16;
-    ((uint16_t *)(void *)codes)[at] = kind == PRN_STORED_BF16 ? prn_f32_to_bf16(x) : prn_f32_to_f16(x);
+    uint16_t *to = (uint16_t *)(void *)codes;
+    if (kind == PRN_STORED_FP16) {
+        to[d * COLUMNS + column] = prn_f32_to_f16(x);
+        return;
+    }
+    const int64_t part = 32 * COLUMNS, step = kind == PRN_STORED_PAIRS ? 2 * part : part;
+    to += d / 32 * step + column / 16 * (part / 2) + d % 16 * 32 + column % 16 * 2 + d % 32 / 16;
+    to[0] = prn_f32_to_bf16(x);
+    if (kind == PRN_STORED_PAIRS) to[part] = prn_f32_to_bf16(x - prn_bf16_to_f32(to[0]));
 }
 
 void prn_stored_put_code(prn_stored_kind kind, char *codes, int64_t d, int64_t column, int32_t code)
@@ -134,10 +144,10 @@ static void gather(const prn_gemm *gemm, int64_t j, int64_t k0, int64_t count, f
     }
 }
 
-static bool pack_halves(const pack_job *job, int64_t j, char *codes)
+static bool pack_floats(const pack_job *job, int64_t j, char *codes)
 {
     const prn_stored *s = job->stored;
-    const float largest = s->kind == PRN_STORED_BF16 ? prn_bf16_to_f32(0x7f7f) : 65504.0f;
+    const float largest = s->kind == PRN_STORED_FP16 ? 65504.0f : prn_bf16_to_f32(0x7f7f);
     float chunk[CHUNK][COLUMNS];
     bool fits = true;
     for (int64_t k0 = 0; k0 < s->k && !prn_stopped(); k0 += CHUNK) {
@@ -146,7 +156,7 @@ static bool pack_halves(const pack_job *job, int64_t j, char *codes)
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 fits = fits && fabsf(chunk[d][c]) <= largest; /* what is beyond it may round to infinity; NaN is beyond it */
-                put_half(s->kind, codes, k0 + d, c, chunk[d][c]);
+                put_float(s->kind, codes, k0 + d, c, chunk[d][c]);
             }
         }
     }
@@ -201,7 +211,7 @@ static void pack_panel(void *argument, int64_t panel)
     bool fits = true;
     memset(to, 0, bytes);
     if (!prn_stored_scaled(s->kind)) {
-        fits = pack_halves(job, panel * COLUMNS, to);
+        fits = pack_floats(job, panel * COLUMNS, to);
     } else {
         for (int64_t k0 = 0; k0 < s->k && fits && !prn_stopped(); k0 += s->group, to += prn_stored_group_bytes(s))
             fits = pack_group(job, panel * COLUMNS, k0, least(s->k - k0, s->group), to);

@@ -9,6 +9,7 @@
  * | INT8 | [depth][32] bytes | one for each column: a group is the whole depth |
  * | INT4, INT2 | [depth / 8 or 16][32] words of 8 or 16 codes, the first depth in the lowest bits | one for each column and group |
  * | BF16 | as prn_split_panel makes them with one part: pairs of depths d and d + 16 of every 32 | none |
+ * | PAIRS | the same with two parts, for tiles alone: nothing streams them | none |
  * | FP16 | [depth][32] halves | none |
  *
  * Codes are signed. Depths beyond k and columns beyond n are zeros. The form is the same for every instruction set.
@@ -20,7 +21,14 @@
 
 #include "ops/loops/gemm_kernel.h"
 
-typedef enum prn_stored_kind { PRN_STORED_INT8, PRN_STORED_INT4, PRN_STORED_INT2, PRN_STORED_BF16, PRN_STORED_FP16 } prn_stored_kind;
+typedef enum prn_stored_kind {
+    PRN_STORED_INT8,
+    PRN_STORED_INT4,
+    PRN_STORED_INT2,
+    PRN_STORED_BF16,
+    PRN_STORED_FP16,
+    PRN_STORED_PAIRS
+} prn_stored_kind;
 
 enum {
     PRN_STORED_COLUMNS = 32, /* of a panel */

@@ -42,8 +42,9 @@ static inline void store(float *p, vec x)
 }
 
 /* prn_stored_unit and prn_stored_unit_bytes, as constants. */
-#define UNIT(kind) ((kind) == PRN_STORED_INT4 ? 8 : (kind) == PRN_STORED_INT2 ? 16 : (kind) == PRN_STORED_BF16 ? 32 : 4)
-#define UNIT_BYTES(kind) ((kind) == PRN_STORED_BF16 ? 2048 : (kind) == PRN_STORED_FP16 ? 256 : 128)
+#define UNIT(kind) ((kind) == PRN_STORED_INT4 ? 8 : (kind) == PRN_STORED_INT2 ? 16 : (kind) == PRN_STORED_BF16 || (kind) == PRN_STORED_PAIRS ? 32 : 4)
+#define UNIT_BYTES(kind)                                                                                               \
+    ((kind) == PRN_STORED_PAIRS ? 4096 : (kind) == PRN_STORED_BF16 ? 2048 : (kind) == PRN_STORED_FP16 ? 256 : 128)
 
 /* ---- one vector of weights, before scaling */
 
@@ -279,7 +280,13 @@ static void rows_of(const prn_stored *stored, int64_t panel, const float *a, int
 
 /* ---- panels for the product core */
 
-/* `units` units, or depths [0, limit) where fewer. */
+/* Depth `d` of a unit of bfloat16. */
+static inline __attribute__((always_inline)) vec of_pair(const char *unit, int d, int v)
+{
+    return d < 16 ? weights_at(PRN_STORED_BF16, unit + d * 64, 0, v) : weights_at(PRN_STORED_BF16, unit + (d - 16) * 64, 1, v);
+}
+
+/* Depths [0, limit) of the units from `unit` on. */
 static inline __attribute__((always_inline)) void unpack_units(const prn_stored_kind kind, const char *unit, int64_t limit,
                                                                int first_vec, const vec *scale, const vec *offset, float *to)
 {
@@ -287,9 +294,9 @@ static inline __attribute__((always_inline)) void unpack_units(const prn_stored_
     for (; limit > 0; limit -= depths, unit += UNIT_BYTES(kind)) {
         for (int d = 0; d < depths && d < limit; d++, to += 2 * LANES) {
             for (int v = 0; v < 2; v++) {
-                const vec w = kind != PRN_STORED_BF16 ? weights_at(kind, unit, d, first_vec + v)
-                              : d < 16 ? weights_at(kind, unit + d * 64, 0, first_vec + v)
-                                       : weights_at(kind, unit + (d - 16) * 64, 1, first_vec + v);
+                const bool floats = kind == PRN_STORED_BF16 || kind == PRN_STORED_PAIRS;
+                vec w = floats ? of_pair(unit, d, first_vec + v) : weights_at(kind, unit, d, first_vec + v);
+                if (kind == PRN_STORED_PAIRS) w += of_pair(unit + UNIT_BYTES(PRN_STORED_BF16), d, first_vec + v);
                 store(to + v * LANES, kind <= PRN_STORED_INT2 ? w * scale[v] + offset[v] : w);
             }
         }
@@ -330,6 +337,9 @@ static void unpack(const prn_stored *s, int64_t column, int64_t k0, int64_t coun
         break;
     case PRN_STORED_BF16:
         unpack_kind(s, PRN_STORED_BF16, column, k0, count, to);
+        break;
+    case PRN_STORED_PAIRS:
+        unpack_kind(s, PRN_STORED_PAIRS, column, k0, count, to);
         break;
     case PRN_STORED_FP16:
         unpack_kind(s, PRN_STORED_FP16, column, k0, count, to);

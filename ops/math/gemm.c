@@ -189,13 +189,6 @@ static prony_status reference_run(const prony_context *context)
     return prn_product_reference_run(context, &product);
 }
 
-/* Coarser than float32 only where it is faster: by tiles of bfloat16. */
-static bool split_usable(const prony_context *context)
-{
-    prn_product product;
-    return describe(context, &product) == PRONY_OK && prn_product_split_usable(context, &product);
-}
-
 /* Weights in fewer bits, on any processor. */
 static bool stored_usable(const prony_context *context)
 {
@@ -203,7 +196,7 @@ static bool stored_usable(const prony_context *context)
     return describe(context, &product) == PRONY_OK && prn_product_stored_usable(context, &product);
 }
 
-/* The same, multiplied as bfloat16. */
+/* The same, multiplied as parts of bfloat16. */
 static bool halves_usable(const prony_context *context)
 {
     prn_product product;
@@ -260,8 +253,7 @@ PRN_WIDENED(half, &native)
      .release = prn_product_stored_release, .post_ops = true, .packs = 2}
 
 static const prn_kernel gemm_kernels[] = {
-    {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("gemm_fast_amx", FAST, halves_usable),
     STORED("gemm_bf16_amx", BF16, halves_usable),
     STORED("gemm_bf16_native", BF16, stored_usable),
     STORED("gemm_fp16_native", FP16, stored_usable),
@@ -278,8 +270,7 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
-    {.name = "matmul_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("matmul_fast_amx", FAST, halves_usable),
     STORED("matmul_bf16_amx", BF16, halves_usable),
     STORED("matmul_bf16_native", BF16, stored_usable),
     STORED("matmul_fp16_native", FP16, stored_usable),
