@@ -1,5 +1,6 @@
 /* Products whose constant operand is stored in fewer bits (ops/loops/stored_weights.h), against float64: within what rounding the weights
  * once may change, whatever the shape, and the same bits for every number of threads. */
+#include "prony_report.h"
 #include "tests/support/model_run.h"
 
 #include <float.h>
@@ -245,6 +246,89 @@ static void infinite_activations(void **state)
     }
 }
 
+static int64_t fact(const prony_operator_row *row, const char *key)
+{
+    for (size_t i = 0; i < row->kernel_fact_count; i++)
+        if (strcmp(row->kernel_facts[i].key, key) == 0) return row->kernel_facts[i].value;
+    return -1;
+}
+
+static bool says(const prony_operator_row *row, const char *word)
+{
+    for (size_t i = 0; i < row->reason_count; i++)
+        if (strcmp(row->reasons[i].reason, word) == 0) return true;
+    return false;
+}
+
+/* A report of the first operator, made of one measured run. */
+static prony_report *measure(model_run *r, const char *precision, model_builder *m, const char *dims, const float *a)
+{
+    prony_report *report = NULL;
+    r->options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
+    r->options.precision = precision;
+    mr_open(r, m);
+    mr_set(r, "a", PRONY_FLOAT32, dims, a);
+    prony_profile_options options = PRONY_PROFILE_OPTIONS_INIT;
+    options.runs = 2;
+    assert_int_equal(prony_session_profile(&report, r->session, &options, &r->error), PRONY_OK);
+    return report;
+}
+
+static void reports_say_what_ran_in_which_type(void **state)
+{
+    static const int bits[] = {8, 4, 16, 16};
+    static const char *const names[] = {"gemm_int8_weights", "gemm_int4_weights", "gemm_fp16_native", "gemm_bf16_native"};
+    (void)state;
+    size_t count;
+    for (int precision = 0; precision < FAST; precision++) {
+        for (int infinite = 0; infinite < 2; infinite++) {
+            problem p = make(2, 128, 96, true, true);
+            if (infinite) p.b[7] = INFINITY;
+            model_run r = {0};
+            prony_report *report = measure(&r, precisions[precision], build(&p), "2,128", p.a);
+            const prony_operator_row *row = prony_report_operators(report, &count);
+            assert_string_equal(row->kernel, names[precision]);
+            assert_int_equal(fact(row, "weight_bits"), infinite ? -1 : bits[precision]);
+            assert_int_equal(fact(row, "weight_group"), !infinite && precision == INT4 ? GROUP : -1);
+            assert_true(says(row, "stays in fp32") == infinite);
+            const int64_t scales = precision == INT8 ? 96 * 4 : precision == INT4 ? 128 / GROUP * 96 * 4 : 0;
+            if (!infinite) assert_int_equal(fact(row, "weight_bytes"), 128 * 96 * bits[precision] / 8 + scales);
+            prony_report_release(report);
+            mr_close(&r);
+            release(&p);
+        }
+    }
+}
+
+/* Two computed operands, weights of a few elements, an operator without such a kernel. */
+static void what_stays_in_float32_says_so(void **state)
+{
+    static const float ones[32 * 32] = {1.0f};
+    static const char *const nodes[][2] = {{"MatMul", "a t"}, {"MatMul", "a small"}, {"Einsum", "a large"}};
+    (void)state;
+    size_t count;
+    float *a = random_floats(32 * 32, 5), *large = random_floats(32 * 4096, 6);
+    for (size_t i = 0; i < 3; i++) {
+        model_builder *m = mb_begin(13);
+        mb_input(m, "a", PRONY_FLOAT32, "32,32");
+        mb_initializer(m, "small", PRONY_FLOAT32, "32,32", ones);
+        mb_initializer(m, "large", PRONY_FLOAT32, "32,4096", large);
+        if (i == 0) mb_node(m, "Transpose", "a", "t", "");
+        mb_node(m, nodes[i][0], nodes[i][1], "y", i == 2 ? "equation='ij,jk->ik'" : "");
+        mb_output(m, "y", PRONY_FLOAT32, i == 2 ? "32,4096" : "32,32");
+        model_run r = {0};
+        prony_report *report = measure(&r, "int8-weights", m, "32,32", a);
+        const prony_operator_row *rows = prony_report_operators(report, &count);
+        assert_true(count > 0);
+        assert_true(says(&rows[count - 1], "stays in fp32"));
+        assert_int_equal(fact(&rows[count - 1], "stays_in_fp32"), i == 0 ? 2 : i == 1 ? 3 : 4);
+        prony_report_release(report);
+        mr_close(&r);
+    }
+    free(a);
+    free(large);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -264,7 +348,8 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_of_all_kinds), cmocka_unit_test(weights_that_are_zero_or_tiny),
-                                       cmocka_unit_test(weights_beyond_the_range_stay), cmocka_unit_test(infinite_activations),
+                                       cmocka_unit_test(weights_beyond_the_range_stay), cmocka_unit_test(infinite_activations), cmocka_unit_test(reports_say_what_ran_in_which_type),
+                                       cmocka_unit_test(what_stays_in_float32_says_so),
                                        cmocka_unit_test(every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
