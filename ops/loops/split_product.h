@@ -78,7 +78,8 @@ typedef struct prn_split_tiles {
 /* false: the next panel holds what has no parts. */
 bool prn_split_multiply(const prn_split_tiles *tiles);
 
-/* y[i] = c[i * 32 ...] + bias + added[i], each of 16 columns, for `rows` rows; y and added without gaps. added NULL: none. */
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y);
+/* y[i] = c[i * 32 ...] + bias + added[i], kept within [low, high], each of 16 columns, for `rows` rows; y and added without gaps.
+ * added NULL: none. NaN stays NaN. */
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y);
 
 #endif

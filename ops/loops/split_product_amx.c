@@ -269,13 +269,13 @@ bool prn_split_multiply(const prn_split_tiles *t)
     return next_has_parts;
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
-    const __m512 start = _mm512_loadu_ps(bias);
+    const __m512 start = _mm512_loadu_ps(bias), least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
     for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
         __m512 sum = _mm512_add_ps(_mm512_loadu_ps(c), start);
         if (added) sum = _mm512_add_ps(sum, _mm512_loadu_ps(added + r * 16));
-        _mm512_storeu_ps(y, sum);
+        _mm512_storeu_ps(y, _mm512_min_ps(most, _mm512_max_ps(least, sum))); /* of NaN and a number the second is taken */
     }
 }
 
@@ -386,10 +386,13 @@ bool prn_split_multiply(const prn_split_tiles *t)
     return !t->next || prn_split_panel(t->next, t->next_depths, t->parts, t->next_b);
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
-    for (int64_t i = 0; i < rows * 16; i++)
-        y[i] = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
+    for (int64_t i = 0; i < rows * 16; i++) {
+        const float sum = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
+        const float raised = sum < low ? low : sum;
+        y[i] = raised > high ? high : raised;
+    }
 }
 
 #endif

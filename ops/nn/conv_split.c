@@ -27,6 +27,7 @@
 #include "ops/loops/post_ops_vec.h"
 #include "ops/loops/split_product.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -375,6 +376,7 @@ typedef struct job {
     prony_context rest; /* for the post-operations that are not part of the sum */
     prn_post_ops rest_ops;
     const float *x, *bias, *added; /* bias: zeros where there is none */
+    float low, high;               /* that sums are kept within */
     float *y;
     char *slots;
     atomic_llong next; /* task */
@@ -533,7 +535,7 @@ static void store(const job *job, const strip *strip, int64_t column)
         const float *sums = strip->sums + b % 2 * LANES;
         for (int64_t row = strip->first_row; row < strip->end_row; row++, sums += s->pitch * PRN_SPLIT_COLUMNS) {
             const int64_t at = (plane + row * width) * LANES;
-            prn_split_store(sums, width, job->bias + b * LANES, job->added ? job->added + at : NULL, job->y + at);
+            prn_split_store(sums, width, job->bias + b * LANES, job->added ? job->added + at : NULL, job->low, job->high, job->y + at);
         }
         const int64_t first = (plane + strip->first_row * width) * LANES;
         if (job->rest_ops.count)
@@ -577,18 +579,24 @@ static void run_slot(void *argument, int64_t slot)
         run_task(job, task, job->slots + slot * (int64_t)s->slot_bytes);
 }
 
-/* A residual that is added first becomes part of the sum; what is left are maps. */
+/* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */
 static void sort_post_ops(const prony_context *context, job *job)
 {
     const prn_post_ops *post_ops = context->post_ops;
     job->rest = *context;
     job->rest.post_ops = &job->rest_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD)
-            job->added = context->inputs[post_ops->op[i].input]->data;
-        else
-            job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i];
+    size_t i = 0, count = post_ops ? post_ops->count : 0;
+    job->low = -INFINITY;
+    job->high = INFINITY;
+    if (i < count && post_ops->op[i].kind == PRN_POST_ADD) job->added = context->inputs[post_ops->op[i++].input]->data;
+    if (i < count && post_ops->op[i].kind == PRN_POST_RELU) {
+        job->low = 0.0f;
+        i++;
+    } else if (i < count && post_ops->op[i].kind == PRN_POST_CLIP) {
+        job->low = post_ops->op[i].a;
+        job->high = post_ops->op[i++].b;
     }
+    while (i < count) job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i++];
 }
 
 prony_status prn_conv_split_run(const prony_context *context)
