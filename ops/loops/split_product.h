@@ -21,6 +21,7 @@ enum {
     PRN_SPLIT_DEPTH = 32,   /* of a step */
     PRN_SPLIT_COLUMNS = 32, /* of a panel of B */
     PRN_SPLIT_ROWS = 16,    /* of a tile; rows are given in whole ones */
+    PRN_SPLIT_EDGE_ROWS = 2 * PRN_SPLIT_ROWS, /* that pass through a buffer at once, where tiles are not whole */
     PRN_SPLIT_PARTS = 3,    /* at most */
     PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
     PRN_SPLIT_MOST_STEPS = 16, /* the same with one part, where panels are stored so */
