@@ -193,7 +193,8 @@ static const struct {
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32, fp32-strict (the same bits on every\n"
                                 "                         instruction set), fast (within 1e-5 of the\n"
-                                "                         range), bf16, int8\n"},
+                                "                         range), bf16, fp16, int8; int8-weights,\n"
+                                "                         int4-weights (activations stay fp32)\n"},
     {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"
                     "                         .calibration.json, which measuring leaves beside the\n"
                     "                         model\n"},

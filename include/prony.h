@@ -345,8 +345,8 @@ typedef struct prony_session_options {
     int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
     int inter_op_threads;     /* workers that run operators side by side, the caller among them, each with intra_op_threads;
                                  0 and 1: one, no queue; or PRONY_INTER_OP_AUTO. Together at most 1024 threads */
-    const char *precision;    /* NULL or "fp32"; "fp32-strict", "fast", "bf16" (docs/accuracy.md); "int8", where the model
-                                 computes on codes (prony_quantize.h); others are refused by name */
+    const char *precision;    /* NULL or "fp32"; "fp32-strict", "fast", "bf16", "fp16", "int8-weights", "int4-weights" (docs/precision.md);
+                                 "int8", where the model computes on codes (prony_quantize.h); others are refused by name */
     const char *affinity;     /* core list such as "0-3,8"; NULL leaves masks alone. See prony_session_affinity. */
     const prony_dim *dims;    /* free dimensions by symbol */
     size_t dim_count;

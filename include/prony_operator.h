@@ -41,7 +41,10 @@ typedef enum prony_precision {
     PRONY_PRECISION_FP32, /* as exactly as by plain sums in float32 */
     PRONY_PRECISION_FAST, /* within 1e-5 of the output's range */
     PRONY_PRECISION_BF16, /* factors rounded to bfloat16, sums in float32 */
-    PRONY_PRECISION_FP32_STRICT /* products as the model has them, sums in one order: the same bits on every instruction set */
+    PRONY_PRECISION_FP16, /* constant operands of products rounded to half precision, sums in float32 */
+    PRONY_PRECISION_INT8_WEIGHTS, /* to 8 bits, with a scale for each column */
+    PRONY_PRECISION_INT4_WEIGHTS, /* to 4 bits, with a scale for each column and group of depths */
+    PRONY_PRECISION_FP32_STRICT   /* products as the model has them, sums in one order: the same bits on every instruction set */
 } prony_precision;
 
 typedef struct prony_context {
@@ -61,6 +64,7 @@ typedef struct prony_context {
     void *host_data;
     prony_error *error;
     prony_precision precision; /* what the session admits; more is always right */
+    uint32_t constant_inputs;  /* bit i: input i is a constant of the graph, the same in every run */
 } prony_context;
 
 typedef prony_status (*prony_infer_fn)(const prony_context *context);

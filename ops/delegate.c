@@ -9,6 +9,7 @@ static void enter(const prn_delegate *to, prony_context *context)
     context->params = to->params;
     context->user = (void *)(uintptr_t)to->op->variant;
     context->state = to->prepared.state;
+    context->constant_inputs = 0; /* whose inputs are others */
     context->scratch = NULL;
     context->scratch_bytes = to->prepared.scratch_bytes;
 }

@@ -90,6 +90,8 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     step->context.output_count = output_count;
     step->context.threads = prn_plan_most_threads(&plan->options);
     step->context.precision = plan->options.precision;
+    for (uint32_t i = 0; i < input_count && i < 32; i++)
+        if (inputs[i] != PRN_NO_VALUE && plan->values[inputs[i]]->constant) step->context.constant_inputs |= UINT32_C(1) << i;
     step->context.host_data = &step->site;
     return step;
 }

@@ -2,7 +2,6 @@
 #include "engine/session/session.h"
 
 #include "base/clock.h"
-#include "base/isa.h"
 #include "base/machine.h"
 #include "base/option_struct.h"
 #include "base/parallel.h"
@@ -10,6 +9,7 @@
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/run/schedule.h"
+#include "engine/session/precision.h"
 #include "engine/session/thread_pool.h"
 #include "loaders/tensors/tensor_file.h"
 
@@ -18,51 +18,9 @@
 
 /* ---- creation ---- */
 
-static const char *const precisions[] = {
-    [PRONY_PRECISION_FP32] = "fp32", [PRONY_PRECISION_FAST] = "fast", [PRONY_PRECISION_BF16] = "bf16",
-    [PRONY_PRECISION_FP32_STRICT] = "fp32-strict"};
-enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
-
-/* Codes: a matter of the model, whose other operators compute as in fp32. */
-static const char codes_precision[] = "int8";
-
-/* PRECISIONS: there is none of that name. */
-static int find_precision(const char *name)
-{
-    int i = 0;
-    while (name && i < PRECISIONS && strcmp(precisions[i], name) != 0) i++;
-    return i;
-}
-
-/* Which of them the processor has products for that are faster than those of fp32. */
-static const char *faster_here(void)
-{
-    if (prn_isa_has(PRN_HAS_AMX)) return "fast, bf16 and int8 (AMX)";
-    return prn_isa_has(PRN_HAS_VNNI) ? "int8 (VNNI)" : "int8 alone, by products of 16 bits";
-}
-
-static bool is_codes(const char *precision)
-{
-    return precision && strcmp(precision, codes_precision) == 0;
-}
-
-static prony_status check_precision(const prony_model *model, const char *precision, prony_error *error)
-{
-    if (is_codes(precision) && !prony_model_has_codes(model))
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one", model->file->name);
-    if (find_precision(precision) == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or PRONY_MAX_ISA leaves out");
-    if (is_codes(precision) || find_precision(precision) != PRECISIONS) return PRONY_OK;
-    return prn_fail(error, PRONY_UNSUPPORTED,
-                    "precision '%.40s' is not built; this version has fp32, fast, bf16, fp32-strict and int8; this processor accelerates %s",
-                    precision, faster_here());
-}
-
 static prony_status check_options(const prony_model *model, const prony_session_options *options, prony_error *error)
 {
-    PRN_TRY(check_precision(model, options->precision, error));
+    PRN_TRY(prn_precision_check(model, options->precision, error));
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra, PRN_MOST_THREADS);
@@ -94,9 +52,7 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
     }
     options->dims = dims;
     options->shapes = shapes;
-    const bool codes = is_codes(given->precision);
-    session->precision = codes ? PRONY_PRECISION_FP32 : (prony_precision)find_precision(given->precision);
-    options->precision = codes ? codes_precision : precisions[session->precision];
+    session->precision = prn_precision_find(given->precision, &options->precision);
     if (given->affinity) {
         options->affinity = prn_pool_strndup(&session->pool, given->affinity, strlen(given->affinity));
         if (!options->affinity) return prn_no_memory(error);

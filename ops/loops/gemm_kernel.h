@@ -17,6 +17,8 @@ typedef struct prn_gemm {
     const float *b; /* not read if `packed` is given */
     int64_t b_row, b_col;
     const float *packed; /* B as prn_gemm_pack lays it out, or NULL */
+    const struct prn_stored *stored; /* B in fewer bits (stored_weights.h), with panels; or NULL. b and packed are not read then */
+    const uint16_t *a_halves; /* A as prn_gemm_halves_convert makes it, where B is stored as parts; or NULL */
     float *c;
     int64_t c_row;
     float alpha, beta;

@@ -11,6 +11,7 @@
 #include "base/stop.h"
 #include "ops/loops/post_ops_vec.h"
 #include "ops/loops/split_product.h"
+#include "ops/loops/stored_weights.h"
 #include "ops/loops/vec.h"
 
 #include <stdio.h>
@@ -86,13 +87,14 @@ prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *
 /* One row of C by a B with contiguous columns, nothing packed. */
 static bool is_dots(const prn_gemm *gemm)
 {
-    return gemm->m == 1 && gemm->a_col == 1 && gemm->b_row == 1 && gemm->b_col != 1 && !gemm->packed;
+    return gemm->m == 1 && gemm->a_col == 1 && gemm->b_row == 1 && gemm->b_col != 1 && !gemm->packed && !gemm->stored;
 }
 
 /* One column of C is one row of its transpose. */
 static bool is_column(const prn_gemm *gemm)
 {
-    return gemm->n == 1 && gemm->m > 1 && gemm->c_row == 1 && gemm->b_row == 1 && gemm->a_col == 1 && !gemm->packed;
+    return gemm->n == 1 && gemm->m > 1 && gemm->c_row == 1 && gemm->b_row == 1 && gemm->a_col == 1 && !gemm->packed &&
+           !gemm->stored;
 }
 
 bool prn_gemm_plain_is_best(const prn_gemm *gemm)
@@ -152,17 +154,17 @@ typedef struct gemm_job {
 static void cut(gemm_job *job)
 {
     const prn_gemm *gemm = &job->gemm;
-    const int64_t m = gemm->m, n = gemm->n, tile_rows = job->isa->tile_rows;
+    const int64_t m = gemm->m, n = gemm->n, tile_rows = gemm->a_halves ? 2 * PRN_SPLIT_ROWS : job->isa->tile_rows;
     const double macs = (double)m * (double)n * (double)(gemm->k > 0 ? gemm->k : 1);
     const int64_t block_rows = gemm->packed && gemm->k < SHALLOW ? BLOCK_ROWS / 2 : BLOCK_ROWS;
     job->row_blocks = m <= block_rows + block_rows / 8 ? 1 : prn_ceil_div(m, block_rows);
     job->rows = prn_ceil_div(prn_ceil_div(m, job->row_blocks), tile_rows) * tile_rows;
     job->row_blocks = prn_ceil_div(m, job->rows);
-    const bool split = prn_gemm_split_worth(gemm);
+    const bool split = gemm->a_halves || prn_gemm_split_worth(gemm);
     const double wanted = macs * (double)job->items / (split ? SPLIT_TASK_MACS : TASK_MACS);
     const int64_t most = split ? SPLIT_WANTED_TASKS : WANTED_TASKS;
     const int64_t tasks = wanted < 1.0 ? 1 : wanted < (double)most ? (int64_t)wanted : most;
-    const int64_t panel = job->isa->panel_columns, panels = prn_ceil_div(n, panel);
+    const int64_t panel = gemm->stored ? PRN_STORED_COLUMNS : job->isa->panel_columns, panels = prn_ceil_div(n, panel);
     int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
     if (split && blocks > n / SPLIT_LEAST_COLUMNS) blocks = n / SPLIT_LEAST_COLUMNS > 0 ? n / SPLIT_LEAST_COLUMNS : 1;
     const int64_t widest = split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS;
@@ -189,6 +191,10 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
     bool left = true; /* the bias, to be added */
     if (job->dots) {
         job->isa->dots(&gemm, j0, j1);
+    } else if (gemm.a_halves) {
+        prn_gemm_halves_block(&gemm, i0, i1, j0, j1);
+    } else if (gemm.stored && gemm.m <= PRN_STORED_ROWS && gemm.a_col == 1) {
+        prn_stored_block(&gemm, i0, i1, j0, j1);
     } else if (!prn_gemm_split_block(&gemm, i0, i1, j0, j1)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
         left = !prn_gemm_bias_in_tiles(&gemm);
@@ -260,7 +266,7 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
     prn_cost_fact(facts, "product_depth", turned.k);
     if (is_dots(&turned)) return;
     turned.packed = packed ? turned.b : turned.packed; /* of the question only whether there is one matters */
-    const bool split = packed && prn_gemm_split_worth(&turned);
+    const bool halves = prn_gemm_halves_worth(&turned), split = halves || (packed && prn_gemm_split_worth(&turned));
     prn_cost_fact(facts, "tile_rows", split ? PRN_SPLIT_ROWS : isa->tile_rows);
     prn_cost_fact(facts, "tile_columns", split ? PRN_SPLIT_COLUMNS : isa->panel_columns);
     if (split) prn_cost_fact(facts, "bf16_products", prn_split_products(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS));
@@ -269,7 +275,8 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
 
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm)
 {
-    if (gemm->packed || gemm->m < PACK_ROWS || gemm->n <= prn_gemm_isa()->panel_columns) return 0;
+    if (prn_gemm_halves_worth(gemm)) return prn_gemm_halves_bytes(gemm);
+    if (gemm->packed || gemm->stored || gemm->m < PACK_ROWS || gemm->n <= prn_gemm_isa()->panel_columns) return 0;
     return prony_dtype_bytes(PRONY_FLOAT32, prn_gemm_packed_count(gemm->k, gemm->n));
 }
 
@@ -288,8 +295,12 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
         one.a += a;
         one.b += b;
         one.c += c;
-        prn_gemm_pack(threads, &one, scratch);
-        one.packed = scratch;
+        if (!one.stored) {
+            prn_gemm_pack(threads, &one, scratch);
+            one.packed = scratch;
+        } else if (prn_gemm_halves_convert(threads, &one, scratch)) {
+            one.a_halves = scratch;
+        }
         run_items(threads, &one, NULL);
     }
 }

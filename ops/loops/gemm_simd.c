@@ -7,6 +7,7 @@
 #include "ops/loops/gemm_kernel.h"
 #include "base/simd.h"
 #include "base/stop.h"
+#include "ops/loops/stored_weights.h"
 
 #include <string.h>
 
@@ -310,6 +311,9 @@ static void panel_block(const prn_gemm *gemm, const block_at *at, const float *n
     if (prn_gemm_bias_in_tiles(gemm) && at->k0 + t.k == gemm->k) t.bias = gemm->bias + at->j;
     if (gemm->packed) {
         t.b = gemm->packed + at->j * gemm->k + at->k0 * PANEL;
+    } else if (gemm->stored) {
+        prn_stored_isa()->unpack(gemm->stored, at->j, at->k0, t.k, buffer);
+        t.b = buffer;
     } else if (at->i1 - at->i0 <= TILE_ROWS && gemm->b_col == 1 && at->width % LANES == 0) {
         t.b = gemm->b + at->k0 * gemm->b_row + at->j; /* read once: copying it first would not pay */
         t.b_row = gemm->b_row;

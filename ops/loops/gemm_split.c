@@ -10,6 +10,7 @@
 
 #include "base/stop.h"
 #include "ops/loops/split_product.h"
+#include "ops/loops/stored_weights.h"
 
 #include <string.h>
 
@@ -33,12 +34,16 @@ typedef struct block {
     int64_t i0, rows, j0, j1;
     _Alignas(64) uint16_t a[PRN_SPLIT_PARTS][PRN_SPLIT_STEPS][ROWS * PRN_SPLIT_DEPTH];
     _Alignas(64) uint16_t b[2][PRN_SPLIT_PANEL];
-    _Alignas(64) float edge[ROWS * COLUMNS];
+    _Alignas(64) float edge[PRN_SPLIT_EDGE_ROWS * COLUMNS];
+    _Alignas(64) float plain[DEPTH * COLUMNS]; /* of a panel that is stored in fewer bits */
 } block;
 
-static const float *panel_at(const block *b, int64_t k0, int64_t j)
+/* Depths [k0, k0 + depth) of the panel of column j; in the block's buffer, until it is asked again, where they are unpacked. */
+static const float *panel_at(block *b, int64_t k0, int64_t depth, int64_t j)
 {
-    return b->gemm->packed + j * b->gemm->k + k0 * COLUMNS;
+    if (!b->gemm->stored) return b->gemm->packed + j * b->gemm->k + k0 * COLUMNS;
+    prn_stored_isa()->unpack(b->gemm->stored, j, k0, depth, b->plain);
+    return b->plain;
 }
 
 /* Parts of A's rows for depths [k0, k0 + depth). */
@@ -56,34 +61,43 @@ static bool split_a(block *b, int64_t k0, int64_t depth)
     return parts;
 }
 
+bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, float *edge, int64_t i0, int64_t i1, int64_t j, int64_t width)
+{
+    const size_t bytes = (size_t)width * sizeof(float);
+    prn_split_tiles part = *tiles;
+    bool parts = true;
+    part.c = edge;
+    part.c_row = COLUMNS;
+    for (int64_t i = i0, rows; i < i1; i += rows, part.next = NULL, part.ahead = NULL) {
+        rows = least(i1 - i, PRN_SPLIT_EDGE_ROWS);
+        part.rows = (rows + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
+        float *c = gemm->c + i * gemm->c_row + j;
+        for (int64_t r = 0; r < rows && part.add; r++) memcpy(edge + r * COLUMNS, c + r * gemm->c_row, bytes);
+        parts = prn_split_multiply(&part) && parts;
+        for (int64_t r = 0; r < rows; r++) memcpy(c + r * gemm->c_row, edge + r * COLUMNS, bytes);
+        for (int s = 0; s < part.steps; s++) part.a[s] += rows * PRN_SPLIT_DEPTH;
+    }
+    return parts;
+}
+
 /* One panel's columns from column `j` on; whole tiles go to C, others through the buffer. */
 static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
 {
     const prn_gemm *gemm = b->gemm;
     const int64_t width = least(b->j1 - j, COLUMNS), whole = width == COLUMNS ? b->rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
-    float *c = gemm->c + b->i0 * gemm->c_row + j;
     bool parts = true;
     tiles->wide = width > 16;
     if (whole) {
         tiles->rows = whole;
-        tiles->c = c;
+        tiles->c = gemm->c + b->i0 * gemm->c_row + j;
         tiles->c_row = gemm->c_row;
         parts = prn_split_multiply(tiles);
     }
     if (whole == b->rows) return parts;
     prn_split_tiles rest = *tiles;
     for (int s = 0; s < rest.steps; s++) rest.a[s] += whole * PRN_SPLIT_DEPTH;
-    rest.rows = (b->rows - whole + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
-    rest.c = b->edge;
-    rest.c_row = COLUMNS;
     if (whole) rest.next = NULL; /* done */
-    c += whole * gemm->c_row;
-    for (int64_t r = 0; r < b->rows - whole && rest.add; r++)
-        memcpy(b->edge + r * COLUMNS, c + r * gemm->c_row, (size_t)width * sizeof *c);
-    parts = prn_split_multiply(&rest) && parts;
-    for (int64_t r = 0; r < b->rows - whole; r++)
-        memcpy(c + r * gemm->c_row, b->edge + r * COLUMNS, (size_t)width * sizeof *c);
-    return parts;
+    return prn_gemm_split_edge(gemm, &rest, b->edge, b->i0 + whole, b->i0 + b->rows, j, width) && parts;
 }
 
 static bool multiply_rows(block *b)
@@ -91,20 +105,21 @@ static bool multiply_rows(block *b)
     const int64_t k = b->gemm->k;
     prn_split_tiles tiles = {.a_part = sizeof b->a[0] / sizeof(uint16_t), .parts = b->parts};
     int half = 0;
-    if (!prn_split_panel(panel_at(b, 0, b->j0), least(k, DEPTH), b->parts, b->b[0])) return false;
+    for (int s = 0; s < PRN_SPLIT_STEPS; s++) tiles.a[s] = b->a[0][s];
+    if (!prn_split_panel(panel_at(b, 0, least(k, DEPTH), b->j0), least(k, DEPTH), b->parts, b->b[0])) return false;
     for (int64_t k0 = 0; k0 < k && !prn_stopped(); k0 += DEPTH) {
         const int64_t depth = least(k - k0, DEPTH);
         if (!split_a(b, k0, depth)) return false;
         tiles.steps = (int)((depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH);
         tiles.add = k0 > 0;
-        for (int s = 0; s < tiles.steps; s++) tiles.a[s] = b->a[0][s];
         for (int64_t j = b->j0; j < b->j1; j += COLUMNS, half = !half) {
             const bool last = j + COLUMNS >= b->j1;
             tiles.b = b->b[half];
-            tiles.next = !last ? panel_at(b, k0, j + COLUMNS) : k0 + DEPTH < k ? panel_at(b, k0 + DEPTH, b->j0) : NULL;
             tiles.next_depths = last ? least(k - k0 - DEPTH, DEPTH) : depth;
+            tiles.next = !last            ? panel_at(b, k0, depth, j + COLUMNS)
+                         : k0 + DEPTH < k ? panel_at(b, k0 + DEPTH, tiles.next_depths, b->j0)
+                                          : NULL;
             tiles.next_b = b->b[!half];
-            for (int s = 0; s < tiles.steps; s++) tiles.a[s] = b->a[0][s];
             if (!multiply_panel(b, &tiles, j)) return false;
         }
     }
@@ -131,7 +146,8 @@ static bool multiply(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, i
 
 bool prn_gemm_split_worth(const prn_gemm *gemm)
 {
-    return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS && gemm->packed && gemm->a_col == 1 &&
+    return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS &&
+           (gemm->packed || gemm->stored) && gemm->a_col == 1 &&
            prn_split_there();
 }
 

@@ -3,6 +3,7 @@
 #define PRN_OPS_LOOPS_GEMM_SPLIT_H
 
 #include "ops/loops/gemm_kernel.h"
+#include "ops/loops/split_product.h"
 
 /* Rows [i0, i1) and columns [j0, j1) of C = A B, as prn_gemm_isa_table.block; B is packed in panels of 32 columns. false: it
  * was not done, because there are no tiles, the block is too small for them, or something in it has no parts. Which does
@@ -11,5 +12,18 @@ bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t 
 
 /* Whether blocks of such a product are likely to be done so: they should then be wide, for A's rows are split for each. */
 bool prn_gemm_split_worth(const prn_gemm *gemm);
+
+/* Rows [i0, i1) and `width` columns of C from j on, for one panel, by way of `edge`, PRN_SPLIT_EDGE_ROWS rows of 32: what does not fill
+ * tiles. tiles->a are row i0's. false as prn_split_multiply. */
+bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, float *edge, int64_t i0, int64_t i1, int64_t j,
+                         int64_t width);
+
+/* Where B is stored as one or two parts (stored_weights.h) and there are rows enough, A is converted once for all blocks, into
+ * prn_gemm_halves_bytes bytes: [part][depth / 32][rows, in whole tiles][32]. false: something in it has no such form. */
+bool prn_gemm_halves_worth(const prn_gemm *gemm);
+size_t prn_gemm_halves_bytes(const prn_gemm *gemm);
+bool prn_gemm_halves_convert(int threads, const prn_gemm *gemm, uint16_t *to);
+/* Rows [i0, i1) and columns [j0, j1) of C from gemm->a_halves; i0 is a multiple of 16, j0 of 32. */
+void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
 
 #endif

@@ -2,10 +2,12 @@
  * shapes alone decide. */
 #include "ops/loops/product.h"
 
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/gemm_split.h"
 #include "ops/loops/split_product.h"
+#include "ops/loops/stored_weights.h"
 #include "ops/loops/number.h"
 
 enum { LOOK_UP = 256, LONG_RUN = 1 << 20 }; /* steps between two looks at whether to go on */
@@ -155,13 +157,6 @@ static bool same_b(const prn_product *product)
     return true;
 }
 
-bool prn_product_split_usable(const prony_context *context, const prn_product *product)
-{
-    prn_gemm gemm = gemm_of(context, product);
-    gemm.packed = product->b; /* that it will be is what matters */
-    return product->b && same_b(product) && !prn_gemm_plain_is_best(&gemm) && prn_gemm_split_worth(&gemm);
-}
-
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
 {
     const prn_gemm gemm = gemm_of(context, product);
@@ -190,6 +185,93 @@ prony_status prn_product_native_run(const prony_context *context, const prn_prod
 {
     prn_gemm gemm = gemm_of(context, product);
     gemm.packed = context->state;
+    const prn_gemm_batch batch = {product->items, item_offsets, product};
+    void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
+    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
+    return PRONY_OK;
+}
+
+/* ---- weights in fewer bits ----------------------------------------------------------------------------------------
+ */
+
+enum { STORED_LEAST = 16, STORED_LEAST_WEIGHTS = 4096 };
+
+typedef struct stored_state {
+    prn_stored stored;
+    const float *packed; /* where they stay float32 */
+} stored_state;
+
+bool prn_product_stored_usable(const prony_context *context, const prn_product *product)
+{
+    prn_stored stored;
+    return product->b && same_b(product) && product->k > 0 && product->n > 0 && (context->constant_inputs & 2) &&
+           prn_stored_for(context->precision, product->k, product->n, &stored);
+}
+
+bool prn_product_halves_usable(const prony_context *context, const prn_product *product)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    prn_stored stored;
+    if (!prn_product_stored_usable(context, product) || !prn_stored_for(context->precision, product->k, product->n, &stored)) return false;
+    gemm.stored = &stored;
+    return prn_gemm_halves_worth(&gemm);
+}
+
+bool prn_product_stored_worth(const prn_product *product)
+{
+    return product->k >= STORED_LEAST && product->n >= STORED_LEAST && product->k * product->n >= STORED_LEAST_WEIGHTS;
+}
+
+prony_status prn_product_stored_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
+{
+    prn_gemm gemm = gemm_of(context, product);
+    stored_state *state = prn_calloc(1, sizeof *state);
+    if (!state) return prn_no_memory(context->error);
+    prn_stored_for(context->precision, product->k, product->n, &state->stored);
+    prony_status status = prn_stored_pack_shared(context, &gemm, &state->stored);
+    if (status == PRONY_OK && !state->stored.panels) status = prn_gemm_pack_shared(context, &gemm, &state->packed);
+    if (status != PRONY_OK) {
+        prn_free(state);
+        return status;
+    }
+    gemm.stored = state->stored.panels ? &state->stored : NULL;
+    gemm.packed = state->packed;
+    out->state = state;
+    out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
+    return PRONY_OK;
+}
+
+void prn_product_stored_release(void *state)
+{
+    prn_free(state);
+}
+
+static prn_gemm stored_gemm(const prony_context *context, const prn_product *product)
+{
+    const stored_state *state = context->state;
+    prn_gemm gemm = gemm_of(context, product);
+    gemm.stored = state && state->stored.panels ? &state->stored : NULL;
+    gemm.packed = state ? state->packed : NULL;
+    if (!gemm.stored) gemm.parts = PRN_SPLIT_PARTS;
+    return gemm;
+}
+
+void prn_product_stored_facts(const prony_context *context, const prn_product *product, prony_cost *facts)
+{
+    const prn_gemm gemm = stored_gemm(context, product);
+    prn_gemm_facts(&gemm, product->items, true, facts);
+    if (!gemm.stored) {
+        prn_cost_fact(facts, "stays_in_fp32", PRN_STAYS_RANGE);
+        return;
+    }
+    prn_cost_fact(facts, "weight_bits", prn_stored_bits(gemm.stored->kind));
+    prn_cost_fact(facts, "weight_bytes", (int64_t)prn_stored_bytes(gemm.stored));
+    if (gemm.stored->group < gemm.stored->k) prn_cost_fact(facts, "weight_group", gemm.stored->group);
+}
+
+prony_status prn_product_stored_run(const prony_context *context, const prn_product *product)
+{
+    const prn_gemm gemm = stored_gemm(context, product);
     const prn_gemm_batch batch = {product->items, item_offsets, product};
     void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
     prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);

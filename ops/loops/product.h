@@ -41,8 +41,16 @@ void prn_product_offsets(const prn_product *product, int64_t item, int64_t *a, i
 
 /* float32, by ops/loops/gemm_native.c. A constant B without batch is packed once. `state` is what prepare left. */
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out);
-/* Whether the native kernel computes by parts of bfloat16, as many as context->precision wants. */
-bool prn_product_split_usable(const prony_context *context, const prn_product *product);
+/* The native kernel with B, a constant, in fewer bits than float32 has, as context->precision wants (stored_weights.h); it stays
+ * float32 where an element is not within their range. */
+bool prn_product_stored_usable(const prony_context *context, const prn_product *product);
+/* Whether it then multiplies parts of bfloat16 on tiles. */
+bool prn_product_halves_usable(const prony_context *context, const prn_product *product);
+bool prn_product_stored_worth(const prn_product *product);
+prony_status prn_product_stored_prepare(const prony_context *context, const prn_product *product, prn_prepared *out);
+void prn_product_stored_facts(const prony_context *context, const prn_product *product, prony_cost *facts);
+prony_status prn_product_stored_run(const prony_context *context, const prn_product *product);
+void prn_product_stored_release(void *state);
 /* Of the native kernel, for prn_kernel.facts. */
 void prn_product_native_facts(const prony_context *context, const prn_product *product, prony_cost *facts);
 prony_status prn_product_native_run(const prony_context *context, const prn_product *product);

@@ -21,8 +21,10 @@ enum {
     PRN_SPLIT_DEPTH = 32,   /* of a step */
     PRN_SPLIT_COLUMNS = 32, /* of a panel of B */
     PRN_SPLIT_ROWS = 16,    /* of a tile; rows are given in whole ones */
+    PRN_SPLIT_EDGE_ROWS = 2 * PRN_SPLIT_ROWS, /* that pass through a buffer at once, where tiles are not whole */
     PRN_SPLIT_PARTS = 3,    /* at most */
     PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
+    PRN_SPLIT_MOST_STEPS = 16, /* the same with one part, where panels are stored so */
     PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
 };
 
@@ -53,12 +55,12 @@ void prn_split_end(void);
  * 32 r. false: one of them has no parts. */
 bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step);
-/* Parts of a panel of B, [depths][32 columns], its depths in one to four steps (the last one may be shorter). false as above. */
+/* Parts of a panel of B, [depths][32 columns], its depths in whole steps but for the last. false as above. */
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to);
 
 /* C [rows][16 or 32 columns] = or += A B, for one panel. */
 typedef struct prn_split_tiles {
-    const uint16_t *a[PRN_SPLIT_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
+    const uint16_t *a[PRN_SPLIT_MOST_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
     int64_t a_part;                     /* elements from one part to the next */
     const uint16_t *b;                  /* as prn_split_panel makes it */
     int steps, parts;
@@ -72,12 +74,16 @@ typedef struct prn_split_tiles {
     const float *next;
     int64_t next_depths;
     uint16_t *next_b;
+    /* Bytes that are fetched on the way, where there is no next panel; NULL: none. */
+    const char *ahead;
+    int64_t ahead_bytes;
 } prn_split_tiles;
 
 /* false: the next panel holds what has no parts. */
 bool prn_split_multiply(const prn_split_tiles *tiles);
 
-/* y[i] = c[i * 32 ...] + bias + added[i], each of 16 columns, for `rows` rows; y and added without gaps. added NULL: none. */
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y);
+/* y[i] = c[i * 32 ...] + bias + added[i], kept within [low, high], each of 16 columns, for `rows` rows; y and added without gaps.
+ * added NULL: none. NaN stays NaN. */
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y);
 
 #endif

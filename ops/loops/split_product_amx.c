@@ -198,8 +198,19 @@ static inline __attribute__((always_inline)) void split_some(panel *next, int64_
     }
 }
 
+/* What is fetched while tiles are multiplied: so many lines in every step. */
+typedef struct fetched {
+    const char *at, *end;
+    int64_t lines;
+} fetched;
+
+static inline void fetch_some(fetched *f)
+{
+    for (int64_t i = 0; i < f->lines && f->at < f->end; i++, f->at += 64) _mm_prefetch(f->at, _MM_HINT_T1);
+}
+
 static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
-                                                       const int parts, const bool tall, const bool wide)
+                                                       fetched *ahead, const int parts, const bool tall, const bool wide)
 {
     float *const c = t->c + row * t->c_row;
     const int64_t bytes = t->c_row * (int64_t)sizeof(float), lower = PRN_SPLIT_ROWS * t->c_row;
@@ -217,6 +228,7 @@ static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t,
     for (int s = 0; s < t->steps; s++) {
         step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, parts, tall, wide);
         split_some(next, pairs, parts);
+        if (parts < PRN_SPLIT_PARTS) fetch_some(ahead);
     }
     _tile_stored(0, c, bytes);
     if (wide) _tile_stored(1, c + 16, bytes);
@@ -229,9 +241,11 @@ static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles
     const int64_t tiles = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps;
     panel next = {t->next, t->next ? t->next_depths : 0, 0, t->next_b, _mm512_setzero_si512()};
     const int64_t pairs = tiles ? (PRN_SPLIT_STEPS * 16 + tiles - 1) / tiles : 0;
+    fetched ahead = {t->ahead, t->ahead + (t->ahead ? t->ahead_bytes : 0), tiles ? t->ahead_bytes / 64 / tiles + 1 : 0};
     int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &next, pairs, parts, true, wide);
-    if (row < t->rows) tile(t, row, &next, pairs, parts, false, wide);
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS)
+        tile(t, row, &next, pairs, &ahead, parts, true, wide);
+    if (row < t->rows) tile(t, row, &next, pairs, &ahead, parts, false, wide);
     return rest_of_panel(&next, parts);
 }
 
@@ -255,13 +269,13 @@ bool prn_split_multiply(const prn_split_tiles *t)
     return next_has_parts;
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
-    const __m512 start = _mm512_loadu_ps(bias);
+    const __m512 start = _mm512_loadu_ps(bias), least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
     for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
         __m512 sum = _mm512_add_ps(_mm512_loadu_ps(c), start);
         if (added) sum = _mm512_add_ps(sum, _mm512_loadu_ps(added + r * 16));
-        _mm512_storeu_ps(y, sum);
+        _mm512_storeu_ps(y, _mm512_min_ps(most, _mm512_max_ps(least, sum))); /* of NaN and a number the second is taken */
     }
 }
 
@@ -372,10 +386,13 @@ bool prn_split_multiply(const prn_split_tiles *t)
     return !t->next || prn_split_panel(t->next, t->next_depths, t->parts, t->next_b);
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float *y)
+void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
-    for (int64_t i = 0; i < rows * 16; i++)
-        y[i] = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
+    for (int64_t i = 0; i < rows * 16; i++) {
+        const float sum = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
+        const float raised = sum < low ? low : sum;
+        y[i] = raised > high ? high : raised;
+    }
 }
 
 #endif

@@ -189,11 +189,44 @@ static prony_status reference_run(const prony_context *context)
     return prn_product_reference_run(context, &product);
 }
 
-/* Coarser than float32 only where it is faster: by tiles of bfloat16. */
-static bool split_usable(const prony_context *context)
+/* Weights in fewer bits, on any processor. */
+static bool stored_usable(const prony_context *context)
 {
     prn_product product;
-    return describe(context, &product) == PRONY_OK && prn_product_split_usable(context, &product);
+    return describe(context, &product) == PRONY_OK && prn_product_stored_usable(context, &product);
+}
+
+/* The same, multiplied as parts of bfloat16. */
+static bool halves_usable(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_halves_usable(context, &product);
+}
+
+static bool stored_worth(const prony_context *context)
+{
+    prn_product product;
+    return describe(context, &product) == PRONY_OK && prn_product_stored_worth(&product);
+}
+
+static prony_status stored_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_stored_prepare(context, &product, out);
+}
+
+static void stored_facts(const prony_context *context, prony_cost *facts)
+{
+    prn_product product;
+    if (describe(context, &product) == PRONY_OK) prn_product_stored_facts(context, &product, facts);
+}
+
+static prony_status stored_run(const prony_context *context)
+{
+    prn_product product;
+    PRN_TRY(describe(context, &product));
+    return prn_product_stored_run(context, &product);
 }
 
 #ifdef PRN_HAVE_OPENBLAS
@@ -214,11 +247,18 @@ static prony_status blas_run(const prony_context *context)
 static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
 PRN_WIDENED(half, &native)
 
+#define STORED(title, precision, asked)                                                                                \
+    {.name = title, .precisions = PRN_PRECISION(precision), .backend = "native", .types = PRN_TYPE_F32,                \
+     .usable = asked, .worth = stored_worth, .prepare = stored_prepare, .run = stored_run, .facts = stored_facts, \
+     .release = prn_product_stored_release, .post_ops = true, .packs = 2}
+
 static const prn_kernel gemm_kernels[] = {
-    {.name = "gemm_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    {.name = "gemm_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("gemm_fast_amx", FAST, halves_usable),
+    STORED("gemm_bf16_amx", BF16, halves_usable),
+    STORED("gemm_bf16_native", BF16, stored_usable),
+    STORED("gemm_fp16_native", FP16, stored_usable),
+    STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
+    STORED("gemm_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
@@ -230,10 +270,12 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
-    {.name = "matmul_fast_amx", .precisions = PRN_PRECISION(FAST), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
-    {.name = "matmul_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = split_usable,
-     .prepare = native_prepare, .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+    STORED("matmul_fast_amx", FAST, halves_usable),
+    STORED("matmul_bf16_amx", BF16, halves_usable),
+    STORED("matmul_bf16_native", BF16, stored_usable),
+    STORED("matmul_fp16_native", FP16, stored_usable),
+    STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),
+    STORED("matmul_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),

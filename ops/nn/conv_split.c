@@ -1,4 +1,4 @@
-/* conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
+/* conv_fast_amx, conv_bf16_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
  *
  *     task = one image, a strip of output rows, a range of 32 output channels each
  *
@@ -10,8 +10,9 @@
  *        | . . . . . . . |        few sums in between are computed and dropped
  *
  * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap is
- * a matrix of consecutive rows in every case. Weights stay float32, [32 output channels][32 input channels][tap], and each
- * task splits them step by step. Each thread has working space of its own.
+ * a matrix of consecutive rows in every case. Weights are in the order [32 output channels][32 input channels][tap], and stored as one
+ * or two parts, as tiles read them; of three they would take more memory than float32 does, which each task splits step by step
+ * then. Each thread has working space of its own.
  *
  * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or NaN
  * computes by plain sums. */
@@ -22,9 +23,11 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
+#include "ops/loops/number.h"
 #include "ops/loops/post_ops_vec.h"
 #include "ops/loops/split_product.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +60,8 @@ typedef struct grids {
 
 typedef struct conv_state {
     prn_conv conv;
-    const float *weights;   /* packed */
+    const float *weights;   /* packed; NULL: halves */
+    const uint16_t *halves; /* the same as prn_split_panel makes it, of one or two parts */
     int64_t parts;
     int64_t steps, blocks;  /* of 32 input channels */
     grids rows, places;
@@ -183,6 +187,15 @@ static void fill_taps(conv_state *s)
     }
 }
 
+/* Working space of a thread. */
+static void size_strip(conv_state *s)
+{
+    s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
+    s->panel_bytes = 2 * (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
+    s->sums_bytes = (size_t)tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
+    s->slot_bytes = (size_t)s->parts * s->part_bytes + s->panel_bytes + s->sums_bytes;
+}
+
 /* All of the state but weights and taps. */
 static void fill_state(conv_state *s, const prn_conv *conv, int parts, int threads)
 {
@@ -196,10 +209,7 @@ static void fill_state(conv_state *s, const prn_conv *conv, int parts, int threa
     s->pitch = find_pitch(&conv->window, &s->places);
     cut(s);
     s->slots = threads > 0 ? threads : 1;
-    s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
-    s->panel_bytes = 2 * (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
-    s->sums_bytes = (size_t)tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
-    s->slot_bytes = (size_t)s->parts * s->part_bytes + s->panel_bytes + s->sums_bytes;
+    size_strip(s);
 }
 
 /* ---- what it can do */
@@ -251,42 +261,91 @@ void prn_conv_split_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "tile_rows", PRN_SPLIT_ROWS);
     prn_cost_fact(facts, "tile_columns", PRN_SPLIT_COLUMNS);
     prn_cost_fact(facts, "bf16_products", prn_split_products((int)s->parts));
+    if (s->halves) prn_cost_fact(facts, "weight_bits", 16 * s->parts);
+    if (s->parts == PRN_SPLIT_PARTS && context->precision != PRONY_PRECISION_FP32) prn_cost_fact(facts, "stays_in_fp32", PRN_STAYS_RANGE);
 }
 
 /* ---- preparing */
 
-static int64_t panel_floats(const conv_state *s)
+static int64_t panel_elements(const conv_state *s)
 {
     return s->steps * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
 }
 
+/* Weights of 32 channels by 32 channels of input, for one tap. */
+static void fill_step(const prn_conv *conv, int64_t column, int64_t channel, int64_t tap, float *to)
+{
+    const float *weights = conv->weights->data;
+    for (int64_t c = channel; c < channel + PRN_SPLIT_DEPTH; c++) {
+        for (int64_t k = column; k < column + PRN_SPLIT_COLUMNS; k++)
+            *to++ = c < conv->in_channels && k < conv->out_channels ? weights[(k * conv->in_channels + c) * conv->kernel_volume + tap]
+                                                                    : 0.0f;
+    }
+}
+
+typedef struct build_job {
+    const conv_state *state;
+    char *to;
+    atomic_bool beyond; /* a weight has no parts */
+} build_job;
+
+enum { STEP_ELEMENTS = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, HEADER_BYTES = 64 /* of halves: whether all weights have parts */ };
+
+static void build_column(void *argument, int64_t column)
+{
+    build_job *job = argument;
+    const conv_state *s = job->state;
+    const bool halves = s->parts < PRN_SPLIT_PARTS;
+    _Alignas(64) float floats[STEP_ELEMENTS];
+    bool parts = true;
+    for (int64_t step = 0; step < s->steps && !prn_stopped(); step++) {
+        const int64_t at = (column * s->steps + step) * STEP_ELEMENTS, channel = step / s->tap_count * PRN_SPLIT_DEPTH;
+        float *to = halves ? floats : (float *)(void *)job->to + at;
+        fill_step(&s->conv, column * PRN_SPLIT_COLUMNS, channel, step % s->tap_count, to);
+        if (halves) parts = prn_split_panel(floats, PRN_SPLIT_DEPTH, (int)s->parts, (uint16_t *)(void *)job->to + at * s->parts) && parts;
+    }
+    if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
+}
+
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
-    (void)context;
     const conv_state *s = argument;
-    const prn_conv *conv = &s->conv;
-    const float *weights = conv->weights->data;
-    const int64_t volume = conv->kernel_volume;
-    float *to = packed;
-    for (int64_t column = 0; column < conv->out_channels; column += PRN_SPLIT_COLUMNS) {
-        for (int64_t c = 0; c < conv->in_channels && !prn_stopped(); c += PRN_SPLIT_DEPTH) {
-            for (int64_t t = 0; t < volume * PRN_SPLIT_DEPTH; t++) {
-                const int64_t from = c + t % PRN_SPLIT_DEPTH;
-                for (int64_t k = column; k < column + PRN_SPLIT_COLUMNS; k++)
-                    *to++ = from < conv->in_channels && k < conv->out_channels
-                                ? weights[(k * conv->in_channels + from) * volume + t / PRN_SPLIT_DEPTH]
-                                : 0.0f;
-            }
-        }
-    }
+    const bool halves = s->parts < PRN_SPLIT_PARTS;
+    build_job job = {.state = s, .to = (char *)packed + (halves ? HEADER_BYTES : 0)};
+    atomic_init(&job.beyond, false);
+    if (halves) memset(packed, 0, HEADER_BYTES);
+    prn_parallel_tasks(context->threads, prn_ceil_div(s->conv.out_channels, PRN_SPLIT_COLUMNS), build_column, &job);
+    if (halves) *(char *)packed = !atomic_load_explicit(&job.beyond, memory_order_relaxed);
     return PRONY_OK;
+}
+
+static prony_status pack_weights(const prony_context *context, conv_state *s)
+{
+    char tag[96];
+    const void *packed = NULL;
+    const prn_conv *conv = &s->conv;
+    const bool halves = s->parts < PRN_SPLIT_PARTS;
+    const int64_t elements = prn_ceil_div(conv->out_channels, PRN_SPLIT_COLUMNS) * panel_elements(s);
+    const size_t bytes = halves ? HEADER_BYTES + 2 * (size_t)(elements * s->parts) : prony_dtype_bytes(PRONY_FLOAT32, elements);
+    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", (int)s->parts, (long long)conv->out_channels,
+             (long long)conv->in_channels, (long long)conv->kernel_volume);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
+    if (!halves) {
+        s->weights = packed;
+        return PRONY_OK;
+    }
+    if (*(const char *)packed) {
+        s->halves = (const uint16_t *)(const void *)((const char *)packed + HEADER_BYTES);
+        return PRONY_OK;
+    }
+    s->parts = PRN_SPLIT_PARTS; /* stays float32 */
+    size_strip(s);
+    return pack_weights(context, s);
 }
 
 prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
-    char tag[96];
-    const void *packed;
     PRN_TRY(prn_conv_read(context, &conv));
     const size_t channels = (size_t)conv.out_channels;
     conv_state *s = prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + channels * sizeof *s->bias);
@@ -295,15 +354,11 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
     fill_taps(s);
     s->bias = (float *)(s->taps + s->tap_count);
     if (conv.bias) memcpy(s->bias, conv.bias->data, channels * sizeof *s->bias);
-    snprintf(tag, sizeof tag, "conv split: %lld x %lld x %lld", (long long)conv.out_channels, (long long)conv.in_channels,
-             (long long)conv.kernel_volume);
-    size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_ceil_div(conv.out_channels, PRN_SPLIT_COLUMNS) * panel_floats(s));
-    prony_status status = context->host->packed(context, conv.weights->data, tag, bytes, build_weights, s, &packed);
+    prony_status status = pack_weights(context, s);
     if (status != PRONY_OK) {
         prn_free(s);
         return status;
     }
-    s->weights = packed;
     out->state = s;
     out->scratch_bytes = (size_t)s->slots * s->slot_bytes;
     return PRONY_OK;
@@ -321,6 +376,7 @@ typedef struct job {
     prony_context rest; /* for the post-operations that are not part of the sum */
     prn_post_ops rest_ops;
     const float *x, *bias, *added; /* bias: zeros where there is none */
+    float low, high;               /* that sums are kept within */
     float *y;
     char *slots;
     atomic_llong next; /* task */
@@ -388,16 +444,17 @@ static bool split_strip(const job *job, const strip *strip)
  * have no parts. */
 static bool multiply(const conv_state *s, const strip *strip, int64_t column)
 {
-    const int64_t floats = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
-    const float *weights = s->weights + column * panel_floats(s);
+    const int64_t most = s->halves ? PRN_SPLIT_MOST_STEPS / s->parts : PRN_SPLIT_STEPS;
+    const float *weights = s->halves ? NULL : s->weights + column * panel_elements(s);
+    const uint16_t *halves = s->halves ? s->halves + column * panel_elements(s) * s->parts : NULL;
     prn_split_tiles tiles = {.a_part = (int64_t)(s->part_bytes / sizeof(uint16_t)),
                              .parts = (int)s->parts,
                              .rows = strip->rows,
                              .c = strip->sums,
                              .c_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > LANES};
-    int64_t block = 0, at = 0, steps = least(s->steps, PRN_SPLIT_STEPS), half = 0;
-    if (!prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
+    int64_t block = 0, at = 0, steps = least(s->steps, most), half = 0;
+    if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
     for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps, half = !half) {
         tiles.steps = (int)steps;
         for (int i = 0; i < tiles.steps; i++) {
@@ -407,16 +464,31 @@ static bool multiply(const conv_state *s, const strip *strip, int64_t column)
             at = 0;
             block++;
         }
-        weights += steps * floats;
-        steps = least(s->steps - step - tiles.steps, PRN_SPLIT_STEPS);
+        steps = least(s->steps - step - tiles.steps, most);
         tiles.add = step > 0;
-        tiles.b = strip->panel + half * PRN_SPLIT_PANEL;
-        tiles.next = steps > 0 ? weights : NULL;
-        tiles.next_depths = steps * PRN_SPLIT_DEPTH;
-        tiles.next_b = strip->panel + !half * PRN_SPLIT_PANEL;
+        if (halves) {
+            tiles.b = halves;
+            halves += tiles.steps * STEP_ELEMENTS * s->parts;
+            tiles.ahead = (const char *)halves; /* behind the last column nothing is fetched that is read */
+            tiles.ahead_bytes = (steps > 0 ? steps : least(s->steps, most)) * s->parts * STEP_ELEMENTS * (int64_t)sizeof *halves;
+        } else {
+            weights += tiles.steps * STEP_ELEMENTS;
+            tiles.b = strip->panel + half * PRN_SPLIT_PANEL;
+            tiles.next = steps > 0 ? weights : NULL;
+            tiles.next_depths = steps * PRN_SPLIT_DEPTH;
+            tiles.next_b = strip->panel + !half * PRN_SPLIT_PANEL;
+        }
         if (!prn_split_multiply(&tiles)) return false;
     }
     return true;
+}
+
+/* Channel i of the input, k of the output, in the step whose weights begin at element `from`. */
+static float weight_at(const conv_state *s, int64_t from, int64_t i, int64_t k)
+{
+    if (!s->halves) return s->weights[from + i * PRN_SPLIT_COLUMNS + k];
+    const uint16_t *part = s->halves + from * s->parts + k / 16 * (STEP_ELEMENTS / 2) + i % 16 * 32 + k % 16 * 2 + i / 16;
+    return prn_bf16_to_f32(part[0]) + (s->parts > 1 ? prn_bf16_to_f32(part[STEP_ELEMENTS]) : 0.0f);
 }
 
 /* The same without parts: sums at one output position. */
@@ -424,10 +496,10 @@ static void plain_sums(const job *job, const strip *strip, int64_t column, int64
 {
     const conv_state *s = job->state;
     const prn_window *window = &s->conv.window;
-    const float *weights = s->weights + column * panel_floats(s);
+    int64_t weights = column * panel_elements(s);
     for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] = 0.0f;
     for (int64_t c = 0; c < s->blocks * PRN_SPLIT_DEPTH; c += PRN_SPLIT_DEPTH) {
-        for (int64_t t = 0; t < s->tap_count; t++, weights += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS) {
+        for (int64_t t = 0; t < s->tap_count; t++, weights += STEP_ELEMENTS) {
             const int64_t y = row * window->stride[1] - window->pad_begin[1] + t / window->kernel[2] * window->dilation[1];
             const int64_t x = place * window->stride[2] - window->pad_begin[2] + t % window->kernel[2] * window->dilation[2];
             if (y < 0 || y >= window->in[1] || x < 0 || x >= window->in[2]) continue;
@@ -435,7 +507,7 @@ static void plain_sums(const job *job, const strip *strip, int64_t column, int64
                 const int64_t block = strip->image * (s->conv.in_channels / LANES) + (c + i) / LANES;
                 const float value =
                     job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * LANES + (c + i) % LANES];
-                for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] += value * weights[i * PRN_SPLIT_COLUMNS + k];
+                for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] += value * weight_at(s, weights, i, k);
             }
         }
     }
@@ -463,7 +535,7 @@ static void store(const job *job, const strip *strip, int64_t column)
         const float *sums = strip->sums + b % 2 * LANES;
         for (int64_t row = strip->first_row; row < strip->end_row; row++, sums += s->pitch * PRN_SPLIT_COLUMNS) {
             const int64_t at = (plane + row * width) * LANES;
-            prn_split_store(sums, width, job->bias + b * LANES, job->added ? job->added + at : NULL, job->y + at);
+            prn_split_store(sums, width, job->bias + b * LANES, job->added ? job->added + at : NULL, job->low, job->high, job->y + at);
         }
         const int64_t first = (plane + strip->first_row * width) * LANES;
         if (job->rest_ops.count)
@@ -507,18 +579,24 @@ static void run_slot(void *argument, int64_t slot)
         run_task(job, task, job->slots + slot * (int64_t)s->slot_bytes);
 }
 
-/* A residual that is added first becomes part of the sum; what is left are maps. */
+/* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */
 static void sort_post_ops(const prony_context *context, job *job)
 {
     const prn_post_ops *post_ops = context->post_ops;
     job->rest = *context;
     job->rest.post_ops = &job->rest_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        if (post_ops->op[i].kind == PRN_POST_ADD)
-            job->added = context->inputs[post_ops->op[i].input]->data;
-        else
-            job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i];
+    size_t i = 0, count = post_ops ? post_ops->count : 0;
+    job->low = -INFINITY;
+    job->high = INFINITY;
+    if (i < count && post_ops->op[i].kind == PRN_POST_ADD) job->added = context->inputs[post_ops->op[i++].input]->data;
+    if (i < count && post_ops->op[i].kind == PRN_POST_RELU) {
+        job->low = 0.0f;
+        i++;
+    } else if (i < count && post_ops->op[i].kind == PRN_POST_CLIP) {
+        job->low = post_ops->op[i].a;
+        job->high = post_ops->op[i++].b;
     }
+    while (i < count) job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i++];
 }
 
 prony_status prn_conv_split_run(const prony_context *context)

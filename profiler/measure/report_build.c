@@ -201,6 +201,18 @@ static uint64_t offset_of(const prn_plan *plan, uint32_t value)
     return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->buffers[root->buffer].offset + offset;
 }
 
+/* Why an operator with products runs in float32 where the session admits less; 0: it does not, or need not say so. */
+static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
+{
+    const prony_context *context = &step->context;
+    const prony_value *first = prn_input(context, 0);
+    const char *op = step->node->info.op_type;
+    if (context->precision == PRONY_PRECISION_FP32 || kernel->precisions || step->cost.macs == 0 || step->cost.flops == 0) return 0;
+    if (!first || first->dtype != PRONY_FLOAT32) return 0;
+    if (!context->constant_inputs) return PRN_STAYS_VARIABLE;
+    return strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0 ? PRN_STAYS_SMALL : PRN_STAYS_KIND;
+}
+
 /* Of a node that a run knows only, nothing is said. */
 static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *row, const prn_step *step,
                                       const prn_kernel *kernel, prony_error *error)
@@ -208,6 +220,8 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     prony_cost facts = {.fact_count = 0};
     if (!kernel || step->dynamic) return PRONY_OK;
     if (kernel->facts) kernel->facts(&step->context, &facts);
+    const int64_t stays = stays_in_fp32(step, kernel);
+    if (stays) prn_cost_fact(&facts, "stays_in_fp32", stays);
     if (step->node->stays_in_float) prn_cost_fact(&facts, "stays_in_float", step->node->stays_in_float);
     if (facts.fact_count == 0) return PRONY_OK;
     prony_fact *copy = prn_pool_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);

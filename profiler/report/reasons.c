@@ -73,6 +73,18 @@ static void find_floats(found *f, const prony_operator_row *row)
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in float", words[said]);
 }
 
+/* Why products are float32 where the session's precision is another (prn_stays_in_fp32). */
+static void find_precision(found *f, const prony_operator_row *row)
+{
+    static const char *const words[] = {
+        NULL, "a weight is infinite, NaN or beyond the range of the precision: its products stay float32",
+        "no operand is a constant that could be stored in the precision: its products stay float32",
+        "its weights are few, or there is too little to gain for so few rows: its products stay float32",
+        "no kernel of its kind, or none that is faster here, computes in the precision: its products stay float32"};
+    const int64_t said = prn_operator_fact(row, "stays_in_fp32");
+    if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) add(f, "stays in fp32", words[said]);
+}
+
 /* Work that computes nothing, and kernels that do not use what the machine has. */
 static void find_detours(found *f, const prony_operator_row *row)
 {
@@ -207,6 +219,7 @@ static prony_status find(prony_report *r, prony_operator_row *row, prony_error *
     prony_bound bound = prony_report_bound(r, row->index, &share);
     find_detours(&f, row);
     find_floats(&f, row);
+    find_precision(&f, row);
     if (bound == PRONY_BOUND_UNKNOWN || share < REACHED) {
         find_threads(&f, row);
         find_shape(&f, row);

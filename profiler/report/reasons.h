@@ -8,6 +8,9 @@
  *   bf16_products                                  of bfloat16, that each product of float32 is made of
  *   packs_in_run                                   1: an operand is brought into the kernel's form in every run
  *   byte_products                                  1: its products are of 8-bit codes, in sums of 32 bits
+ *   weight_bits, weight_bytes, weight_group        a constant operand is stored in so many bits each and bytes, scales included; depths
+ *                                                  that share a scale, where that is not all
+ *   stays_in_fp32                                  why the session's precision does not apply (prn_stays_in_fp32 in ops/op.h)
  *
  * And a fact that rewriting states of an operator with dequantized operands (prn_stays_in_float in engine/bind/program.h):
  *   stays_in_float                                 why it does not run on their codes

@@ -59,6 +59,11 @@ double prn_report_executed_flops(const prony_report *report)
 double prn_operator_bytes(const prony_operator_row *row)
 {
     double bytes = (double)row->cost.bytes_read + (double)row->cost.bytes_written;
+    const int64_t stored = prn_operator_fact(row, "weight_bytes"); /* what is read in place of a float32 matrix */
+    if (stored > 0) {
+        const double plain = 4.0 * (double)prn_operator_fact(row, "product_columns") * (double)prn_operator_fact(row, "product_depth");
+        if (plain <= bytes) bytes += (double)stored - plain;
+    }
     return row->layer_count == 0 && bytes <= 0 ? 2 * (double)row->output_bytes : bytes;
 }
 

@@ -207,10 +207,20 @@ static void sums_are_stored(void **unused)
     for (int i = 0; i < 16; i++) bias[i] = (float)(1000 * i);
     for (int i = 0; i < 3 * 16; i++) added[i] = (float)(-i);
     for (int with = 0; with < 2; with++) {
-        prn_split_store(c, 3, bias, with ? added : NULL, y);
-        for (int i = 0; i < 3 * 16; i++)
-            assert_true(y[i] == (float)(i / 16 * PRN_SPLIT_COLUMNS + i % 16 + 1000 * (i % 16) - (with ? i : 0)));
+        for (int bounded = 0; bounded < 2; bounded++) {
+            prn_split_store(c, 3, bias, with ? added : NULL, bounded ? 500.0f : -INFINITY, bounded ? 9000.0f : INFINITY, y);
+            for (int i = 0; i < 3 * 16; i++) {
+                const float sum = (float)(i / 16 * PRN_SPLIT_COLUMNS + i % 16 + 1000 * (i % 16) - (with ? i : 0));
+                assert_true(y[i] == (!bounded ? sum : sum < 500 ? 500 : sum > 9000 ? 9000 : sum));
+            }
+        }
     }
+    c[0] = NAN;
+    prn_split_store(c, 1, bias, NULL, 0.0f, 6.0f, y);
+    assert_true(isnan(y[0]) && y[1] == 6.0f);
+    c[0] = -1;
+    prn_split_store(c, 1, bias, NULL, 9.0f, 6.0f, y); /* bounds the wrong way round: the upper one is the last */
+    assert_true(y[0] == 6.0f);
 }
 
 int main(void)

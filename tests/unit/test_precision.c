@@ -106,7 +106,7 @@ static void others_are_refused_by_name(void **state)
     r.options.precision = "int3";
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
     assert_non_null(strstr(r.error.message, "'int3'"));
-    assert_non_null(strstr(r.error.message, "fp32, fast, bf16, fp32-strict and int8; this processor accelerates"));
+    assert_non_null(strstr(r.error.message, "fp32, fast, bf16, fp16, int8-weights, int4-weights, fp32-strict and int8; this processor accelerates"));
     mr_close(&r);
     r.options.precision = "int8"; /* of a model of floats */
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);

@@ -153,6 +153,14 @@ static void reasons_of_codes(void **state)
         row.kernel_fact_count = 1;
         expect(row, "stays in float", words[k]);
     }
+    static const char *const kept[] = {"beyond the range", "no operand is a constant", "too little to gain", "no kernel of its kind"};
+    for (int64_t k = 0; k < 4; k++) {
+        const prony_fact stays[] = {{"stays_in_fp32", k + 1}};
+        row = half_way();
+        row.kernel_facts = stays;
+        row.kernel_fact_count = 1;
+        expect(row, "stays in fp32", kept[k]);
+    }
 }
 
 static void reasons_of_a_team(void **state)

@@ -1,0 +1,299 @@
+/* MatMulNBits: Y = A B + bias, B in codes of 2, 4 or 8 bits, block by block of its depths.
+ *
+ *   b[k][n] = (code(n, k) - zero(n, block(k))) scale(n, block(k))     block(k) = k / block_size, or g_idx[k]
+ *
+ *   B            [N][blocks][block_size bits / 8] bytes, a block's first depth in the lowest bits
+ *   scales       [N][blocks]
+ *   zero_points  [N][blocks]: codes, each row in whole bytes, or numbers of A's type; 2^(bits - 1) without it
+ *
+ * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
+#include "base/alloc.h"
+#include "base/ceil_div.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/copy_nd.h"
+#include "ops/loops/number.h"
+#include "ops/loops/stored_weights.h"
+#include "ops/loops/widen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LEAST_BLOCK = 16, MOST_BLOCK = 1 << 20 };
+
+typedef struct bits_params {
+    int64_t K, N, bits, block_size, accuracy_level;
+} bits_params;
+
+static const prn_param param_rows[] = {PRN_INT_REQUIRED(bits_params, K),
+                                       PRN_INT_REQUIRED(bits_params, N),
+                                       PRN_INT(bits_params, bits, 4),
+                                       PRN_INT_REQUIRED(bits_params, block_size),
+                                       PRN_INT(bits_params, accuracy_level, 0),
+                                       {0}};
+
+/* What the node says. Data may not be there yet. */
+typedef struct bits_problem {
+    int64_t rows, k, n, bits, block, blocks, blob, zero_row; /* blob: bytes of a block; zero_row: of packed zero points */
+    const prony_value *a, *b, *scales, *zero, *order, *bias;
+} bits_problem;
+
+static prony_status check(const prony_context *context)
+{
+    const bits_params *p = context->params;
+    if (p->bits != 2 && p->bits != 4 && p->bits != 8)
+        return prony_fail(context, PRONY_UNSUPPORTED, "bits is %lld, wanted 2, 4 or 8", (long long)p->bits);
+    if (p->block_size < LEAST_BLOCK || p->block_size > MOST_BLOCK || (p->block_size & (p->block_size - 1)))
+        return prony_fail(context, PRONY_INVALID_MODEL, "block_size is %lld, wanted a power of two from %d to %d",
+                          (long long)p->block_size, LEAST_BLOCK, MOST_BLOCK);
+    if (p->K < 0 || p->N < 0 || p->K > INT32_MAX || p->N > INT32_MAX)
+        return prony_fail(context, PRONY_INVALID_MODEL, "K is %lld and N %lld", (long long)p->K, (long long)p->N);
+    return PRONY_OK;
+}
+
+static prony_status wants_count(const prony_context *context, size_t input, int64_t count)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *in = prn_input(context, input);
+    if (!in || prony_shape_numel(&in->shape) == count) return PRONY_OK;
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %lld elements", input, prn_value_text(in, text),
+                      (long long)count);
+}
+
+static prony_status describe(const prony_context *context, bits_problem *out)
+{
+    const bits_params *p = context->params;
+    const int64_t blocks = prn_ceil_div(p->K, p->block_size), blob = p->block_size * p->bits / 8;
+    *out = (bits_problem){.k = p->K, .n = p->N, .bits = p->bits, .block = p->block_size, .blocks = blocks, .blob = blob,
+                          .zero_row = prn_ceil_div(blocks * p->bits, 8),
+                          .a = context->inputs[0], .b = context->inputs[1], .scales = context->inputs[2],
+                          .zero = prn_input(context, 3), .order = prn_input(context, 4), .bias = prn_input(context, 5)};
+    const prony_shape *shape = &out->a->shape;
+    if (shape->rank < 1 || shape->dim[shape->rank - 1] != p->K) {
+        char text[PRN_SHAPE_TEXT_BYTES];
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "A is %s, wanted %lld columns", prn_value_text(out->a, text), (long long)p->K);
+    }
+    out->rows = 1;
+    for (int d = 0; d + 1 < shape->rank; d++) out->rows *= shape->dim[d];
+    PRN_TRY(wants_count(context, 1, p->N * blocks * blob));
+    PRN_TRY(wants_count(context, 2, p->N * blocks));
+    const bool packed = out->zero && out->zero->dtype == PRONY_UINT8;
+    PRN_TRY(wants_count(context, 3, p->N * (packed ? out->zero_row : blocks)));
+    if (out->order && prony_shape_numel(&out->order->shape) != blocks * p->block_size) PRN_TRY(wants_count(context, 4, p->K));
+    return wants_count(context, 5, p->N);
+}
+
+static prony_status infer(const prony_context *context)
+{
+    bits_problem b;
+    PRN_TRY(prn_check_type(context, 0, PRN_TYPE_F32 | PRN_TYPES_HALF));
+    const uint32_t type = PRN_TYPE(context->inputs[0]->dtype);
+    PRN_TRY(prn_check_type(context, 1, PRN_TYPE(PRONY_UINT8)));
+    PRN_TRY(prn_check_type(context, 2, type));
+    PRN_TRY(prn_check_type(context, 3, type | PRN_TYPE(PRONY_UINT8)));
+    PRN_TRY(prn_check_type(context, 4, PRN_TYPE(PRONY_INT32)));
+    PRN_TRY(prn_check_type(context, 5, type));
+    PRN_TRY(describe(context, &b));
+    prony_shape y = b.a->shape;
+    y.dim[y.rank - 1] = b.n;
+    if (prony_shape_numel(&y) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
+    prn_set_output(context, 0, b.a->dtype, &y);
+    return PRONY_OK;
+}
+
+static prony_status cost(const prony_context *context, prony_cost *cost)
+{
+    bits_problem b;
+    PRN_TRY(describe(context, &b));
+    uint64_t outputs, macs;
+    if (!prn_mul_u64(&outputs, (uint64_t)b.rows, (uint64_t)b.n) || !prn_mul_u64(&macs, outputs, (uint64_t)b.k))
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of MACs does not fit 64 bits");
+    PRN_TRY(prn_cost_macs(context, cost, macs, false));
+    prn_cost_fact(cost, "bias", b.bias != NULL);
+    prn_cost_fact(cost, "rows", b.rows);
+    prn_cost_fact(cost, "in_features", b.k);
+    prn_cost_fact(cost, "out_features", b.n);
+    prn_cost_fact(cost, "output_elements", (int64_t)outputs);
+    return prn_cost_elementwise(context, cost, outputs, b.bias != NULL, 0);
+}
+
+/* ---- what B says */
+
+static int32_t code_at(const bits_problem *b, int64_t n, int64_t k)
+{
+    const uint8_t *codes = b->b->data;
+    const int64_t bit = k % b->block * b->bits;
+    return codes[(n * b->blocks + k / b->block) * b->blob + bit / 8] >> (bit % 8) & ((1 << b->bits) - 1);
+}
+
+static double zero_at(const bits_problem *b, int64_t n, int64_t block)
+{
+    if (!b->zero) return (double)(1 << (b->bits - 1));
+    if (b->zero->dtype != PRONY_UINT8) return prn_get_f64(b->zero->data, b->zero->dtype, n * b->blocks + block);
+    const int64_t bit = block * b->bits;
+    const uint8_t *codes = b->zero->data;
+    return (double)(codes[n * b->zero_row + bit / 8] >> (bit % 8) & ((1 << b->bits) - 1));
+}
+
+/* ---- native: constants, in the order of their depths */
+
+typedef struct bits_state {
+    prn_stored stored;
+} bits_state;
+
+static bool native_usable(const prony_context *context)
+{
+    bits_problem b;
+    if (describe(context, &b) != PRONY_OK || b.order || !b.b->data || !b.scales->data || (b.zero && !b.zero->data)) return false;
+    return b.rows > 0 && b.k > 0 && b.n > 0;
+}
+
+typedef struct pack_job {
+    const bits_problem *problem;
+    const prn_stored *stored;
+    char *to;
+} pack_job;
+
+static void pack_panel(void *argument, int64_t panel)
+{
+    const pack_job *job = argument;
+    const bits_problem *b = job->problem;
+    const prn_stored *s = job->stored;
+    const int32_t half = 1 << (b->bits - 1);
+    const int64_t bytes = prn_stored_panel_bytes(s), first = panel * PRN_STORED_COLUMNS;
+    char *to = job->to + panel * bytes;
+    memset(to, 0, (size_t)bytes);
+    for (int64_t block = 0; block < b->blocks && !prn_stopped(); block++, to += prn_stored_group_bytes(s)) {
+        float *scales = (float *)(void *)to;
+        char *codes = to + (1 + s->offsets) * PRN_STORED_COLUMNS * (int64_t)sizeof(float);
+        const int64_t k0 = block * b->block, depths = b->k - k0 < b->block ? b->k - k0 : b->block;
+        for (int64_t c = 0; c < PRN_STORED_COLUMNS && first + c < b->n; c++) {
+            const double scale = prn_get_f64(b->scales->data, b->scales->dtype, (first + c) * b->blocks + block);
+            scales[c] = (float)scale;
+            if (s->offsets) scales[PRN_STORED_COLUMNS + c] = (float)((half - zero_at(b, first + c, block)) * scale);
+            for (int64_t d = 0; d < depths; d++) prn_stored_put_code(s->kind, codes, d, c, code_at(b, first + c, k0 + d) - half);
+        }
+    }
+}
+
+static prony_status build(const prony_context *context, void *argument, void *packed)
+{
+    pack_job *job = argument;
+    job->to = packed;
+    prn_parallel_tasks(context->threads, prn_ceil_div(job->problem->n, PRN_STORED_COLUMNS), pack_panel, job);
+    return PRONY_OK;
+}
+
+static prony_status native_prepare(const prony_context *context, prn_prepared *out)
+{
+    bits_problem b;
+    char tag[192];
+    const void *packed = NULL;
+    PRN_TRY(describe(context, &b));
+    bits_state *state = prn_calloc(1, sizeof *state);
+    if (!state) return prn_no_memory(context->error);
+    state->stored = (prn_stored){.kind = b.bits == 8 ? PRN_STORED_INT8 : b.bits == 4 ? PRN_STORED_INT4 : PRN_STORED_INT2,
+                                 .k = b.k,
+                                 .n = b.n,
+                                 .group = b.block < b.k ? b.block : b.k,
+                                 .offsets = b.zero != NULL};
+    pack_job job = {.problem = &b, .stored = &state->stored};
+    snprintf(tag, sizeof tag, "nbits %lld, %lldx%lld in blocks of %lld, scales %p, zero points %p", (long long)b.bits, (long long)b.n,
+             (long long)b.k, (long long)b.block, b.scales->data, b.zero ? b.zero->data : NULL);
+    prony_status status = context->host->packed(context, b.b->data, tag, prn_stored_bytes(&state->stored), build, &job, &packed);
+    if (status != PRONY_OK) {
+        prn_free(state);
+        return status;
+    }
+    state->stored.panels = packed;
+    out->state = state;
+    return PRONY_OK;
+}
+
+static void native_release(void *state)
+{
+    prn_free(state);
+}
+
+static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
+{
+    const bits_state *state = context->state;
+    return (prn_gemm){.m = b->rows,
+                      .n = b->n,
+                      .k = b->k,
+                      .a = b->a->data,
+                      .a_row = b->k,
+                      .a_col = 1,
+                      .stored = &state->stored,
+                      .c = context->outputs[0]->data,
+                      .c_row = b->n,
+                      .alpha = 1.0f,
+                      .beta = 1.0f,
+                      .bias = b->bias ? b->bias->data : NULL,
+                      .bias_col = 1};
+}
+
+static prony_status native_run(const prony_context *context)
+{
+    bits_problem b;
+    PRN_TRY(describe(context, &b));
+    const prn_gemm gemm = gemm_of(context, &b);
+    prn_gemm_run(context->threads, &gemm, NULL, NULL);
+    return PRONY_OK;
+}
+
+static void native_facts(const prony_context *context, prony_cost *facts)
+{
+    bits_problem b;
+    if (describe(context, &b) != PRONY_OK) return;
+    const prn_gemm gemm = gemm_of(context, &b);
+    prn_gemm_facts(&gemm, 1, true, facts);
+    prn_cost_fact(facts, "weight_bits", b.bits);
+    prn_cost_fact(facts, "weight_group", gemm.stored->group);
+}
+
+/* ---- reference */
+
+static void reference_columns(void *argument, int64_t begin, int64_t end)
+{
+    const prony_context *context = argument;
+    bits_problem b;
+    if (describe(context, &b) != PRONY_OK) return;
+    for (int64_t at = begin; at < end; at++) {
+        const int64_t row = at / b.n, n = at % b.n;
+        double sum = b.bias ? prn_get_f64(b.bias->data, b.bias->dtype, n) : 0.0;
+        for (int64_t k = 0; k < b.k; k++) {
+            if (prn_stopped_at(k)) return;
+            const int64_t block = b.order ? ((const int32_t *)b.order->data)[k] : k / b.block;
+            const double scale = prn_get_f64(b.scales->data, b.scales->dtype, n * b.blocks + block);
+            sum += prn_get_f64(b.a->data, b.a->dtype, row * b.k + k) * ((double)code_at(&b, n, k) - zero_at(&b, n, block)) * scale;
+        }
+        prn_put_f64(context->outputs[0]->data, b.a->dtype, at, sum);
+        if (prn_stopped_at(at)) return;
+    }
+}
+
+static prony_status reference_run(const prony_context *context)
+{
+    bits_problem b;
+    PRN_TRY(describe(context, &b));
+    for (int64_t k = 0; b.order && k < b.k; k++) {
+        const int32_t block = ((const int32_t *)b.order->data)[k];
+        if (block < 0 || block >= b.blocks)
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "g_idx[%lld] is %d, of %lld blocks", (long long)k, block, (long long)b.blocks);
+    }
+    prn_parallel_items(context->threads, b.rows * b.n, b.k * 8, reference_columns, (void *)(uintptr_t)context);
+    return PRONY_OK;
+}
+
+static const prn_kernel kernels[] = {
+    {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
+     .run = native_run, .facts = native_facts, .release = native_release, .packs = 2},
+    {.name = "matmulnbits_ref", .backend = "reference", .run = reference_run},
+    {0}};
+
+const prn_op prn_ops_matmul_bits[] = {
+    {.name = "MatMulNBits", .domain = "com.microsoft", .since_opset = 1, .inputs = {3, 6}, .flags = PRN_OP_INT_WEIGHTS,
+     .non_weight_inputs = 1 << 4, .params = param_rows, .params_bytes = sizeof(bits_params), .check = check, .infer = infer,
+     .cost = cost, .cost_text = "MACs M = n K; FLOPs 2M, + n with bias", .kernels = kernels},
+    {0}};
