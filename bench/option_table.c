@@ -192,7 +192,7 @@ static const struct {
           "                         none; machine: 2; versus: 0.5 for each process)\n"},
     {'w', "  -w, --warmup N         runs before measuring (default: detected; eval: 1)\n"},
     {'p', "  -p, --precision P      fp32, fp32-strict (the same bits on every\n"
-                                "                         instruction set), fast (within 1e-5 of the\n"
+                                "                         instruction set), fast (about 1e-5 of the\n"
                                 "                         range), bf16, fp16, int8; int8-weights,\n"
                                 "                         int4-weights (activations stay fp32)\n"},
     {OPT_CALIBRATE, "      --calibrate DATA   of -p int8: folder, .npz or list of samples, or a\n"

@@ -39,7 +39,7 @@ PRONY_API bool prony_node_tensor(const prony_node *node, const char *name, const
 /* How exactly an operator that multiplies and adds many numbers has to compute on float32. */
 typedef enum prony_precision {
     PRONY_PRECISION_FP32, /* as exactly as by plain sums in float32 */
-    PRONY_PRECISION_FAST, /* within 1e-5 of the output's range */
+    PRONY_PRECISION_FAST, /* about 1e-5 of the output's range */
     PRONY_PRECISION_BF16, /* factors rounded to bfloat16, sums in float32 */
     PRONY_PRECISION_FP16, /* constant operands of products rounded to half precision, sums in float32 */
     PRONY_PRECISION_INT8_WEIGHTS, /* to 8 bits, with a scale for each column */

@@ -20,6 +20,14 @@ typedef struct prn_conv {
     const prony_value *y;
 } prn_conv;
 
+/* Two spatial axes at most, or a third that the window neither moves along nor leaves: an image, a window, an output of one
+ * plane, none of it in front of the image. */
+static inline bool prn_conv_in_plane(const prn_conv *conv)
+{
+    const prn_window *window = &conv->window;
+    return window->kernel[0] == 1 && window->in[0] == 1 && window->out[0] == 1 && window->pad_begin[0] == 0;
+}
+
 /* The problem of a Conv or ConvTranspose node; checks everything that infer has to check. */
 prony_status prn_conv_read(const prony_context *context, prn_conv *conv);
 prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv);

@@ -26,9 +26,8 @@ bool prn_conv_depthwise_usable(const prony_context *context)
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
-    const prn_window *window = &conv.window;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1) return false;
-    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
+    if (!prn_conv_in_plane(&conv)) return false;
     return prn_direct_can_end(context, conv.out_channels);
 }
 

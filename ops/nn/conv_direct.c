@@ -43,10 +43,9 @@ bool prn_conv_direct_usable(const prony_context *context)
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
-    const prn_window *window = &conv.window;
     int64_t lanes = prn_direct_tiles()->lanes;
     if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
-    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
+    if (!prn_conv_in_plane(&conv)) return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
     return prn_direct_can_end(context, conv.out_channels);
 }

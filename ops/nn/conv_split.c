@@ -219,7 +219,7 @@ static bool fits(const prony_context *context, const prn_conv *conv)
     const prn_window *window = &conv->window;
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
     if (conv->groups != 1 || conv->in_channels % LANES || conv->out_channels % LANES) return false;
-    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1 || conv->kernel_volume > MOST_TAPS) return false;
+    if (!prn_conv_in_plane(conv) || conv->kernel_volume > MOST_TAPS) return false;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1 || conv->in_spatial < 1 || conv->out_spatial < 1)
         return false;
     for (int a = 1; a < PRN_WINDOW_AXES; a++)

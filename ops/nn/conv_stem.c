@@ -69,7 +69,7 @@ bool prn_conv_stem_usable(const prony_context *context)
     const prn_window *window = &conv.window;
     if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     if (conv.in_channels > MOST_CHANNELS || conv.in_spatial > INT32_MAX / MOST_CHANNELS) return false;
-    if (window->kernel[0] != 1 || window->in[0] != 1 || window->out[0] != 1) return false;
+    if (!prn_conv_in_plane(&conv)) return false;
     if (window->stride[2] != 1 && window->stride[2] != 2 && window->stride[2] != 4) return false;
     if (conv.kernel_volume > MOST_TAPS / conv.in_channels || prn_window_reach(window, 2) > MOST_COPIED) return false;
     if (conv.in_channels * window->kernel[1] * span_of(&conv) > MOST_COPIED) return false;

@@ -207,7 +207,9 @@ static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
     const prony_context *context = &step->context;
     const prony_value *first = prn_input(context, 0);
     const char *op = step->node->info.op_type;
-    if (context->precision == PRONY_PRECISION_FP32 || kernel->precisions || step->cost.macs == 0 || step->cost.flops == 0) return 0;
+    const bool in_less = kernel->precisions && !(kernel->precisions & PRN_PRECISION(FP32));
+    if (context->precision == PRONY_PRECISION_FP32 || context->precision == PRONY_PRECISION_FP32_STRICT || in_less) return 0;
+    if (step->cost.macs == 0 || step->cost.flops == 0) return 0;
     if (!first || first->dtype != PRONY_FLOAT32) return 0;
     if (!context->constant_inputs) return PRN_STAYS_VARIABLE;
     return strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0 ? PRN_STAYS_SMALL : PRN_STAYS_KIND;
