@@ -233,7 +233,9 @@ static void release(void *argument)
     }
 #ifdef PRN_HAVE_DNNL
 FUSED_ROW(winograd, "conv_f32_winograd", "native", true)
+FUSED_ROW(stem, "conv_f32_stem", "native", true)
 FUSED_ROW(direct, "conv_f32_direct", "native", true)
+FUSED_ROW(depthwise, "conv_f32_depthwise", "native", true)
 FUSED_ROW(dnnl, NULL, "dnnl", true)
 #endif
 FUSED_ROW(native, NULL, "native", false)
@@ -395,8 +397,14 @@ static const prn_kernel conv_kernels[] = {
     {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_winograd,
      .layouts = layouts_winograd, .prepare = prepare_winograd, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_stem,
+     .layouts = layouts_stem, .prepare = prepare_stem, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
     {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_direct,
      .layouts = layouts_direct, .prepare = prepare_direct, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_depthwise,
+     .layouts = layouts_depthwise, .prepare = prepare_depthwise, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
     {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = usable_dnnl,
      .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,

@@ -33,6 +33,7 @@ static const fused_case cases[] = {
      "Tanh", "", NULL, false},
     {"1,32,10,10", "32,1,3,3", "1,32,10,10", "kernel_shape=[3,3] pads=[1,1,1,1] group=32", true, false,
      "activation='HardSigmoid' activation_params=[0.3,0.4]", "HardSigmoid", "alpha=0.3 beta=0.4", NULL, false},
+    {"1,3,64,64", "32,3,3,3", "1,32,64,64", "kernel_shape=[3,3] pads=[1,1,1,1]", true, false, "activation='Relu'", "Relu", "", NULL, false},
     {"1,16,14,14", "32,32,3,3", "1,32,14,14", "kernel_shape=[3,3] pads=[1,1,1,1]", true, true, "activation='Relu'", "Relu",
      "", "32,16,1,1", false},
     {"1,16,14,14", "32,32,1,1", "1,32,14,14", "kernel_shape=[1,1]", true, true, "activation='Relu'", "Relu", "",
