@@ -2,7 +2,7 @@
  * source is a mapped file, its pages are given back piece by piece: a large weight is never in memory twice. */
 #include "engine/bind/recipe.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "base/stop.h"
@@ -68,16 +68,11 @@ static void forget(const prn_recipe *recipe, int64_t first, int64_t count)
                          (size_t)count * recipe->width);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void copy_piece(void *argument, int64_t task)
 {
     const make_job *job = argument;
     const prn_recipe *r = job->recipe;
-    const int64_t first = task * job->piece, count = least(job->piece, r->count - first);
+    const int64_t first = task * job->piece, count = prn_least(job->piece, r->count - first);
     memcpy(job->to + (size_t)first * r->width, (const char *)r->source + (size_t)first * r->width,
            (size_t)count * r->width);
     forget(r, first, count);
@@ -106,9 +101,9 @@ DEFINE_TILE(uint64_t)
 static void transpose_strip(const prn_recipe *r, int64_t row, int64_t rows, char *to)
 {
     for (int64_t c = 0; c < r->columns; c += TILE) {
-        const int64_t columns = least(TILE, r->columns - c);
+        const int64_t columns = prn_least(TILE, r->columns - c);
         for (int64_t i = row; i < row + rows; i += TILE) {
-            const int64_t high = least(TILE, row + rows - i);
+            const int64_t high = prn_least(TILE, row + rows - i);
             if (r->width == 4)
                 tile_uint32_t(r, i, high, c, columns, to);
             else if (r->width == 2)
@@ -125,9 +120,9 @@ static void transpose_piece(void *argument, int64_t task)
 {
     const make_job *job = argument;
     const prn_recipe *r = job->recipe;
-    const int64_t first = task * job->piece, end = least(first + job->piece, r->rows);
+    const int64_t first = task * job->piece, end = prn_least(first + job->piece, r->rows);
     for (int64_t row = first; row < end && !prn_stopped(); row += STRIP) {
-        const int64_t rows = least(STRIP, end - row);
+        const int64_t rows = prn_least(STRIP, end - row);
         transpose_strip(r, row, rows, job->to);
         forget(r, row * r->columns, rows * r->columns);
     }
@@ -148,13 +143,13 @@ static void scale_run(const prn_recipe *r, int64_t first, int64_t count, float *
     for (int64_t done = 0; done < count;) {
         const int64_t element = first + done, channel = channel_of(r, element);
         if (r->inner == 1) { /* successive elements are successive channels */
-            const int64_t run = least(r->modulus - element % r->modulus, count - done);
+            const int64_t run = prn_least(r->modulus - element % r->modulus, count - done);
             const double *scale = r->scale + channel;
             for (int64_t i = 0; i < run; i++) to[done + i] = (float)((double)to[done + i] * scale[i]);
             done += run;
             continue;
         }
-        const int64_t run = least(r->inner - element % r->inner, count - done);
+        const int64_t run = prn_least(r->inner - element % r->inner, count - done);
         const double scale = r->scale[channel];
         for (int64_t i = 0; i < run; i++) to[done + i] = (float)((double)to[done + i] * scale);
         done += run;
@@ -179,10 +174,10 @@ static void scale_piece(void *argument, int64_t task)
 {
     make_job *job = argument;
     const prn_recipe *r = job->recipe;
-    const int64_t begin = task * job->piece, end = least(begin + job->piece, r->count);
+    const int64_t begin = task * job->piece, end = prn_least(begin + job->piece, r->count);
     bool finite = true;
     for (int64_t first = begin; first < end; first += SCALE_RUN) {
-        const int64_t count = least(SCALE_RUN, end - first);
+        const int64_t count = prn_least(SCALE_RUN, end - first);
         float *to = (float *)(void *)job->to + first;
         scale_run(r, first, count, to);
         finite = is_finite(to, count) && finite;
@@ -197,7 +192,7 @@ bool prn_recipe_finite(const prn_recipe *recipe)
     const int64_t piece = PIECE_BYTES / (int64_t)sizeof(float);
     bool finite = true;
     for (int64_t first = 0; first < recipe->count && finite && !prn_stopped(); first += SCALE_RUN) {
-        const int64_t count = least(SCALE_RUN, recipe->count - first);
+        const int64_t count = prn_least(SCALE_RUN, recipe->count - first);
         scale_run(recipe, first, count, made);
         finite = is_finite(made, count);
         if ((first + count) % piece == 0 || first + count == recipe->count)

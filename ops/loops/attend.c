@@ -1,7 +1,7 @@
 /* Attention in blocks of rows. */
 #include "ops/loops/attend.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "ops/loops/vec.h"
 

@@ -9,7 +9,7 @@
  * Invariant: tasks are cut by the problem alone; which piece of scratch a task uses changes no result. */
 #include "ops/loops/code_product.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -32,11 +32,6 @@ enum {
     FEW_MACS = 1 << 18,    /* not worth another thread */
     LINE = 64
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t most(int64_t a, int64_t b)
 {
@@ -183,14 +178,14 @@ static job job_of(const prn_code_product *p)
     job.panels = panels_of(p->columns);
     const bool few = job.blocks * p->groups < FEW_BLOCKS;
     job.shared = few && !lies_ready(p);
-    const int64_t panel_work = least(BLOCK, p->rows) * PRN_CODE_COLUMNS * (job.depth + FINISH_DEPTH);
-    job.chunks = few ? least(job.panels, prn_ceil_div(2 * FEW_BLOCKS, job.blocks * p->groups)) : 1;
+    const int64_t panel_work = prn_least(BLOCK, p->rows) * PRN_CODE_COLUMNS * (job.depth + FINISH_DEPTH);
+    job.chunks = few ? prn_least(job.panels, prn_ceil_div(2 * FEW_BLOCKS, job.blocks * p->groups)) : 1;
     job.panels_per_task = most(prn_ceil_div(job.panels, job.chunks), prn_ceil_div(TASK_WORK, panel_work));
-    job.panels_per_task = least(job.panels_per_task, job.panels);
+    job.panels_per_task = prn_least(job.panels_per_task, job.panels);
     job.chunks = prn_ceil_div(job.panels, job.panels_per_task);
     job.blocks_per_task = most(prn_ceil_div(job.blocks * p->groups, MANY_TASKS),
                                prn_ceil_div(TASK_WORK, panel_work * job.panels_per_task));
-    job.blocks_per_task = least(job.blocks_per_task, job.blocks);
+    job.blocks_per_task = prn_least(job.blocks_per_task, job.blocks);
     job.parts = prn_ceil_div(job.blocks, job.blocks_per_task);
     job.slot_bytes = BLOCK * job.row;
     return job;
@@ -200,7 +195,7 @@ size_t prn_code_product_scratch(int threads, const prn_code_product *product)
 {
     if (product->rows <= 0 || product->columns <= 0 || product->depth <= 0) return 0;
     const job job = job_of(product);
-    int64_t slots = least(threads < 1 ? 1 : threads, MOST_SLOTS); /* where rows lie is not known yet */
+    int64_t slots = prn_least(threads < 1 ? 1 : threads, MOST_SLOTS); /* where rows lie is not known yet */
     if (job.shared && slots < job.blocks * product->groups) slots = job.blocks * product->groups;
     return (size_t)(slots * job.slot_bytes);
 }
@@ -216,7 +211,7 @@ static void fetch_task(void *argument, int64_t task)
     const job *job = argument;
     const int64_t pieces = prn_ceil_div(job->product->rows, FETCH_ROWS), row = task % pieces * FETCH_ROWS;
     uint8_t *space = job->space + task / pieces * job->blocks * job->slot_bytes;
-    fetch_rows(job, task / pieces, row, least(FETCH_ROWS, job->product->rows - row), space + row * job->row);
+    fetch_rows(job, task / pieces, row, prn_least(FETCH_ROWS, job->product->rows - row), space + row * job->row);
 }
 
 /* Rows of one block by the panels [first, last). */
@@ -231,12 +226,12 @@ static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, c
     _Alignas(64) int32_t sums[PRN_CODE_ROWS * PRN_CODE_COLUMNS];
     for (int64_t panel = first; panel < last && !prn_stopped(); panel++) {
         const int64_t in_group = panel * PRN_CODE_COLUMNS, column = group * p->columns + in_group;
-        const int64_t columns = least(PRN_CODE_COLUMNS, p->columns - in_group);
+        const int64_t columns = prn_least(PRN_CODE_COLUMNS, p->columns - in_group);
         for (int64_t r = 0; r < rows; r += PRN_CODE_ROWS) {
-            const int64_t height = least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
+            const int64_t height = prn_least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
             const int8_t *b = packed + in_group * job->depth;
             for (int64_t k = 0; k < depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
-                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, least(DEPTH_PIECE, depth - k),
+                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, prn_least(DEPTH_PIECE, depth - k),
                            sums, k > 0, narrow[panel]);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
@@ -263,14 +258,14 @@ static void product_task(void *argument, int64_t task)
     job *job = argument;
     const prn_code_product *p = job->product;
     const int64_t first = task % job->chunks * job->panels_per_task;
-    const int64_t last = least(first + job->panels_per_task, job->panels);
+    const int64_t last = prn_least(first + job->panels_per_task, job->panels);
     const int64_t group = task / job->chunks / job->parts, part = task / job->chunks % job->parts;
-    const int64_t end = least((part + 1) * job->blocks_per_task * BLOCK, p->rows);
+    const int64_t end = prn_least((part + 1) * job->blocks_per_task * BLOCK, p->rows);
     const bool ready = lies_ready(p);
     const int slot = job->shared ? -1 : take_slot(job);
     prn_code_dot_table()->begin();
     for (int64_t row = part * job->blocks_per_task * BLOCK; row < end && !prn_stopped(); row += BLOCK) {
-        const int64_t rows = least(BLOCK, end - row);
+        const int64_t rows = prn_least(BLOCK, end - row);
         const uint8_t *a = job->space + group * job->blocks * job->slot_bytes + row * job->row;
         if (!job->shared && ready && rows % 16 == 0) {
             multiply(job, group, row, rows, p->a + row * p->a_row, p->a_row, first, last);
@@ -297,7 +292,7 @@ void prn_code_product_run(int threads, const prn_code_product *p, void *scratch,
     if (job.shared) {
         prn_parallel_tasks(threads, p->groups * prn_ceil_div(p->rows, FETCH_ROWS), fetch_task, &job);
     } else {
-        const int64_t slots = least((int64_t)scratch_bytes / job.slot_bytes, MOST_SLOTS);
+        const int64_t slots = prn_least((int64_t)scratch_bytes / job.slot_bytes, MOST_SLOTS);
         job.free_slots = slots == MOST_SLOTS ? ~UINT64_C(0) : (UINT64_C(1) << slots) - 1;
         if (threads > slots) threads = (int)slots;
     }

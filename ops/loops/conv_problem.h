@@ -20,6 +20,12 @@ typedef struct prn_conv {
     const prony_value *y;
 } prn_conv;
 
+/* Multiply-adds of one image, of a convolution without groups. */
+static inline double prn_conv_image_work(const prn_conv *conv)
+{
+    return (double)conv->out_spatial * (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
+}
+
 /* Two spatial axes at most, or a third that the window neither moves along nor leaves: an image, a window, an output of one
  * plane, none of it in front of the image. */
 static inline bool prn_conv_in_plane(const prn_conv *conv)

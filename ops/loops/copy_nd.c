@@ -2,7 +2,7 @@
  * Owns nothing. Invariant: work is cut by the shape of the copy alone, and every element of the result is written once.
  */
 #include "ops/loops/copy_nd.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "ops/loops/narrow_types.h"
 

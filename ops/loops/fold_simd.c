@@ -1,7 +1,7 @@
 /* The loops of ops/loops/fold.h for one instruction set (PRN_SIMD names it). A row is folded into LANES partial results,
  * element i into number i mod LANES, which are combined in order at its end. */
 #include "ops/loops/fold.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/simd.h"
 
 #include <math.h>

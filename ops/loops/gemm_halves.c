@@ -5,6 +5,7 @@
  *     | A's parts   |  x  | now  | next |   ->  C; a panel's piece stays in the first-level cache, the next one is fetched
  *     +-------------+     +------+------+
  */
+#include "base/integers.h"
 #include "ops/loops/gemm_split.h"
 
 #include "base/parallel.h"
@@ -20,11 +21,6 @@ enum {
     HALVES_LEAST_ROWS = PRN_STORED_ROWS + 1,
     CONVERT_ROWS = 64 /* of a task, a multiple of a tile's */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t whole_tiles(int64_t rows)
 {
@@ -68,13 +64,13 @@ static void convert_rows(void *argument, int64_t task)
 {
     convert_job *job = argument;
     const prn_gemm *gemm = job->gemm;
-    const int64_t i0 = task * CONVERT_ROWS, rows = least(gemm->m - i0, CONVERT_ROWS), all = whole_tiles(gemm->m);
+    const int64_t i0 = task * CONVERT_ROWS, rows = prn_least(gemm->m - i0, CONVERT_ROWS), all = whole_tiles(gemm->m);
     const int64_t apart = part_elements(gemm);
     const int count = stored_parts(gemm);
     bool parts = true;
     for (int64_t k0 = 0; k0 < gemm->k && !prn_stopped(); k0 += PRN_SPLIT_DEPTH) {
         const float *left = gemm->a + i0 * gemm->a_row + k0;
-        const int64_t first = least(gemm->k - k0, 16), second = least(gemm->k - k0 - first, 16);
+        const int64_t first = prn_least(gemm->k - k0, 16), second = prn_least(gemm->k - k0 - first, 16);
         uint16_t *to = job->to + (k0 / PRN_SPLIT_DEPTH * all + i0) * PRN_SPLIT_DEPTH;
         parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, rows, count, to, apart) && parts;
         for (int p = 0; p < count && whole_tiles(rows) > rows; p++)
@@ -99,14 +95,14 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
     _Alignas(64) float edge[PRN_SPLIT_EDGE_ROWS * COLUMNS];
     prn_split_begin();
     for (int64_t s0 = 0; s0 < steps && !prn_stopped(); s0 += most) {
-        prn_split_tiles tiles = {.a_part = part_elements(gemm), .parts = parts, .steps = (int)least(steps - s0, most)};
+        prn_split_tiles tiles = {.a_part = part_elements(gemm), .parts = parts, .steps = (int)prn_least(steps - s0, most)};
         tiles.add = s0 > 0;
         tiles.c_row = gemm->c_row;
         for (int s = 0; s < tiles.steps; s++) tiles.a[s] = gemm->a_halves + ((s0 + s) * all + i0) * PRN_SPLIT_DEPTH;
         for (int64_t j = j0; j < j1; j += COLUMNS) {
             const char *panel = gemm->stored->panels + j / COLUMNS * panel_bytes + s0 * step_bytes;
             const bool last = j + COLUMNS >= j1, more = s0 + most < steps;
-            const int64_t width = least(j1 - j, COLUMNS);
+            const int64_t width = prn_least(j1 - j, COLUMNS);
             tiles.b = (const uint16_t *)(const void *)panel;
             tiles.wide = width > 16;
             tiles.rows = width == COLUMNS ? (i1 - i0) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
@@ -114,7 +110,7 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
             tiles.ahead = !last ? panel + panel_bytes
                           : more ? gemm->stored->panels + j0 / COLUMNS * panel_bytes + (s0 + most) * step_bytes
                                  : NULL;
-            tiles.ahead_bytes = tiles.ahead ? least(last ? steps - s0 - most : steps - s0, most) * step_bytes : 0;
+            tiles.ahead_bytes = tiles.ahead ? prn_least(last ? steps - s0 - most : steps - s0, most) * step_bytes : 0;
             if (tiles.rows > 0) prn_split_multiply(&tiles);
             prn_split_tiles rest = tiles;
             for (int s = 0; s < rest.steps; s++) rest.a[s] += tiles.rows * PRN_SPLIT_DEPTH;

@@ -4,7 +4,7 @@
  * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
  */
 #include "ops/loops/gemm_split.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"
@@ -32,11 +32,6 @@ enum {
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- packing ---------------------------------------------------------------------------------------------------- */
 
 int64_t prn_gemm_packed_count(int64_t k, int64_t n)
@@ -54,7 +49,7 @@ typedef struct pack_job {
 static void pack_task(void *argument, int64_t task)
 {
     const pack_job *job = argument;
-    prn_gemm_isa()->pack(job->gemm, task * PACK_PANELS, least((task + 1) * PACK_PANELS, job->panels), job->packed);
+    prn_gemm_isa()->pack(job->gemm, task * PACK_PANELS, prn_least((task + 1) * PACK_PANELS, job->panels), job->packed);
 }
 
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed)
@@ -169,11 +164,11 @@ static void cut(gemm_job *job)
     if (split && blocks > n / SPLIT_LEAST_COLUMNS) blocks = n / SPLIT_LEAST_COLUMNS > 0 ? n / SPLIT_LEAST_COLUMNS : 1;
     const int64_t widest = split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS;
     if (blocks < prn_ceil_div(n, widest)) blocks = prn_ceil_div(n, widest);
-    job->columns = prn_ceil_div(panels, least(blocks, panels)) * panel;
+    job->columns = prn_ceil_div(panels, prn_least(blocks, panels)) * panel;
     job->column_blocks = prn_ceil_div(n, job->columns);
     job->group = 1;
     if (macs < TASK_MACS && job->row_blocks == 1 && job->column_blocks == 1) {
-        job->group = least(job->items, (int64_t)(TASK_MACS / macs));
+        job->group = prn_least(job->items, (int64_t)(TASK_MACS / macs));
     }
 }
 
@@ -187,7 +182,7 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         gemm.b += b;
         gemm.c += c;
     }
-    const int64_t i1 = least(i0 + job->rows, gemm.m), j1 = least(j0 + job->columns, gemm.n);
+    const int64_t i1 = prn_least(i0 + job->rows, gemm.m), j1 = prn_least(j0 + job->columns, gemm.n);
     bool left = true; /* the bias, to be added */
     if (job->dots) {
         job->isa->dots(&gemm, j0, j1);
@@ -212,7 +207,7 @@ static void run_task(void *argument, int64_t task)
                   block % job->column_blocks * job->columns);
         return;
     }
-    const int64_t end = least((task + 1) * job->group, job->items);
+    const int64_t end = prn_least((task + 1) * job->group, job->items);
     for (int64_t item = task * job->group; item < end; item++) run_block(job, item, 0, 0);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "ops/loops/gemm_split.h"
 
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/split_product.h"
 #include "ops/loops/stored_weights.h"
@@ -22,11 +23,6 @@ enum {
     LEAST_DEPTH = 48,
     LEAST_COLUMNS = 32
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 typedef struct block {
     const prn_gemm *gemm;
@@ -53,7 +49,7 @@ static bool split_a(block *b, int64_t k0, int64_t depth)
     bool parts = true;
     for (int64_t at = 0, step = 0; at < depth; at += PRN_SPLIT_DEPTH, step++) {
         const float *left = gemm->a + b->i0 * gemm->a_row + k0 + at;
-        const int64_t first = least(depth - at, 16), second = least(depth - at - first, 16);
+        const int64_t first = prn_least(depth - at, 16), second = prn_least(depth - at - first, 16);
         parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, b->rows, b->parts,
                                b->a[0][step], sizeof b->a[0] / sizeof(uint16_t)) &&
                 parts;
@@ -69,7 +65,7 @@ bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, flo
     part.c = edge;
     part.c_row = COLUMNS;
     for (int64_t i = i0, rows; i < i1; i += rows, part.next = NULL, part.ahead = NULL) {
-        rows = least(i1 - i, PRN_SPLIT_EDGE_ROWS);
+        rows = prn_least(i1 - i, PRN_SPLIT_EDGE_ROWS);
         part.rows = (rows + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
         float *c = gemm->c + i * gemm->c_row + j;
         for (int64_t r = 0; r < rows && part.add; r++) memcpy(edge + r * COLUMNS, c + r * gemm->c_row, bytes);
@@ -84,7 +80,7 @@ bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, flo
 static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
 {
     const prn_gemm *gemm = b->gemm;
-    const int64_t width = least(b->j1 - j, COLUMNS), whole = width == COLUMNS ? b->rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
+    const int64_t width = prn_least(b->j1 - j, COLUMNS), whole = width == COLUMNS ? b->rows / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
     bool parts = true;
     tiles->wide = width > 16;
     if (whole) {
@@ -106,16 +102,16 @@ static bool multiply_rows(block *b)
     prn_split_tiles tiles = {.a_part = sizeof b->a[0] / sizeof(uint16_t), .parts = b->parts};
     int half = 0;
     for (int s = 0; s < PRN_SPLIT_STEPS; s++) tiles.a[s] = b->a[0][s];
-    if (!prn_split_panel(panel_at(b, 0, least(k, DEPTH), b->j0), least(k, DEPTH), b->parts, b->b[0])) return false;
+    if (!prn_split_panel(panel_at(b, 0, prn_least(k, DEPTH), b->j0), prn_least(k, DEPTH), b->parts, b->b[0])) return false;
     for (int64_t k0 = 0; k0 < k && !prn_stopped(); k0 += DEPTH) {
-        const int64_t depth = least(k - k0, DEPTH);
+        const int64_t depth = prn_least(k - k0, DEPTH);
         if (!split_a(b, k0, depth)) return false;
         tiles.steps = (int)((depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH);
         tiles.add = k0 > 0;
         for (int64_t j = b->j0; j < b->j1; j += COLUMNS, half = !half) {
             const bool last = j + COLUMNS >= b->j1;
             tiles.b = b->b[half];
-            tiles.next_depths = last ? least(k - k0 - DEPTH, DEPTH) : depth;
+            tiles.next_depths = last ? prn_least(k - k0 - DEPTH, DEPTH) : depth;
             tiles.next = !last            ? panel_at(b, k0, depth, j + COLUMNS)
                          : k0 + DEPTH < k ? panel_at(b, k0 + DEPTH, tiles.next_depths, b->j0)
                                           : NULL;
@@ -137,7 +133,7 @@ static bool multiply(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, i
     bool parts = true;
     prn_split_begin();
     for (b.i0 = i0; b.i0 < i1 && parts && !prn_stopped(); b.i0 += rows) {
-        b.rows = least(i1 - b.i0, rows);
+        b.rows = prn_least(i1 - b.i0, rows);
         parts = multiply_rows(&b);
     }
     prn_split_end();

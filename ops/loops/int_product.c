@@ -9,7 +9,7 @@
  *
  * Invariant: a task owns its rows and columns of the result, and tasks are cut by the problem alone. */
 #include "ops/loops/int_product.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -26,11 +26,6 @@ enum {
     FEW_MACS = 1 << 18, /* not worth another thread */
     PACK_PANELS = 8     /* panels of one packing task */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- geometry */
 
@@ -102,7 +97,7 @@ static prony_status build_rows(const prony_context *context, void *argument, voi
     (void)context;
     for (int64_t row = 0; row < job->rows; row++) {
         for (int64_t k = 0; k < s->k && !prn_stopped(); k += LONG_RUN) {
-            widen_row(job->product, 0, row, k, least(LONG_RUN, s->k - k), zero_at(&job->product->a_zero, 0, row),
+            widen_row(job->product, 0, row, k, prn_least(LONG_RUN, s->k - k), zero_at(&job->product->a_zero, 0, row),
                       (int16_t *)out + row * prn_int_row_elements(s->k) + k);
         }
     }
@@ -197,7 +192,7 @@ static void pack_task(void *argument, int64_t task)
     const panels_job *job = argument;
     const prn_product *s = &job->product->shape;
     const int64_t width = PACK_PANELS * prn_quant_simd_table()->columns, first = task * width;
-    fill_from_codes(job->product, 0, 0, s->k, first, least(width, s->n - first),
+    fill_from_codes(job->product, 0, 0, s->k, first, prn_least(width, s->n - first),
                     job->panels + first * prn_int_row_elements(s->k));
 }
 
@@ -258,7 +253,7 @@ static void multiply_piece(const prn_int_product *p, int64_t item, const piece *
     prn_product_offsets(s, item, &offset, &b, &c);
     const int64_t matrix = prn_int_product_a_matrix(s, item), row_elements = prn_int_row_elements(s->k);
     for (int64_t r = 0; r < rows; r += simd->rows) {
-        const int64_t height = least(simd->rows, rows - r);
+        const int64_t height = prn_least(simd->rows, rows - r);
         const int16_t *a = lines;
         int64_t a_row = 2 * at->pairs;
         if (p->a_rows) {
@@ -286,12 +281,12 @@ static void product_task(void *argument, int64_t task)
     const int64_t block = task % (job->row_blocks * job->column_blocks);
     const int64_t item = task / (job->row_blocks * job->column_blocks);
     const int64_t row = block / job->column_blocks * job->rows, column = block % job->column_blocks * job->columns;
-    const int64_t rows = least(job->rows, s->m - row), columns = least(job->columns, s->n - column);
+    const int64_t rows = prn_least(job->rows, s->m - row), columns = prn_least(job->columns, s->n - column);
     _Alignas(64) int16_t room[COLUMNS * PAIRS * 2];
     _Alignas(64) int32_t sums[ROWS * COLUMNS];
     if (s->k == 0) memset(sums, 0, sizeof sums);
     for (int64_t depth = 0; depth < s->k && (depth == 0 || !prn_stopped()); depth += 2 * PAIRS) {
-        piece at = {.depth = depth, .count = least(2 * PAIRS, s->k - depth)};
+        piece at = {.depth = depth, .count = prn_least(2 * PAIRS, s->k - depth)};
         at.pairs = (at.count + 1) / 2;
         if (p->b_panels) {
             at.panel_step = columns_of_panel * prn_int_row_elements(s->k);

@@ -1,7 +1,7 @@
 /* Rounding and packing, once per model; rows by panels. Invariant: what is packed does not depend on threads. */
 #include "ops/loops/stored_weights.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -19,11 +19,6 @@ enum {
 };
 
 PRN_SIMD_PICK(prn_stored_isa_table, prn_stored_isa_, const prn_stored_isa_table *prn_stored_isa)
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- the form */
 
@@ -133,7 +128,7 @@ typedef struct pack_job {
 static void gather(const prn_gemm *gemm, int64_t j, int64_t k0, int64_t count, float (*to)[COLUMNS])
 {
     const float *b = gemm->b + k0 * gemm->b_row + j * gemm->b_col;
-    const int64_t width = least(gemm->n - j, COLUMNS);
+    const int64_t width = prn_least(gemm->n - j, COLUMNS);
     if (width < COLUMNS) memset(to, 0, (size_t)count * sizeof *to);
     if (gemm->b_col == 1) {
         for (int64_t d = 0; d < count; d++) memcpy(to[d], b + d * gemm->b_row, (size_t)width * sizeof *b);
@@ -151,7 +146,7 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
     float chunk[CHUNK][COLUMNS];
     bool fits = true;
     for (int64_t k0 = 0; k0 < s->k && !prn_stopped(); k0 += CHUNK) {
-        const int64_t count = least(s->k - k0, CHUNK);
+        const int64_t count = prn_least(s->k - k0, CHUNK);
         gather(job->gemm, j, k0, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
@@ -173,7 +168,7 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
     double inverse[COLUMNS];
     bool fits = true;
     for (int64_t at = 0; at < depths && !prn_stopped(); at += CHUNK) {
-        const int64_t count = least(depths - at, CHUNK);
+        const int64_t count = prn_least(depths - at, CHUNK);
         gather(job->gemm, j, k0 + at, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
@@ -189,7 +184,7 @@ static bool pack_group(const pack_job *job, int64_t j, int64_t k0, int64_t depth
         inverse[c] = scales[c] > 0.0f ? 1.0 / (double)scales[c] : 0.0;
     }
     for (int64_t at = 0; at < depths && !prn_stopped(); at += CHUNK) {
-        const int64_t count = least(depths - at, CHUNK);
+        const int64_t count = prn_least(depths - at, CHUNK);
         if (depths > CHUNK) gather(job->gemm, j, k0 + at, count, chunk);
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
@@ -214,7 +209,7 @@ static void pack_panel(void *argument, int64_t panel)
         fits = pack_floats(job, panel * COLUMNS, to);
     } else {
         for (int64_t k0 = 0; k0 < s->k && fits && !prn_stopped(); k0 += s->group, to += prn_stored_group_bytes(s))
-            fits = pack_group(job, panel * COLUMNS, k0, least(s->k - k0, s->group), to);
+            fits = pack_group(job, panel * COLUMNS, k0, prn_least(s->k - k0, s->group), to);
     }
     if (!fits) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
@@ -249,7 +244,7 @@ void prn_stored_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, 
     const prn_stored_isa_table *isa = prn_stored_isa();
     float sums[PRN_STORED_ROWS * COLUMNS];
     for (int64_t j = j0; j < j1 && !prn_stopped(); j += COLUMNS) {
-        const int64_t width = least(j1 - j, COLUMNS);
+        const int64_t width = prn_least(j1 - j, COLUMNS);
         isa->rows(gemm->stored, j / COLUMNS, gemm->a + i0 * gemm->a_row, gemm->a_row, i1 - i0, sums);
         for (int64_t r = 0; r < i1 - i0; r++)
             memcpy(gemm->c + (i0 + r) * gemm->c_row + j, sums + r * COLUMNS, (size_t)width * sizeof *sums);

@@ -6,7 +6,7 @@
 #ifndef PRN_OPS_LOOPS_WINDOW_H
 #define PRN_OPS_LOOPS_WINDOW_H
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/op.h"
 
 enum { PRN_WINDOW_AXES = 3 };

@@ -1,7 +1,7 @@
 /* Walks along one axis: ArgMax, ArgMin, CumSum, CumProd. The tensor is seen as [outer, length, inner]; each line along
  * `length` is done by one task. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/fold.h"

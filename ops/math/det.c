@@ -1,7 +1,7 @@
 /* Det: determinants of square matrices, by Gaussian elimination with row pivots in double. Each task works in a matrix
  * of scratch of its own. Invariant: a matrix is one task's. */
 #include "base/parallel.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -3,7 +3,7 @@
  * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
  * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/math/reduce.h"
 
 #include "ops/loops/copy_nd.h"

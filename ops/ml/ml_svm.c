@@ -7,7 +7,7 @@
  *
  * Rows are cut into at most LANES tasks, each with a working space of its own in scratch. */
 #include "ops/ml/ml.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"

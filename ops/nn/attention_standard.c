@@ -8,7 +8,7 @@
  * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in one
  * order. */
 #include "base/parallel.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/attend.h"
 #include "ops/loops/copy_nd.h"

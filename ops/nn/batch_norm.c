@@ -2,7 +2,7 @@
  * a and b are worked out anew for each run, in scratch; padding lanes get a = b = 0 and so stay zero. When training,
  * mean and variance are the batch's own, and the running ones follow them; only the reference does that. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"

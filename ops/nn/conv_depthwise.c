@@ -7,7 +7,7 @@
  * Invariant: tasks are cut by the problem alone. */
 #include "ops/nn/conv_depthwise.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/simd.h"

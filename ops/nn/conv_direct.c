@@ -11,7 +11,7 @@
  * order. */
 #include "ops/nn/conv_direct.h"
 #include "base/alloc.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/isa.h"
 #include "base/stop.h"
 #include "ops/nn/conv_direct_plan.h"
@@ -32,12 +32,6 @@ enum {
     WIDE_NEAR_WEIGHTS = 1 << 18, /* of a processor with AVX-512 */
 };
 
-static double image_work(const prn_conv *conv)
-{
-    return (double)conv->out_spatial * (double)conv->kernel_volume * (double)conv->in_channels *
-           (double)conv->out_channels;
-}
-
 bool prn_conv_direct_usable(const prony_context *context)
 {
     prn_conv conv;
@@ -56,10 +50,10 @@ bool prn_conv_direct_worth(const prony_context *context)
     if (context->precision == PRONY_PRECISION_FP32_STRICT) return true; /* by the shape alone: conv_f32_stem comes first */
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (prn_direct_tiles()->lanes == 16)
-        return conv.in_channels > 3 && (conv.kernel_volume == 1 || image_work(&conv) >= LEAST_WIDE_WORK);
+        return conv.in_channels > 3 && (conv.kernel_volume == 1 || prn_conv_image_work(&conv) >= LEAST_WIDE_WORK);
     if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
     if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
-    return image_work(&conv) >= LEAST_WORK;
+    return prn_conv_image_work(&conv) >= LEAST_WORK;
 }
 
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -72,15 +66,10 @@ void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_l
 
 /* ---- weights */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A unit of input channels from `from` on, for output channels [begin, end), of which there are `channels`. */
 static float *pack_unit(const prn_conv *conv, int64_t from, int64_t begin, int64_t end, float *to)
 {
-    const int64_t unit = PRN_DIRECT_UNIT, volume = conv->kernel_volume, last = least(end, conv->out_channels);
+    const int64_t unit = PRN_DIRECT_UNIT, volume = conv->kernel_volume, last = prn_least(end, conv->out_channels);
     const float *weights = conv->weights->data;
     for (int64_t t = 0; t < volume * unit; t++, to += end - begin) {
         const int64_t c = from + t % unit;
@@ -145,13 +134,13 @@ static void find_steps(prn_direct_plan *plan)
 static int64_t wanted_pieces(const prn_direct_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
-    const double work = image_work(conv) / (double)plan->groups;
+    const double work = prn_conv_image_work(conv) / (double)plan->groups;
     if (plan->simd->lanes != 16) return (int64_t)(work / TASK_WORK) + 1;
     const int64_t tasks = plan->groups * conv->batch;
-    int64_t pieces = least((int64_t)(work / WIDE_TASK_WORK) + 1, prn_ceil_div(conv->out_spatial, MANY_POSITIONS));
+    int64_t pieces = prn_least((int64_t)(work / WIDE_TASK_WORK) + 1, prn_ceil_div(conv->out_spatial, MANY_POSITIONS));
     if (tasks * pieces < FEW_TASKS)
-        pieces = least(prn_ceil_div(FEW_TASKS, tasks),
-                       least(prn_ceil_div(conv->out_spatial, FEW_POSITIONS), (int64_t)(work / LEAST_TASK_WORK) + 1));
+        pieces = prn_least(prn_ceil_div(FEW_TASKS, tasks),
+                       prn_least(prn_ceil_div(conv->out_spatial, FEW_POSITIONS), (int64_t)(work / LEAST_TASK_WORK) + 1));
     return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
@@ -174,7 +163,7 @@ static void cut(prn_direct_plan *plan)
     plan->unit = prn_direct_most(plan, widest);
     plan->units = prn_ceil_div(conv->out_spatial, plan->unit);
     const int64_t most = plan->in_a_row ? plan->units : PRN_DIRECT_MOST_OFFSETS / conv->kernel_volume / plan->unit;
-    const int64_t wanted = least(wanted_pieces(plan), plan->units), fewest = prn_ceil_div(plan->units, most);
+    const int64_t wanted = prn_least(wanted_pieces(plan), plan->units), fewest = prn_ceil_div(plan->units, most);
     plan->pieces = wanted > fewest ? wanted : fewest;
     plan->groups_inside = conv->in_channels * conv->out_channels * conv->kernel_volume <=
                           (lanes == 16 ? WIDE_NEAR_WEIGHTS : NEAR_WEIGHTS);
@@ -215,7 +204,7 @@ void prn_conv_direct_facts(const prony_context *context, prony_cost *facts)
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return;
     int64_t lanes = prn_direct_tiles()->lanes,
-            wide = least(prn_ceil_div(conv.out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
+            wide = prn_least(prn_ceil_div(conv.out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
     prn_cost_fact(facts, "product_rows", conv.out_spatial);
     prn_cost_fact(facts, "product_columns", conv.out_channels);
     prn_cost_fact(facts, "product_depth", conv.in_channels * conv.kernel_volume);

@@ -1,5 +1,5 @@
 /* What conv_f32_direct and conv_f32_stem have in common: their tiles, the groups of output blocks, and how sums end. */
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/simd.h"
 #include "ops/loops/post_ops_vec.h"
 #include "ops/nn/conv_direct_plan.h"

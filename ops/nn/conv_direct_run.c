@@ -1,5 +1,5 @@
 /* conv_f32_direct's run: tasks, passes, tiles (conv_direct.c has the drawing). */
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/nn/conv_direct.h"

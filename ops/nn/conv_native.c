@@ -11,7 +11,7 @@
  * they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
  * order of depth. */
 #include "ops/nn/conv_native.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"

@@ -19,7 +19,7 @@
 #include "ops/nn/conv_split.h"
 
 #include "base/alloc.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
@@ -74,17 +74,7 @@ typedef struct conv_state {
     tap taps[];
 } conv_state;
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- geometry */
-
-static double image_work(const prn_conv *conv)
-{
-    return (double)conv->out_spatial * (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
-}
 
 static void fill_grids(const prn_window *window, int axis, grids *out)
 {
@@ -156,7 +146,7 @@ static void cut(conv_state *s)
     const prn_conv *conv = &s->conv;
     const int64_t height = conv->window.out[1], columns = prn_ceil_div(conv->out_channels, PRN_SPLIT_COLUMNS);
     int64_t rows = rows_that_fit(s, height);
-    const double work = image_work(conv) / TASK_WORK;
+    const double work = prn_conv_image_work(conv) / TASK_WORK;
     const int64_t wanted = prn_ceil_div(work < WANTED_TASKS ? (int64_t)work + 1 : WANTED_TASKS, conv->batch);
     for (; rows > 1 && prn_ceil_div(height, rows) < wanted && tile_rows(s, rows - 1) >= LEAST_ROWS; rows--) {
     }
@@ -242,7 +232,7 @@ bool prn_conv_split_usable(const prony_context *context)
 bool prn_conv_split_worth(const prony_context *context)
 {
     prn_conv conv;
-    return prn_conv_read(context, &conv) == PRONY_OK && image_work(&conv) * (double)conv.batch >= LEAST_WORK;
+    return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) * (double)conv.batch >= LEAST_WORK;
 }
 
 void prn_conv_split_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -453,7 +443,7 @@ static bool multiply(const conv_state *s, const strip *strip, int64_t column)
                              .c = strip->sums,
                              .c_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > LANES};
-    int64_t block = 0, at = 0, steps = least(s->steps, most), half = 0;
+    int64_t block = 0, at = 0, steps = prn_least(s->steps, most), half = 0;
     if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
     for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps, half = !half) {
         tiles.steps = (int)steps;
@@ -464,13 +454,13 @@ static bool multiply(const conv_state *s, const strip *strip, int64_t column)
             at = 0;
             block++;
         }
-        steps = least(s->steps - step - tiles.steps, most);
+        steps = prn_least(s->steps - step - tiles.steps, most);
         tiles.add = step > 0;
         if (halves) {
             tiles.b = halves;
             halves += tiles.steps * STEP_ELEMENTS * s->parts;
             tiles.ahead = (const char *)halves; /* behind the last column nothing is fetched that is read */
-            tiles.ahead_bytes = (steps > 0 ? steps : least(s->steps, most)) * s->parts * STEP_ELEMENTS * (int64_t)sizeof *halves;
+            tiles.ahead_bytes = (steps > 0 ? steps : prn_least(s->steps, most)) * s->parts * STEP_ELEMENTS * (int64_t)sizeof *halves;
         } else {
             weights += tiles.steps * STEP_ELEMENTS;
             tiles.b = strip->panel + half * PRN_SPLIT_PANEL;

@@ -8,7 +8,7 @@
  * Invariant: pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/nn/conv_stem.h"
 #include "base/alloc.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -36,12 +36,6 @@ typedef struct stem_plan {
     int32_t *steps, *copied_steps; /* from a window's first element to each, in the image and in a copy */
     int32_t both[];
 } stem_plan;
-
-static double image_work(const prn_conv *conv)
-{
-    return (double)conv->out_spatial * (double)conv->kernel_volume * (double)conv->in_channels *
-           (double)conv->out_channels;
-}
 
 static int64_t positions_of(const prn_direct_simd *simd, int64_t out_channels)
 {
@@ -81,7 +75,7 @@ bool prn_conv_stem_worth(const prony_context *context)
     prn_conv conv;
     if (context->precision == PRONY_PRECISION_FP32_STRICT) return true;
     if (prn_direct_tiles()->lanes != 16) return false; /* narrower ones were not measured against oneDNN's kernels */
-    return prn_conv_read(context, &conv) == PRONY_OK && image_work(&conv) >= LEAST_WORK;
+    return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) >= LEAST_WORK;
 }
 
 void prn_conv_stem_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -131,7 +125,7 @@ static void find_steps(stem_plan *plan)
 static void cut(stem_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
-    const double work = image_work(conv) / (double)plan->groups;
+    const double work = prn_conv_image_work(conv) / (double)plan->groups;
     const int64_t rows = conv->window.out[1],
                   wanted = work < (double)MOST_PIECES * TASK_WORK ? (int64_t)(work / TASK_WORK) + 1 : MOST_PIECES;
     plan->rows = prn_ceil_div(rows, wanted + (wanted > 1 && wanted % 2));

@@ -10,7 +10,7 @@
  * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -32,11 +32,6 @@ enum {
 
 /* By how much it has to be faster than the direct kernel to be worth larger filters. */
 static const double worth_memory = 1.1;
-
-static int64_t at_most(int64_t value, int64_t most)
-{
-    return value < most ? value : most;
-}
 
 bool prn_conv_winograd_usable(const prony_context *context)
 {
@@ -169,7 +164,7 @@ static void forward_edge(const job *job, const float *plane, int64_t top, int64_
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, width = job->cut.columns + 2;
     prn_winograd_edge edge = {.first = left < 0 ? -left : 0, .v = v, .v_point = job->cut.v_point};
-    edge.end = at_most(window->in[2] - left, width);
+    edge.end = prn_least(window->in[2] - left, width);
     for (int64_t r = 0; r < job->cut.rows + 2; r++) {
         const bool there = top + r >= 0 && top + r < window->in[1] && edge.first < edge.end;
         edge.row[r] = there ? plane + ((top + r) * window->in[2] + left + edge.first) * lanes : prn_winograd_zeros;
@@ -252,7 +247,7 @@ static void multiply(const job *job, int64_t tiles, const float *v, const float 
     const int64_t next_step = prn_ceil_div(blocks * lanes, parts);
     prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = job->cut.run};
     for (int64_t from = 0; from < in_blocks; from += p.in_blocks) {
-        p.in_blocks = at_most(in_blocks - from, step);
+        p.in_blocks = prn_least(in_blocks - from, step);
         p.weights = weights + from * per_block;
         p.next = p.weights + p.in_blocks * per_block;
         p.next_step = p.next < job->packed_end ? next_step : 0;
@@ -316,8 +311,8 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     const prn_winograd_cut *cut = &job->cut;
     const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column;
     const int64_t top = row * cut->rows, left = batch->column * cut->columns, y_row = window->out[2] * lanes;
-    const int64_t rows = at_most(window->out[1] - top, cut->rows);
-    const int64_t columns = at_most(window->out[2] - left, tiles * cut->columns);
+    const int64_t rows = prn_least(window->out[1] - top, cut->rows);
+    const int64_t columns = prn_least(window->out[2] - left, tiles * cut->columns);
     const int64_t first = plane + top * y_row + left * lanes;
     float *const y = job->y + first, *const to = job->apart ? space : y;
     inverse_tiles(job,
@@ -357,7 +352,7 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
     const prn_winograd_cut *cut = &job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
-    const int64_t top = batch->row * cut->rows, end = at_most(batch->row_end * cut->rows, window->out[1]);
+    const int64_t top = batch->row * cut->rows, end = prn_least(batch->row_end * cut->rows, window->out[1]);
     if (cut->batches_across > 1) return (ahead){.from = job->y};
     return (ahead){.from = job->y + (batch->image * cut->blocks + begin) * plane + top * row,
                    .planes = blocks,

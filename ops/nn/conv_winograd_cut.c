@@ -3,7 +3,7 @@
  * the vectors' width decides. */
 #include "ops/nn/conv_winograd_cut.h"
 
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 enum {
     LINE = 16,               /* floats of a cache line */

@@ -5,7 +5,7 @@
  * its own in scratch and multiplies that by the weights, which are there as doubles. Invariant: the stretches depend
  * on the shapes alone. */
 #include "base/parallel.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/number.h"
 #include "ops/loops/taps.h"

@@ -4,7 +4,7 @@
  * or 16 (blocked) or C (NHWC), and a window combines whole rows of lanes. Invariant: the order in which
  * an output combines its window's elements depends on the window and the layout alone. */
 #include "ops/nn/pool.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"

@@ -5,7 +5,7 @@
  * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
  * layout alone. */
 #include "ops/nn/pool.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/parallel.h"
 #include "base/stop.h"

@@ -4,7 +4,7 @@
  * with room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
  * Invariant: an output's order depends on the window and on the number of lanes alone. */
 #include "ops/nn/pool_simd.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/simd.h"
 
 #include "base/stop.h"

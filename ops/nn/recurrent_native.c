@@ -5,7 +5,7 @@
  *
  * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
 #include "base/alloc.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
@@ -24,11 +24,6 @@ enum {
     PACKED_STEPS = 8 /* from here on packing a variable R for fused steps pays */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- where things lie */
 
 PRN_SIMD_PICK(prn_recurrent_simd, prn_recurrent_simd_, static const prn_recurrent_simd *simd)
@@ -40,7 +35,7 @@ static void cut(prn_recurrent_job *job)
     const int64_t rows = node->hidden * node->columns <= CACHED_FLOATS ? GROUP_ROWS : GROUP_ROWS_LARGE;
     job->groups = prn_ceil_div(node->batch, rows);
     job->group = job->groups ? prn_ceil_div(node->batch, job->groups) : 0;
-    job->block = node->batch ? least(node->steps, prn_ceil_div(BLOCK_ROWS, node->batch)) : 0;
+    job->block = node->batch ? prn_least(node->steps, prn_ceil_div(BLOCK_ROWS, node->batch)) : 0;
     job->part[1] = node->cell->first_gates(node) * node->hidden;
     job->part[PARTS] = node->columns;
 }
@@ -362,7 +357,7 @@ prony_status prn_recurrent_native_run(const prony_context *context)
     const int64_t tasks = node->directions * job.groups;
     const bool heavy = job.group * node->hidden * node->columns >= HEAVY_STEP_MACS && tasks < context->threads;
     for (job.first = 0; job.first < node->steps && !prn_stopped(); job.first += job.block) {
-        project(&job, context->threads, least(job.block, node->steps - job.first));
+        project(&job, context->threads, prn_least(job.block, node->steps - job.first));
         if (tasks == 1 || heavy) {
             for (int64_t task = 0; task < tasks; task++) prn_recurrent_walk(&job, task);
         } else {

@@ -1,7 +1,7 @@
 /* A block of time steps of one group of batch items. With the usual functions a step is fused (recurrent_simd.h): its two
  * states take turns, since every unit reads all of the last one. Any other cell takes a product with R and one row after
  * the other. */
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/nn/recurrent_native.h"

@@ -3,7 +3,7 @@
  * one row (inner 1), from 13 on it is the one axis. Invariant: a row, or a fixed strip of columns, is one task, so
  * sums have one order. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -8,7 +8,7 @@
  *
  * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
 #include "base/alloc.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"

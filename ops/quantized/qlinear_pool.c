@@ -6,7 +6,7 @@
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
 #include "base/parallel.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/quantized.h"
 #include "ops/loops/window.h"

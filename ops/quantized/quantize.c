@@ -7,7 +7,7 @@
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
 #include "base/parallel.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "ops/loops/quantized.h"
 #include "ops/loops/vec.h"

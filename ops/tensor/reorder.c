@@ -5,7 +5,7 @@
  * distance from each other, and so its positions; a group is therefore copied, or transposed tile by tile.
  * Invariant: lanes behind the last channel are written as zeros. */
 #include "ops/op.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #include "base/simd.h"
 #include "base/parallel.h"

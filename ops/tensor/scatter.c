@@ -2,7 +2,7 @@
  * Invariant: updates that can meet are applied by one task in their order, so that repeated indices always end the same
  * way. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/element_rows.h"
 #include "ops/loops/indexing.h"

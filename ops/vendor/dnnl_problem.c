@@ -7,7 +7,7 @@
  *
  * Invariant: implementation, formats and pieces depend on problem and ISA alone, never on a thread count. */
 #include "ops/loops/conv_problem.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 
 #ifdef PRN_HAVE_DNNL
 
@@ -39,11 +39,6 @@ static bool allowed(const char *name)
 static int64_t round_up(int64_t value, int64_t multiple)
 {
     return prn_ceil_div(value, multiple) * multiple;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static bool is_depthwise(const prn_dnnl_problem *problem)
@@ -103,7 +98,7 @@ enum { TASK_WORK = 900000, FORK_WORK = 900000, MOST_PIECES = 12, MANY_IMAGES = 8
 /* The largest divisor of `batch` that is at most `most`: pieces of whole images leave no remainder. */
 static int64_t images_per_piece(int64_t batch, int64_t most)
 {
-    int64_t images = most < 1 ? 1 : least(most, batch);
+    int64_t images = most < 1 ? 1 : prn_least(most, batch);
     while (batch % images) images--;
     return images;
 }
@@ -116,7 +111,7 @@ static int64_t channels_per_piece(const prn_dnnl_problem *problem, int64_t piece
     int64_t channels = round_up(prn_ceil_div(problem->group_out, pieces), unit);
     /* Every piece reads the whole input again, which a 1x1 product has least work to hide behind. */
     int64_t fewest = (problem->conv.kernel_volume == 1 && problem->group_out > 8 * block ? 8 : 4) * block;
-    return least(channels < fewest ? fewest : channels, problem->group_out);
+    return prn_least(channels < fewest ? fewest : channels, problem->group_out);
 }
 
 static double image_work(const prn_dnnl_problem *problem)
@@ -142,7 +137,7 @@ static void cut(prn_dnnl_problem *problem)
     if (image > LONG_WORK * (double)pieces) pieces = image < 1e6 * LONG_WORK ? (int64_t)(image / LONG_WORK) + 1 : 1000000;
     if (is_depthwise(problem)) {
         piece->groups =
-            least(round_up(prn_ceil_div(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
+            prn_least(round_up(prn_ceil_div(problem->groups, pieces), prn_layout_block(problem->out)), piece->groups);
     } else if (problem->groups >= pieces) {
         piece->groups = prn_ceil_div(problem->groups, pieces);
     } else {

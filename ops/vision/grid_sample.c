@@ -4,7 +4,7 @@
  *
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
 #include "base/stop.h"
-#include "base/ceil_div.h"
+#include "base/integers.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -1,5 +1,5 @@
-#ifndef PRN_BASE_CEIL_DIV_H
-#define PRN_BASE_CEIL_DIV_H
+#ifndef PRN_BASE_INTEGERS_H
+#define PRN_BASE_INTEGERS_H
 
 #include <stdint.h>
 
@@ -7,6 +7,11 @@
 static inline int64_t prn_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+static inline int64_t prn_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 #endif
