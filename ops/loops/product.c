@@ -297,7 +297,9 @@ typedef struct reference_job {
 #define ROW(P, DTYPE, name, storage, work, load, store)                                                                \
     static void row_##name(const prn_product *p, int64_t a, int64_t b, int64_t c, int64_t i)                           \
     {                                                                                                                  \
-        const storage *x = (const storage *)p->a + a + i * p->a_row, *y = (const storage *)p->b + b;                   \
+        /* Without depths there may be no elements to point at. */                                                    \
+        const storage *x = p->k > 0 ? (const storage *)p->a + a + i * p->a_row : NULL;                                 \
+        const storage *y = p->k > 0 ? (const storage *)p->b + b : NULL;                                                \
         storage *to = (storage *)p->c + c + i * p->c_row;                                                              \
         const bool scaled = p->alpha != 1.0f || p->beta != 1.0f;                                                       \
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
