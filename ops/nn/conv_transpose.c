@@ -5,6 +5,7 @@
  * The native kernel computes, image by image, the products of every tap as a 1x1 convolution with K outputs per
  * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output. The state is the
  * packed weights. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
+#include "base/integers.h"
 #include "ops/loops/conv_problem.h"
 
 #include "base/parallel.h"
@@ -153,13 +154,24 @@ static prony_status run_native(const prony_context *context)
 
 /* ---- reference */
 
-/* The input position that tap `t` joins with output position `at` along one axis, or -1. */
-static int64_t joined(const prn_window *window, int axis, int64_t at, int64_t t)
+/* Input positions along one axis that a tap may join with an output position; the last of them by its first tap. */
+typedef struct inputs_met {
+    int64_t first, last;
+} inputs_met;
+
+static inputs_met meets(const prn_window *window, int axis, int64_t at)
 {
-    int64_t distance = at + window->pad_begin[axis] - t * window->dilation[axis];
-    if (distance < 0 || distance % window->stride[axis]) return -1;
-    int64_t i = distance / window->stride[axis];
-    return i < window->in[axis] ? i : -1;
+    const int64_t from = at + window->pad_begin[axis], stride = window->stride[axis];
+    const int64_t far = from - (window->kernel[axis] - 1) * window->dilation[axis];
+    if (from < 0) return (inputs_met){0, -1}; /* in front of all */
+    return (inputs_met){far > 0 ? prn_ceil_div(far, stride) : 0, prn_least(from / stride, window->in[axis] - 1)};
+}
+
+/* The tap that joins them, or -1. */
+static int64_t tap(const prn_window *window, int axis, int64_t at, int64_t input)
+{
+    const int64_t distance = at + window->pad_begin[axis] - input * window->stride[axis];
+    return distance % window->dilation[axis] ? -1 : distance / window->dilation[axis];
 }
 
 /* Stores the sum for output channel k of image n at output position `at` as element `place`. */
@@ -171,16 +183,22 @@ static int64_t joined(const prn_window *window, int axis, int64_t at, int64_t t)
         const storage *inputs = conv->x->data, *weights = conv->weights->data;                                         \
         int64_t group = k / conv->group_out;                                                                           \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
-        for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped_at(t); t++) {                                      \
-            int64_t z = joined(window, 0, at[0], t / (window->kernel[1] * window->kernel[2]));                         \
-            int64_t y = joined(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);                           \
-            int64_t x = joined(window, 2, at[2], t % window->kernel[2]);                                               \
-            if (z < 0 || y < 0 || x < 0) continue;                                                                     \
-            int64_t position = (z * window->in[1] + y) * window->in[2] + x;                                            \
-            for (int64_t c = group * conv->group_in; c < (group + 1) * conv->group_in; c++) {                          \
-                int64_t input = (n * conv->in_channels + c) * conv->in_spatial + position;                             \
-                int64_t weight = (c * conv->group_out + k % conv->group_out) * conv->kernel_volume + t;                \
-                sum += load(inputs[input]) * load(weights[weight]);                                                    \
+        const inputs_met zs = meets(window, 0, at[0]), ys = meets(window, 1, at[1]), xs = meets(window, 2, at[2]);     \
+        for (int64_t z = zs.last; z >= zs.first; z--) {                                                                \
+            const int64_t kz = tap(window, 0, at[0], z);                                                               \
+            for (int64_t y = ys.last; kz >= 0 && y >= ys.first && !prn_stopped(); y--) {                               \
+                const int64_t ky = tap(window, 1, at[1], y);                                                           \
+                for (int64_t x = xs.last; ky >= 0 && x >= xs.first; x--) {                                             \
+                    const int64_t kx = tap(window, 2, at[2], x);                                                       \
+                    if (kx < 0) continue;                                                                              \
+                    const int64_t t = (kz * window->kernel[1] + ky) * window->kernel[2] + kx;                          \
+                    const int64_t position = (z * window->in[1] + y) * window->in[2] + x;                              \
+                    for (int64_t c = group * conv->group_in; c < (group + 1) * conv->group_in; c++) {                  \
+                        int64_t input = (n * conv->in_channels + c) * conv->in_spatial + position;                     \
+                        int64_t weight = (c * conv->group_out + k % conv->group_out) * conv->kernel_volume + t;        \
+                        sum += load(inputs[input]) * load(weights[weight]);                                            \
+                    }                                                                                                  \
+                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
         ((storage *)conv->y->data)[place] = store(sum);                                                                \
