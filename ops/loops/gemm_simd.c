@@ -355,53 +355,48 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
     } while (outer < outer_end && !prn_stopped());
 }
 
-/* Sums of dot products lie in as many lanes for every width of vectors. */
+/* Sums of dot products lie in as many lanes for every width of vectors; as many columns side by side as keep the sums in registers. */
 #define DOT_LANES 16
-typedef float dot_vec __attribute__((vector_size(DOT_LANES * 4)));
-typedef float dot_vec_unaligned __attribute__((vector_size(DOT_LANES * 4), aligned(4), may_alias));
-#define DOT_COLUMNS (LANES == 16 ? 4 : 2)
+#define DOT_VECS (DOT_LANES / LANES)
+#define DOT_COLUMNS (LANES == 16 ? 8 : 4)
 
-/* Of what is less than two vectors, zeros behind it. */
-static inline void load_rest(const float *p, int64_t count, dot_vec rest[2])
+/* Adds products of the 16 elements at a and b to the lanes. */
+static inline void add_products(vec sums[DOT_VECS], const float *a, const float *b)
 {
-    rest[0] = rest[1] = (dot_vec){0};
-    memcpy(rest, p, (size_t)count * sizeof *p);
+    PRN_UNROLL
+    for (int v = 0; v < DOT_VECS; v++) sums[v] += load(a + v * LANES) * load(b + v * LANES);
 }
 
-static inline float lanes_sum(const dot_vec *sums)
+static inline float lanes_sum(const vec sums[DOT_VECS])
 {
     float total = 0.0f;
-    for (int lane = 0; lane < DOT_LANES; lane++) total += (*sums)[lane];
+    for (int lane = 0; lane < DOT_LANES; lane++) total += sums[lane / LANES][lane % LANES];
     return total;
 }
 
 static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
 {
     const float *a = gemm->a;
-    const int64_t k = gemm->k, whole = k - k % (2 * DOT_LANES);
-    dot_vec a_rest[2], b_rest[2];
-    load_rest(a + whole, k - whole, a_rest);
+    const int64_t k = gemm->k, whole = k - k % DOT_LANES;
+    const size_t rest = (size_t)(k - whole) * sizeof *a;
+    float a_rest[DOT_LANES] = {0}, b_rest[DOT_LANES] = {0};
+    if (rest) memcpy(a_rest, a + whole, rest);
     for (int64_t j = j0; j < j1; j += DOT_COLUMNS) {
         const int64_t count = j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS;
         const float *b[DOT_COLUMNS];
         for (int64_t i = 0; i < DOT_COLUMNS; i++) b[i] = gemm->b + (j + (i < count ? i : 0)) * gemm->b_col;
-        dot_vec even[DOT_COLUMNS] = {0}, odd[DOT_COLUMNS] = {0};
+        vec sums[DOT_COLUMNS][DOT_VECS] = {0};
         for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
             const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
-            for (int64_t i = from; i < to; i += 2 * DOT_LANES) {
-                const dot_vec a0 = *(const dot_vec_unaligned *)(a + i);
-                const dot_vec a1 = *(const dot_vec_unaligned *)(a + i + DOT_LANES);
+            for (int64_t i = from; i < to; i += DOT_LANES) {
                 PRN_UNROLL
-                for (int s = 0; s < DOT_COLUMNS; s++) {
-                    even[s] += a0 * *(const dot_vec_unaligned *)(b[s] + i);
-                    odd[s] += a1 * *(const dot_vec_unaligned *)(b[s] + i + DOT_LANES);
-                }
+                for (int s = 0; s < DOT_COLUMNS; s++) add_products(sums[s], a + i, b[s] + i);
             }
         }
         for (int64_t s = 0; s < count; s++) {
-            load_rest(b[s] + whole, k - whole, b_rest);
-            const dot_vec sums = (even[s] + a_rest[0] * b_rest[0]) + (odd[s] + a_rest[1] * b_rest[1]);
-            gemm->c[j + s] = lanes_sum(&sums);
+            if (rest) memcpy(b_rest, b[s] + whole, rest);
+            add_products(sums[s], a_rest, b_rest);
+            gemm->c[j + s] = lanes_sum(sums[s]);
         }
     }
 }
