@@ -119,7 +119,7 @@ static int take_batches(options *o, char *argument)
 static int take_precisions(options *o, char *argument)
 {
     o->precision = argument;
-    if (!takes_lists(o) && strcmp(o->command, "eval") != 0) return 0;
+    if (!takes_lists(o) && strcmp(o->command, "eval") != 0 && strcmp(o->command, "recommend") != 0) return 0;
     o->precision_count = 0;
     for (char *part = argument; part;) {
         char *next = strchr(part, ',');

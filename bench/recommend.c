@@ -1,21 +1,27 @@
 /* prony recommend TARGET: what to change, and what it gives. A model is measured beside variants of itself: other batch
- * sizes where it leaves them free, other thread counts, and rewritten where it was asked to run as written. A report
- * speaks for itself alone. */
+ * sizes where it leaves them free, other thread counts, other precisions with what their outputs lose, and rewritten where it was
+ * asked to run as written. A report speaks for itself alone. */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include "bench/inputs.h"
 #include "bench/interrupt.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "prony_judge.h"
+#include "prony_quantize.h"
 
+#include <math.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { VARIANTS_MOST = 16 };
+enum { VARIANTS_MOST = 32, LOSS_INPUTS = 5 };
 #define SECONDS_EACH 2.0
 
 typedef struct study {
     target base;
     target other[VARIANTS_MOST];
-    size_t count;
+    size_t count, first_precision; /* from there on they differ in precision alone */
+    const char *base_precision;
 } study;
 
 /* Only where the model allows the batch: what it fixes is no variant. */
@@ -47,6 +53,141 @@ static int usable_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+/* ---- precisions ---- */
+
+/* Without the user's list. What a model or processor cannot do is left out; of the user's list it is an error. */
+static const char *const usual_precisions[] = {"fast", "bf16", "fp16", "int8", "int8-weights", "int4-weights"};
+
+/* Without data: products alone compute on codes. */
+static prony_status quantize_plainly(const options *o, prony_model *model, prony_model **out, prony_error *error)
+{
+    prony_session_options s = session_options(o);
+    prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
+    s.precision = NULL;
+    q.session = &s;
+    return prony_model_quantize(out, model, &q, error);
+}
+
+static int add_precision(const options *o, const char *precision, bool asked, study *s)
+{
+    prony_error error = {0};
+    options changed = *o;
+    target *t = &s->other[s->count];
+    changed.precision = precision;
+    if (!asked) changed.quiet = true;
+    prony_model *own = NULL; /* a model of its own: sessions of one share what they pack, and its memory would be everybody's */
+    if (load_model(&changed, &own, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    t->model = own;
+    prony_status status = PRONY_OK;
+    if (wants_codes(&changed, own)) {
+        t->model = NULL;
+        int code = EXIT_DONE;
+        if (asked || o->calibrate) code = quantize_model(&changed, own, &t->model);
+        else status = quantize_plainly(o, own, &t->model, &error);
+        prony_model_release(own);
+        if (code != EXIT_DONE) return code;
+    }
+    prony_session_options session = session_options(&changed);
+    if (status == PRONY_OK) status = session_create(&t->session, t->model, &session, &error);
+    if (status != PRONY_OK) {
+        target_close(t);
+        const bool cannot = status != PRONY_OUT_OF_MEMORY && status != PRONY_CANCELLED && status != PRONY_IO_ERROR;
+        return asked || !cannot ? report_error(o, &error) : EXIT_DONE;
+    }
+    s->count++;
+    return bind_inputs(&changed, t->model, t->session);
+}
+
+static int add_precisions(const options *o, study *s)
+{
+    const size_t usual = sizeof usual_precisions / sizeof *usual_precisions;
+    const bool asked = o->precision_count > 1;
+    int code = EXIT_DONE;
+    if (o->precision_count == 1 && strcmp(o->precision, "fp32") != 0) return EXIT_DONE;
+    if (asked && strcmp(o->precision, "int8") == 0)
+        return fail(o, "-p: the others are held against the first, so int8 cannot be it"), EXIT_USAGE;
+    if (o->precision_count > 8) return fail(o, "-p: at most 8 precisions"), EXIT_USAGE;
+    if (asked)
+        for (size_t i = 1; i < o->precision_count && code == EXIT_DONE; i++) code = add_precision(o, o->precisions[i], true, s);
+    else
+        for (size_t i = 0; i < usual && code == EXIT_DONE; i++)
+            if (strcmp(usual_precisions[i], "int8") != 0 || !prony_model_has_codes(s->base.model))
+                code = add_precision(o, usual_precisions[i], false, s);
+    return code;
+}
+
+/* The worst error of the report's outputs; infinite where they have no numbers. Negative: not known. */
+static double worst_error(const prony_report *report)
+{
+    const prony_accuracy *a = prony_report_accuracy(report);
+    double worst = -1;
+    for (size_t k = 0; a && k < a->output_count; k++) {
+        const prony_error_figures *e = &a->outputs[k].error;
+        double error = e->nonfinite ? HUGE_VAL : e->max_rel;
+        if (e->known && error > worst) worst = error;
+    }
+    return worst;
+}
+
+/* The variant's outputs beside those of the base, which has run on the same inputs. */
+static prony_status hold_against_base(const study *s, const target *t, const char *source, prony_error *error)
+{
+    prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
+    const size_t outputs = prony_model_output_count(s->base.model);
+    prony_accuracy_against *rows = calloc(outputs + 1, sizeof *rows);
+    if (!rows) {
+        error->status = PRONY_OUT_OF_MEMORY;
+        return PRONY_OUT_OF_MEMORY;
+    }
+    prony_status status = PRONY_OK;
+    for (size_t k = 0; k < outputs && status == PRONY_OK; k++) {
+        rows[k] = (prony_accuracy_against){.output = prony_model_output(s->base.model, k)->name, .source = source};
+        status = prony_session_output(s->base.session, k, &rows[k].value, error);
+    }
+    a.outputs_only = true;
+    a.against = rows;
+    a.against_count = outputs;
+    if (status == PRONY_OK) status = prony_session_accuracy(t->report, t->session, &a, error);
+    free(rows);
+    return status;
+}
+
+static prony_status next_inputs(const options *o, const target *t, int input, prony_error *error)
+{
+    return o->input_count ? PRONY_OK : prony_session_generate_inputs(t->session, o->seed + (uint64_t)input, error);
+}
+
+/* What a precision loses, on some generated inputs or on those of the user; the report keeps the worst. Outputs that cannot be
+ * compared leave it unknown. */
+static int find_loss(const options *o, const study *s, const target *t)
+{
+    prony_error error = {0};
+    const int inputs = o->input_count ? 1 : LOSS_INPUTS;
+    const char *const base = s->base_precision;
+    char source[80];
+    if (inputs == 1) snprintf(source, sizeof source, "of %.20s", base);
+    else snprintf(source, sizeof source, "of %.20s, the worst of %d generated inputs", base, inputs);
+    prony_status status = PRONY_OK;
+    double most = -1;
+    int worst = inputs - 1;
+    for (int i = 0; i <= inputs && status == PRONY_OK; i++) {
+        const int input = i < inputs ? i : worst;
+        if (i == inputs && worst == inputs - 1) break;
+        status = next_inputs(o, &s->base, input, &error);
+        if (status == PRONY_OK) status = prony_session_run(s->base.session, &error);
+        if (status == PRONY_OK) status = next_inputs(o, t, input, &error);
+        if (status == PRONY_OK) status = hold_against_base(s, t, source, &error);
+        const double now = status == PRONY_OK ? worst_error(t->report) : -1;
+        if (now > most) {
+            most = now;
+            worst = input;
+        }
+    }
+    return status == PRONY_CANCELLED || status == PRONY_OUT_OF_MEMORY ? report_error(o, &error) : EXIT_DONE;
+}
+
+/* ---- all variants ---- */
+
 static int add_variants(const options *o, study *s)
 {
     static const int64_t batches[] = {1, 2, 4, 8, 16};
@@ -61,7 +202,9 @@ static int add_variants(const options *o, study *s)
     }
     changed = *o;
     changed.no_rewrites = false;
-    return code == EXIT_DONE && o->no_rewrites ? add_changed(&changed, s) : code;
+    if (code == EXIT_DONE && o->no_rewrites) code = add_changed(&changed, s);
+    s->first_precision = s->count;
+    return code == EXIT_DONE ? add_precisions(o, s) : code;
 }
 
 static int measure(const options *o, study *s)
@@ -71,7 +214,10 @@ static int measure(const options *o, study *s)
     int code = add_variants(o, s);
     if (limited.seconds <= 0) limited.seconds = SECONDS_EACH;
     for (size_t i = 0; i < s->count; i++) all[i + 1] = &s->other[i];
-    return code == EXIT_DONE ? targets_measure(&limited, all, s->count + 1) : code;
+    if (code == EXIT_DONE) code = targets_measure(&limited, all, s->count + 1);
+    for (size_t i = s->first_precision; i < s->count && code == EXIT_DONE; i++)
+        if (!interrupted()) code = find_loss(o, s, &s->other[i]);
+    return code;
 }
 
 static int write_advice(const options *o, const target *base, const prony_advice *rows, size_t count)
@@ -111,7 +257,7 @@ static int advise(const options *o, const study *s)
 
 int command_recommend(const options *o)
 {
-    study s = {0};
+    study s = {.base_precision = o->precision ? o->precision : "fp32"};
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &s.base);
     if (code == EXIT_DONE && !s.base.report) code = measure(o, &s);

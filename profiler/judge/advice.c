@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define ROWS_MOST 16
+#define TOPICS_MOST 16 /* rows of a topic that has no row for each variant */
 
 static prony_status advise_all(prn_adviser *a)
 {
@@ -42,7 +42,7 @@ prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_rep
     if (!rows || !count || !report || (variant_count && !variants))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_recommend: an argument is NULL");
     prn_adviser a = {.report = report, .variants = variants, .variant_count = variant_count, .error = error};
-    a.rows = prn_rows_create(ROWS_MOST, sizeof *a.rows);
+    a.rows = prn_rows_create(TOPICS_MOST + variant_count, sizeof *a.rows);
     if (!a.rows) return prn_no_memory(error);
     prony_status status = advise_all(&a);
     if (status != PRONY_OK) {

@@ -29,14 +29,19 @@ typedef enum prn_changed {
     PRN_CHANGED_BATCH,
     PRN_CHANGED_THREADS,
     PRN_CHANGED_REWRITES,
+    PRN_CHANGED_PRECISION,
     PRN_CHANGED_OTHER
 } prn_changed;
+
+prn_changed prn_what_changed(const prony_report *report, const prony_report *variant);
 
 typedef struct prn_found {
     const prony_report *variant;
     prony_compare_metric row;
 } prn_found;
 
+/* One metric of both, judged. *out has no definition of the metric; *known: both have it. */
+prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out, bool *known);
 /* The variant with the best significant gain in `key`; best->variant NULL: none. *tried: how many there were. */
 prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key, bool larger, prn_found *best,
                               size_t *tried);
@@ -46,6 +51,7 @@ prony_status prn_advise_batch(prn_adviser *a);
 prony_status prn_advise_threads(prn_adviser *a);
 prony_status prn_advise_fusion(prn_adviser *a);
 prony_status prn_advise_precision(prn_adviser *a);
+prony_status prn_advise_precision_computed(prn_adviser *a);
 void prn_advise_overhead(prn_adviser *a);
 void prn_advise_memory(prn_adviser *a);
 

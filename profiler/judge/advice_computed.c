@@ -156,7 +156,7 @@ static void sum_weights(const prony_report *r, double *bytes)
     }
 }
 
-prony_status prn_advise_precision(prn_adviser *a)
+prony_status prn_advise_precision_computed(prn_adviser *a)
 {
     const prony_report *r = a->report;
     double whole = mean_ns(r), time = 0, saved = 0;

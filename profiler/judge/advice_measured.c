@@ -9,8 +9,7 @@
 
 #define WORTH_CPU 0.1 /* of the processor time, for fewer threads */
 
-static prony_status compare_one(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out,
-                                bool *known)
+prony_status prn_compare_key(prn_adviser *a, const prony_report *variant, const char *key, prony_compare_metric *out, bool *known)
 {
     prony_comparison *comparison = NULL;
     size_t count;
@@ -27,13 +26,13 @@ static prony_status compare_one(prn_adviser *a, const prony_report *variant, con
     return PRONY_OK;
 }
 
-/* What alone sets a variant apart. */
-static prn_changed what_changed(const prony_report *r, const prony_report *v)
+prn_changed prn_what_changed(const prony_report *r, const prony_report *v)
 {
     bool batch = r->config.batch != v->config.batch, threads = r->config.intra_op_threads != v->config.intra_op_threads;
     bool rewrites = r->config.rewrites != v->config.rewrites;
-    if (batch + threads + rewrites != 1 || r->config.reuse != v->config.reuse) return PRN_CHANGED_OTHER;
-    return batch ? PRN_CHANGED_BATCH : threads ? PRN_CHANGED_THREADS : PRN_CHANGED_REWRITES;
+    bool precision = strcmp(r->config.precision, v->config.precision) != 0;
+    if (batch + threads + rewrites + precision != 1 || r->config.reuse != v->config.reuse) return PRN_CHANGED_OTHER;
+    return batch ? PRN_CHANGED_BATCH : threads ? PRN_CHANGED_THREADS : rewrites ? PRN_CHANGED_REWRITES : PRN_CHANGED_PRECISION;
 }
 
 prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key, bool larger, prn_found *best,
@@ -44,8 +43,8 @@ prony_status prn_best_variant(prn_adviser *a, prn_changed kind, const char *key,
     for (size_t i = 0; i < a->variant_count; i++) {
         prony_compare_metric row;
         bool known;
-        if (what_changed(a->report, a->variants[i]) != kind) continue;
-        PRN_TRY(compare_one(a, a->variants[i], key, &row, &known));
+        if (prn_what_changed(a->report, a->variants[i]) != kind) continue;
+        PRN_TRY(prn_compare_key(a, a->variants[i], key, &row, &known));
         ++*tried;
         if (!known || row.verdict != PRONY_VERDICT_BETTER) continue;
         bool first = !best->variant, more = row.ratio > best->row.ratio;
@@ -106,10 +105,10 @@ static prony_status advise_fewer_threads(prn_adviser *a, bool *advised)
         const prony_report *v = a->variants[i];
         prony_compare_metric row;
         bool known;
-        if (what_changed(a->report, v) != PRN_CHANGED_THREADS ||
+        if (prn_what_changed(a->report, v) != PRN_CHANGED_THREADS ||
             v->config.intra_op_threads > a->report->config.intra_op_threads)
             continue;
-        PRN_TRY(compare_one(a, v, "latency", &row, &known));
+        PRN_TRY(prn_compare_key(a, v, "latency", &row, &known));
         if (known && row.verdict == PRONY_VERDICT_SAME && cpu_per_run(v) > 0 &&
             (!best || cpu_per_run(v) < cpu_per_run(best)))
             best = v;

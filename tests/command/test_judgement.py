@@ -458,6 +458,20 @@ class Judgement(command_case.CommandTest):
                                                  [ob.value("y", ob.FLOAT, [1, 8])]))
         self.assertIn("no other batch size was measured", self.recommend(fixed, "-r", "3")[1]["batch"])
 
+    def test_precisions_are_measured(self):
+        """Each precision has a line with its error; none is lost from the list."""
+        target = [self.lenet, "-r", "8", "-x", "1"]
+        document = json.loads(self.succeed("recommend", *target, "-p", "fp32,bf16,int8-weights", "--json", "-"))
+        lines = [row.get("action", "") + row["reason"] for key in ("recommendations", "considered") for row in document[key]
+                 if row["topic"] == "precision"]
+        for name in ("bf16", "int8-weights"):
+            line = [text for text in lines if text.startswith(name) or "-p " + name in text]
+            self.assertEqual(len(line), 1, lines)
+            self.assertRegex(line[0], "differ by up to 0[.][0-9]+ of their range from those of fp32, the worst of 5 generated")
+        self.assertTrue(any(text.startswith("the Pareto set of latency, memory and error among 3 precisions: ") for text in lines))
+        self.refuse(FAILED, ["bf17", "bf16"], "recommend", *target, "-p", "fp32,bf17")
+        self.refuse(USAGE, ["int8 cannot be it"], "recommend", *target, "-p", "int8,fp32")
+
     # ---- the documented workflow ----
 
     def test_commands_of_the_ci_page(self):

@@ -395,6 +395,75 @@ static void test_measured_advice(void **state)
     for (size_t i = 0; i < 4; i++) prn_pool_release(&all[i]->pool);
 }
 
+static void set_precision(prony_report *r, const char *precision, prony_accuracy_output *output, double loss, uint64_t nonfinite)
+{
+    r->config.precision = precision;
+    r->disturbance.verdict = PRN_LOAD_QUIET;
+    *output = (prony_accuracy_output){.name = "y", .against = "of fp32", .error = {.known = true, .max_rel = loss, .nonfinite = nonfinite}};
+    r->has_accuracy = true;
+    r->accuracy.outputs = output;
+    r->accuracy.output_count = 1;
+}
+
+static const prony_advice *advice_of(const prony_advice *rows, size_t count, const char *precision)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *text = rows[i].applies ? rows[i].action : rows[i].reason, *found = strstr(text, precision);
+        if (strcmp(rows[i].topic, "precision") == 0 && found && (found == text || rows[i].applies)) return &rows[i];
+    }
+    fail_msg("nothing on precision %s", precision);
+    return NULL;
+}
+
+/* Of precisions that were tried, those are recommended that no other one beats in latency, memory and error together. */
+static void test_precisions_that_were_measured(void **state)
+{
+    (void)state;
+    enum { FP32, BF16, FP16, FAST, INT8, BROKEN, COUNT };
+    static const struct {
+        const char *name;
+        double time, loss;
+        uint64_t nonfinite;
+    } of[COUNT] = {{"fp32", 1, 0, 0}, {"bf16", 0.5, 1e-3, 0}, {"fp16", 0.7, 2e-3, 0}, {"fast", 0.7, 1e-5, 0}, {"int8", 1, 0.02, 0},
+                   {"fp8", 0.4, 0, 3}};
+    prony_report reports[COUNT];
+    prony_accuracy_output outputs[COUNT];
+    const prony_report *variants[COUNT - 1];
+    for (size_t i = 0; i < COUNT; i++) {
+        sample_report(&reports[i], true);
+        set_precision(&reports[i], of[i].name, &outputs[i], of[i].loss, of[i].nonfinite);
+        if (of[i].time < 1) scale_times(&reports[i], of[i].time);
+        if (i > 0) variants[i - 1] = &reports[i];
+    }
+    reports[FP32].has_accuracy = false;
+    prony_advice *rows = NULL;
+    size_t count = 0;
+    assert_int_equal(prony_recommend(&rows, &count, &reports[FP32], variants, COUNT - 1, NULL), PRONY_OK);
+    const prony_advice *a = advice_of(rows, count, "bf16");
+    assert_true(a->applies && a->measured && fabs(a->gain - 0.5) < 1e-3);
+    assert_string_equal(a->metric, "latency");
+    assert_non_null(strstr(a->reason, "differ by up to 0.001 of their range from those of fp32"));
+    assert_true(advice_of(rows, count, "fast")->applies);
+    a = advice_of(rows, count, "fp16"); /* slower than bf16, and off by more */
+    assert_false(a->applies);
+    assert_non_null(strstr(a->reason, "nowhere better than bf16"));
+    a = advice_of(rows, count, "int8");
+    assert_false(a->applies);
+    assert_non_null(strstr(a->reason, "neither significantly faster nor smaller than fp32"));
+    assert_non_null(strstr(advice_of(rows, count, "fp8")->reason, "infinities or NaN"));
+    a = advice_of(rows, count, "the Pareto set");
+    assert_non_null(strstr(a->reason, "among 6 precisions: fp32, bf16, fast"));
+    prony_rows_release(rows);
+
+    reports[BF16].has_accuracy = false; /* nobody knows what it loses: it beats nothing */
+    assert_int_equal(prony_recommend(&rows, &count, &reports[FP32], variants, COUNT - 1, NULL), PRONY_OK);
+    assert_true(advice_of(rows, count, "fast")->applies);
+    assert_non_null(strstr(advice_of(rows, count, "bf16")->reason, "its error was not measured"));
+    assert_non_null(strstr(advice_of(rows, count, "fp16")->reason, "nowhere better than fast"));
+    prony_rows_release(rows);
+    for (size_t i = 0; i < COUNT; i++) prn_pool_release(&reports[i].pool);
+}
+
 /* Every allocation may fail: a status, nothing lost, nothing half done. */
 static void test_memory_runs_out(void **state)
 {
@@ -464,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_thresholds),       cmocka_unit_test(test_loads),
         cmocka_unit_test(test_checks_on_a_busy_machine),
         cmocka_unit_test(test_measured_advice),
+        cmocka_unit_test(test_precisions_that_were_measured),
         cmocka_unit_test(test_memory_runs_out),  cmocka_unit_test(test_streams_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
