@@ -62,7 +62,9 @@ static prn_verdict judge(const prn_disturbance *d, double own)
 bool prn_disturbance_text(const prn_disturbance *d, char *out, size_t size)
 {
     if (d->verdict != PRN_LOAD_BUSY) return false;
-    if (d->others < 0)
+    if (d->others < 0 && d->waited > 1) /* the kernel counts a wait when it ends: it may have begun before the runs */
+        snprintf(out, size, "threads waited longer for a processor than the runs took: times are too high");
+    else if (d->others < 0)
         snprintf(out, size, "threads waited %.0f %% of the time for a processor: times are too high", d->waited * 100);
     else if (d->steal > d->others / 2)
         snprintf(out, size, "the hypervisor gave %.0f %% of the processors to others: times are too high", d->steal * 100);

@@ -106,3 +106,40 @@ int add_accuracy(const options *o, const prony_model *model, prony_session *sess
     free(l.rows);
     return code;
 }
+
+int add_accuracy_of_both(const options *o, const target *first, const target *second)
+{
+    const target *const both[] = {first, second};
+    if (!o->accuracy || interrupted()) return EXIT_DONE;
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
+        prony_accuracy_options a = PRONY_ACCURACY_OPTIONS_INIT;
+        a.samples = o->accuracy_samples;
+        a.model = i ? first->model : NULL;
+        if (!both[i]->session)
+            code = (fail(o, "'%s' is a report: --accuracy runs models", o->arguments[i]), EXIT_USAGE);
+        else
+            code = observe(o, both[i]->session, both[i]->report, &a);
+    }
+    return code;
+}
+
+void print_accuracy(const char *name, const prony_report *report)
+{
+    enum { SHOWN = 5 };
+    uint32_t worst[SHOWN];
+    const char *verdict = prony_report_accuracy_verdict(report);
+    size_t rows = 0, operators = 0, found = prony_report_accuracy_worst(report, worst, SHOWN);
+    const prony_accuracy_row *row = prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, &rows);
+    const prony_operator_row *of = prony_report_operators(report, &operators);
+    if (!verdict || !row || !of) return;
+    putchar('\n');
+    put_text(stdout, name);
+    fputs(": ", stdout);
+    put_wrapped(verdict, (int)strlen(name) + 2, 2);
+    for (size_t i = 0; i < found && i < SHOWN; i++) {
+        printf("  own %8.2g  accumulated %8.2g  ", row[worst[i]].own.max_rel, row[worst[i]].accumulated.max_rel);
+        put_text(stdout, of[worst[i]].name);
+        putchar('\n');
+    }
+}

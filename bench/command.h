@@ -117,6 +117,8 @@ const prony_image_options *image_options(const options *o);
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
 /* Whether o->precision wants a quantized model and this one is none. */
 bool wants_codes(const options *o, const prony_model *model);
+/* Where the ranges of --calibrate are kept; the caller frees it. NULL: out of memory. */
+char *calibration_path(const options *o);
 /* The quantized form of a model, as the options say. */
 int quantize_model(const options *o, prony_model *model, prony_model **out);
 /* Puts it in the place of *model where it is wanted. */

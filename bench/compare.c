@@ -1,4 +1,5 @@
 /* prony compare A B: two reports, or two models that are measured side by side in this process. A is the baseline. */
+#include "bench/accuracy_command.h"
 #include "bench/json_file.h"
 #include "bench/judge.h"
 #include "prony_judge.h"
@@ -14,6 +15,10 @@ static int write_comparison(const options *o, const prony_comparison *comparison
     say_assumed(o, (const target *const[]){first, second}, 2);
     if (!o->quiet && !stdout_taken(o))
         status = prony_comparison_write(comparison, PRONY_FORMAT_TEXT, &w, write_to_stream, stdout, &error);
+    if (status == PRONY_OK && !o->quiet && !stdout_taken(o)) {
+        print_accuracy("A", first->report);
+        print_accuracy("B", second->report);
+    }
     if (status == PRONY_OK && json.stream)
         status = prony_comparison_write(comparison, PRONY_FORMAT_JSON, &w, write_to_stream, json.stream, &error);
     return json_close(&json, o, status == PRONY_OK ? EXIT_DONE : report_error(o, &error));
@@ -59,6 +64,7 @@ int command_compare(const options *o)
     if (code == EXIT_DONE) code = target_open(o, 0, &first);
     if (code == EXIT_DONE) code = target_open(o, 1, &second);
     if (code == EXIT_DONE) code = targets_measure(o, both, 2);
+    if (code == EXIT_DONE) code = add_accuracy_of_both(o, &first, &second);
     if (code == EXIT_DONE) code = compare(o, &first, &second);
     target_close(&first);
     target_close(&second);

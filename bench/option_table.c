@@ -112,7 +112,7 @@ static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_NO_REWRITES, OPT_NOISE, OPT_IGNORE_LOAD, OPT_STRICT, OPT_METRICS,
-    OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, 0};
+    OPT_COUNT, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, 0};
 static const int metrics_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_METRICS, OPT_DETAILED, OPT_COUNT, OPT_NO_REUSE,
     OPT_NO_HELP, 0};
@@ -317,7 +317,7 @@ bool command_takes(const command_row *command, int option)
     if (option == OPT_DATA_FOLDER) return strchr(command->letters, 'b') != NULL; /* who binds shapes loads models */
     if (option == OPT_MEMORY_LIMIT) return !no_model;
     if (option == OPT_CALIBRATE || option == OPT_CALIBRATE_METHOD || option == OPT_KEEP_ACCURACY || option == OPT_POWER_OF_TWO)
-        return is_named(command, "run profile bench eval quantize");
+        return is_named(command, "run profile bench eval quantize scale worker compare check metrics recommend");
     if (option < 256) return strchr(command->letters, option) != NULL;
     for (const int *o = command->others; *o; o++)
         if (*o == option) return true;

@@ -7,6 +7,7 @@
 #include "bench/judge.h"
 #include "bench/phases.h"
 #include "bench/processes.h"
+#include "prony_quantize.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,16 +65,51 @@ static const uint8_t *npy_data(const uint8_t *file)
     return file + 10 + file[8] + 256 * file[9];
 }
 
-static prony_status set_digits(prony_session *session, size_t first, size_t count, prony_error *error)
+/* The first images as the model takes them; data is the caller's to free, and NULL where there is no memory. */
+static prony_value first_digits(size_t count)
 {
-    const uint8_t *pixels = npy_data(prn_digits_images) + first * DIGIT_PIXELS;
-    prony_value value = {.dtype = PRONY_FLOAT32, .shape = {4, {(int64_t)count, 1, 8, 8}}};
+    const uint8_t *pixels = npy_data(prn_digits_images);
     float *data = malloc(count * DIGIT_PIXELS * sizeof *data);
-    if (!data) return PRONY_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count * DIGIT_PIXELS; i++) data[i] = (float)pixels[i] / PIXEL_MAX;
-    value.data = data;
-    prony_status status = prony_session_set_input(session, "image", &value, error);
-    free(data);
+    for (size_t i = 0; data && i < count * DIGIT_PIXELS; i++) data[i] = (float)pixels[i] / PIXEL_MAX;
+    return (prony_value){.dtype = PRONY_FLOAT32, .shape = {4, {(int64_t)count, 1, 8, 8}}, .data = data};
+}
+
+static prony_status set_digits(prony_session *session, size_t count, prony_error *error)
+{
+    prony_value value = first_digits(count);
+    prony_status status = value.data ? prony_session_set_input(session, "image", &value, error) : PRONY_OUT_OF_MEMORY;
+    free(value.data);
+    return status;
+}
+
+/* -p int8: the ranges are those of the embedded images, which are all the data that there is. */
+static prony_status quantize_digits(const options *o, prony_model **model, size_t images, prony_error *error)
+{
+    prony_value value = first_digits(images);
+    const prony_value *const values[] = {&value};
+    prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
+    prony_calibrate_options c = PRONY_CALIBRATE_OPTIONS_INIT;
+    prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
+    prony_dataset *data = NULL;
+    prony_calibration *calibration = NULL;
+    prony_model *made = NULL;
+    d.unlabelled = true;
+    if (o->calibrate_method) (void)prony_calibration_method_find(&c.method, o->calibrate_method);
+    prony_status status = value.data ? prony_dataset_create(&data, *model, (const char *const[]){"image"}, values, 1, NULL, &d, error)
+                                     : PRONY_OUT_OF_MEMORY;
+    if (status == PRONY_OK) status = prony_calibrate(&calibration, *model, data, &c, error);
+    q.calibration = calibration;
+    q.data = data;
+    q.keep_accuracy = o->keep_accuracy;
+    q.power_of_two = o->power_of_two;
+    if (status == PRONY_OK) status = prony_model_quantize(&made, *model, &q, error);
+    if (status == PRONY_OK) {
+        prony_model_release(*model);
+        *model = made;
+    }
+    prony_calibration_release(calibration);
+    prony_dataset_release(data);
+    free(value.data);
     return status;
 }
 
@@ -88,7 +124,7 @@ static prony_status count_right(prony_session *session, size_t images, size_t *r
 {
     const uint8_t *labels = npy_data(prn_digits_labels);
     const prony_value *output;
-    prony_status status = set_digits(session, 0, images, error);
+    prony_status status = set_digits(session, images, error);
     if (status == PRONY_OK) status = prony_session_run(session, error);
     if (status == PRONY_OK) status = prony_session_output(session, 0, &output, error);
     for (size_t i = 0; status == PRONY_OK && i < images; i++)
@@ -108,9 +144,10 @@ static int profile_digits(const options *o)
     if (batch > images) return fail(o, "the embedded data has %zu images; -b %zu is more", images, batch);
     prony_status status = prony_model_load_memory(&model, "digits (embedded)", prn_digits_model,
                                                   (size_t)(prn_digits_model_end - prn_digits_model), NULL, &error);
+    if (status == PRONY_OK && wants_codes(o, model)) status = quantize_digits(o, &model, images, &error);
     if (status == PRONY_OK) status = session_create(&session, model, &s, &error);
     if (status == PRONY_OK) status = count_right(session, images, &right, &error);
-    if (status == PRONY_OK) status = set_digits(session, 0, batch, &error);
+    if (status == PRONY_OK) status = set_digits(session, batch, &error);
     int code = status == PRONY_OK ? measure(o, model, session, &report) : report_error(o, &error);
     double accuracy = images ? (double)right / (double)images : 0;
     if (code == EXIT_DONE &&
@@ -139,8 +176,8 @@ int command_profile(const options *o)
 {
     if (o->processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
-    if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0) {
-        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape and --dim need a MODEL");
+    if (o->input_count > 0 || o->shape_count > 0 || o->dim_count > 0 || o->calibrate) {
+        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape, --dim and --calibrate need a MODEL");
         return EXIT_USAGE;
     }
     return profile_digits(o);

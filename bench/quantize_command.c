@@ -39,17 +39,24 @@ static prony_status open_data(const options *o, prony_model *model, prony_datase
     return prony_dataset_open(data, o->calibrate, model, &d, error);
 }
 
-/* Beside the model, for the next time. Other commands than quantize say so and go on where that cannot be written. */
+char *calibration_path(const options *o)
+{
+    if (is_calibration(o->calibrate)) return strdup(o->calibrate);
+    const size_t size = strlen(o->arguments[0]) + sizeof ".calibration.json";
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s.calibration.json", o->arguments[0]);
+    return path;
+}
+
+/* Beside the model, for the next time. Commands that need no file say so and go on where that cannot be written. */
 static int keep_calibration(const options *o, const prony_calibration *calibration)
 {
     prony_error error = {0};
-    const size_t size = strlen(o->arguments[0]) + sizeof ".calibration.json";
-    char *path = malloc(size);
+    char *path = calibration_path(o);
     if (!path) return fail(o, "out of memory");
-    snprintf(path, size, "%s.calibration.json", o->arguments[0]);
     int code = EXIT_DONE;
     if (prony_calibration_save(calibration, path, &error) != PRONY_OK) {
-        if (strcmp(o->command, "quantize") == 0)
+        if (strcmp(o->command, "quantize") == 0 || strcmp(o->command, "scale") == 0)
             code = report_error(o, &error);
         else
             fail(o, "warning: the calibration is not kept: %s", error.message);

@@ -41,10 +41,23 @@ static const char *shape_text(const prony_shape *shape, char text[256])
     return text;
 }
 
+/* The processes take ranges that were found once. */
+static bool add_calibration(const options *o, arguments *a)
+{
+    if (o->power_of_two) a->list[a->count++] = "--power-of-two";
+    if (!o->calibrate) return true;
+    char *path = calibration_path(o);
+    if (!path) return false;
+    a->made[a->made_count++] = path;
+    a->list[a->count++] = "--calibrate";
+    a->list[a->count++] = path;
+    return true;
+}
+
 /* What else the command line says, for the processes. */
 static bool gather(const options *o, arguments *a)
 {
-    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 10;
+    size_t most = 2 * (o->dim_count + o->shape_count + o->input_count) + 13;
     *a = (arguments){.list = calloc(most, sizeof *a->list), .made = calloc(most, sizeof *a->made)};
     bool ok = a->list && a->made;
     for (size_t i = 0; ok && i < o->dim_count; i++) {
@@ -69,6 +82,7 @@ static bool gather(const options *o, arguments *a)
         a->list[a->count++] = "--data-folder";
         a->list[a->count++] = o->data_folder;
     }
+    if (ok) ok = add_calibration(o, a);
     if (ok && o->no_rewrites) a->list[a->count++] = "--no-rewrites";
     return ok;
 }
@@ -276,6 +290,22 @@ static int finish(const options *o, prony_study *study, prony_study *earlier)
     return code == EXIT_DONE && different ? EXIT_VERDICT : code;
 }
 
+/* Once here, so that what a model or its data lack is said before anything is measured, and every process takes the same ranges. */
+static int find_ranges_once(const options *o, prony_model *model)
+{
+    prony_model *made = NULL;
+    options one = *o;
+    one.precision = "int8";
+    bool codes = false;
+    for (size_t i = 0; i < o->precision_count; i++) codes = codes || strcmp(o->precisions[i], "int8") == 0;
+    if (!codes || !wants_codes(&one, model)) return EXIT_DONE;
+    if (o->keep_accuracy > 0)
+        return fail(o, "--keep-accuracy: write the model first (prony quantize), and study that"), EXIT_USAGE;
+    int code = quantize_model(&one, model, &made);
+    prony_model_release(made);
+    return code;
+}
+
 int command_scale(const options *o)
 {
     prony_error error = {0};
@@ -288,6 +318,7 @@ int command_scale(const options *o)
         code = report_error(o, &error);
     if (code == EXIT_DONE && o->repeat && prony_study_load(&earlier, o->repeat, model, &error) != PRONY_OK)
         code = report_error(o, &error);
+    if (code == EXIT_DONE && !o->resume && !o->repeat) code = find_ranges_once(o, model);
     if (code == EXIT_DONE) code = open_study(o, model, earlier, &study);
     if (code == EXIT_DONE) code = measure(o, study);
     if (code == EXIT_DONE) code = finish(o, study, earlier);

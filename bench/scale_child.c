@@ -39,6 +39,7 @@ int command_worker(const options *o)
 #endif
     int code = EXIT_DONE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE) code = quantize_in_place(o, &model);
     if (code == EXIT_DONE) code = measure(o, model, false, &latency);
     if (code == EXIT_DONE) code = measure(o, model, true, &operators);
     if (code == EXIT_DONE && prony_study_sample_write(latency, operators, write_to_stream, stdout, &error) != PRONY_OK)

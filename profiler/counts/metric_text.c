@@ -23,7 +23,10 @@ static void plain(char *text, size_t size, double value, const char *unit)
     bool whole = value == floor(value) && fabs(value) < 1e15;
     if (whole)
         prn_number_fixed(number, value, 0);
-    else
+    else if (fabs(value) < 1e-3) {
+        snprintf(number, PRN_NUMBER_TEXT_BYTES, "%.3g", value); /* no fixed number of decimals shows an error of 1e-7 */
+        prn_number_plain_point(number);
+    } else
         prn_number_fixed(number, value, fabs(value) >= 100 ? 1 : fabs(value) >= 1 ? 2 : 4);
     with_unit(text, size, number, unit);
 }

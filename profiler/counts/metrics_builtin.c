@@ -29,6 +29,28 @@ static double top5_accuracy(const prony_report *r)
     return evaluated(r, "top5_accuracy");
 }
 
+/* Beside the reference; where there is none, beside another runtime's outputs. */
+static double output_error(const prony_report *r)
+{
+    double worst[2] = {NAN, NAN};
+    for (size_t k = 0; r->has_accuracy && k < r->accuracy.output_count; k++) {
+        const prony_error_figures *e = &r->accuracy.outputs[k].error;
+        double *of = &worst[r->accuracy.outputs[k].against != NULL];
+        if (e->known) *of = fmax(*of, e->nonfinite ? INFINITY : e->max_rel);
+    }
+    return isnan(worst[0]) ? worst[1] : worst[0];
+}
+
+static double operator_error(const prony_report *r)
+{
+    double worst = NAN;
+    for (size_t o = 0; r->has_accuracy && r->operator_errors && o < r->operator_count; o++) {
+        const prony_error_figures *e = &r->operator_errors[o].own;
+        if (e->known) worst = fmax(worst, e->nonfinite ? INFINITY : e->max_rel);
+    }
+    return worst;
+}
+
 static double model_size(const prony_report *r)
 {
     return (double)r->model.parameter_bytes;
@@ -324,6 +346,8 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
     METRIC(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
     METRIC(top5_accuracy, EXACT, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
+    METRIC(output_error, EXACT, "Output error", "largest error of an output over its range, beside the accuracy profile's reference", "", NONE, LESS),
+    METRIC(operator_error, EXACT, "Operator error", "largest error over the range that an operator makes by itself", "", NONE, LESS),
     METRIC(model_size, EXACT, "Model size", "bytes of the weights", "", BINARY, LESS),
     METRIC(file_size, EXACT, "File size", "bytes of the model file", "", BINARY, LESS),
     METRIC(macs, EXACT, "Computational complexity", "multiplications accumulated into contractions, one run", "MACs", SI, LESS),

@@ -4,6 +4,9 @@
  * Units are operators, and layers that no operator executed (views), which take no time but pass on what they wait for.
  * An operator that stands for no layer, such as a reorder, belongs to the one that runs after it and reads what it
  * made.
+ *
+ * An operator may stand for layers on both sides of a view (a pool on codes for the QuantizeLinear behind a Flatten): it waits for
+ * nothing that comes after it in the order of execution.
  */
 #include "profiler/report/report.h"
 #include "base/row_block.h"
@@ -15,6 +18,7 @@ typedef struct unit_graph {
     size_t units;
     uint32_t *first, *next, *target; /* edges by source unit */
     size_t edges;
+    uint32_t *rank;   /* of a view: the last operator that it waits for; of an operator: itself */
     uint32_t *waits;  /* edges into a unit that are not done yet */
     uint32_t *before; /* on the longest chain; PRONY_NO_INDEX: none */
     int64_t *finish_ns;
@@ -27,16 +31,23 @@ static uint32_t unit_of(const prony_report *r, uint32_t layer)
     return executed < r->operator_count ? executed : (uint32_t)r->operator_count + layer;
 }
 
+static bool is_operator(const unit_graph *g, uint32_t unit)
+{
+    return unit < g->report->operator_count;
+}
+
 static void add_edges(unit_graph *g)
 {
     const prony_report *r = g->report;
+    for (uint32_t u = 0; u < g->units; u++) g->rank[u] = is_operator(g, u) ? u : 0;
     for (uint32_t l = 0; l < r->layer_count; l++) {
         uint32_t to = unit_of(r, l);
         for (size_t i = 0; r->layers[l].sources && i < r->layers[l].input_count; i++) {
             uint32_t source = r->layers[l].sources[i];
             if (source >= r->layer_count) continue;
             uint32_t from = unit_of(r, source), edge = (uint32_t)g->edges;
-            if (from == to) continue;
+            if (from == to || (source < l && is_operator(g, to) && g->rank[from] >= to)) continue;
+            if (!is_operator(g, to) && g->rank[to] < g->rank[from]) g->rank[to] = g->rank[from];
             g->target[edge] = to;
             g->next[edge] = g->first[from];
             g->first[from] = edge;
@@ -126,11 +137,12 @@ prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int
     g.first = prn_pool_alloc(&pool, g.units, sizeof *g.first);
     g.next = prn_pool_alloc(&pool, edges, sizeof *g.next);
     g.target = prn_pool_alloc(&pool, edges, sizeof *g.target);
+    g.rank = prn_pool_alloc(&pool, g.units, sizeof *g.rank);
     g.waits = prn_pool_alloc(&pool, g.units, sizeof *g.waits);
     g.before = prn_pool_alloc(&pool, g.units, sizeof *g.before);
     g.finish_ns = prn_pool_alloc(&pool, g.units, sizeof *g.finish_ns);
     g.queue = prn_pool_alloc(&pool, g.units + 1, sizeof *g.queue);
-    bool room = g.first && g.next && g.target && g.waits && g.before && g.finish_ns && g.queue;
+    bool room = g.first && g.next && g.target && g.rank && g.waits && g.before && g.finish_ns && g.queue;
     prony_status status = room ? PRONY_OK : prn_no_memory(error);
     uint32_t last = 0;
     if (status == PRONY_OK) {

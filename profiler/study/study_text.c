@@ -51,6 +51,17 @@ static const prn_column result_columns[] = {
     {"samples/s", true, true, 0, 0},  {"speed-up", true, false, 0, 0}, {"95 %", true, false, 0, 0},
     {"eff.", true, false, 0, 0},      {"serial", true, false, 0, 0},   {"n", true, false, 0, 0}};
 
+/* " threads" is "t" where the label says more than that: what sets rows apart comes behind it. */
+static const char *abridged(char *label)
+{
+    char *unit = strstr(label, " thread"), *rest = unit ? strchr(unit, ',') : NULL;
+    if (rest) {
+        *unit = 't';
+        memmove(unit + 1, rest, strlen(rest) + 1);
+    }
+    return label;
+}
+
 static void result_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prony_study *s = ((const study_view *)user)->study;
@@ -59,7 +70,7 @@ static void result_cell(const void *user, size_t row, int column, prn_cell *cell
     char label[PRN_STUDY_LABEL_BYTES];
     if (column == 0) {
         prn_study_label(s, row, label);
-        snprintf(cell->own, sizeof cell->own, "%.58s%s", label, r->beyond ? " !" : "");
+        snprintf(cell->own, sizeof cell->own, "%.58s%s", abridged(label), r->beyond ? " !" : "");
         cell->string = cell->own;
         return;
     }

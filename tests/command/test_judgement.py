@@ -472,6 +472,25 @@ class Judgement(command_case.CommandTest):
         self.refuse(FAILED, ["bf17", "bf16"], "recommend", *target, "-p", "fp32,bf17")
         self.refuse(USAGE, ["int8 cannot be it"], "recommend", *target, "-p", "int8,fp32")
 
+    def test_errors_are_compared(self):
+        """--accuracy: both beside the first model in float64, as metrics and as the operators that lose most."""
+        coarse = self.path("coarse.onnx")
+        self.succeed("quantize", self.lenet, "-q", "-o", coarse)
+        status, out, err = run("compare", self.lenet, coarse, "--accuracy", "-r", "3", "--json", self.path("c.json"))
+        self.assertEqual(status, VERDICT, err)
+        with open(self.path("c.json"), encoding="utf-8") as file:
+            rows = {row["key"]: row for row in json.load(file)["metrics"]}
+        self.assertLess(rows["output_error"]["a"], 1e-5)
+        self.assertGreater(rows["output_error"]["b"], 1e-4)
+        self.assertEqual((rows["output_error"]["verdict"], rows["output_error"]["evidence"]), ("worse", "exact"))
+        self.assertGreater(rows["operator_error"]["b"], rows["operator_error"]["a"])
+        self.assertRegex(out, r"\nA: '.*loses most by itself")
+        self.assertRegex(out, r"\nB: '.*loses most by itself")
+        report = self.path("r.json")
+        self.succeed("profile", self.lenet, "-r", "3", "-q", "--json", report)
+        self.refuse(USAGE, ["is a report: --accuracy runs models"], "compare", report, coarse, "--accuracy", "-r", "3")
+        self.succeed("profile", self.lenet, "-r", "3", "-q", "--accuracy", "--threshold", "output_error:1e-5")
+
     # ---- the documented workflow ----
 
     def test_commands_of_the_ci_page(self):

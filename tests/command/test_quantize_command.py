@@ -127,6 +127,29 @@ class Digits(command_case.CommandTest):
         self.refuse(USAGE, ["one precision"], "eval", self.model, self.data, "-p", "fp32,int8", "--calibrate", self.samples,
                     "--threshold", "top1_accuracy:50%")
 
+    def test_a_study_of_precisions(self):
+        """Ranges are found once, and every process of the study takes them from their file."""
+        study = self.report("scale", self.model, "-p", "fp32,int8", "--calibrate", self.samples, "-x", "1", "-r", "3", "--processes", "1")
+        self.assertIn("--calibrate", study["plan"]["arguments"])
+        self.assertIn(self.kept, study["plan"]["arguments"])
+        of = study["plan"]["configurations"]
+        measured = {of[r["configuration"]]["precision"] for r in study["results"] if r["processes"]}
+        self.assertEqual(measured, {"fp32", "int8"})
+        self.refuse(USAGE, ["prony quantize"], "scale", self.model, "-p", "int8", "--calibrate", self.samples, "--keep-accuracy", "1%")
+
+    def test_recommended_with_data(self):
+        document = self.report("recommend", self.model, "-p", "fp32,int8", "--calibrate", self.samples, "-r", "5", "-x", "1")
+        rows = [row.get("action", "") + row["reason"] for key in ("recommendations", "considered") for row in document[key]
+                if row["topic"] == "precision"]
+        self.assertTrue(any("int8" in row and "of their range from those of fp32" in row for row in rows), rows)
+
+    def test_the_embedded_network(self):
+        report = self.report("profile", "-p", "int8", "-r", "2", "-w", "0", "-x", "1")
+        self.assertEqual(report["config"]["precision"], "int8")
+        self.assertLessEqual(abs(report["evaluation"]["value"] - 0.9944), 0.003)
+        self.assertEqual(sum("int8_native" in o["kernel"] for o in report["operators"]), 6)
+        self.refuse(USAGE, ["need a MODEL"], "profile", "-p", "int8", "--calibrate", self.samples)
+
     def test_layers_stay_in_float(self):
         text = self.quantize("--keep-accuracy", "0.1%")
         kept = [line for line in text.splitlines() if "stays in float" in line]

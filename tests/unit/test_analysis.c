@@ -83,6 +83,14 @@ static void test_critical_path(void **state)
     for (size_t i = 0; i < count; i++) sum += r.operators[chain[i]].time.mean_ns;
     assert_int_equal(sum, time_ns);
     prony_rows_release(chain);
+    r.layers[8].operator_index = r.layers[6].operator_index; /* on both sides of layer 7 */
+    const uint32_t between = r.layers[7].operator_index;
+    for (int view = 0; view < 2; view++) {
+        r.layers[7].operator_index = view ? PRONY_NO_INDEX : between;
+        assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_OK);
+        assert_true(count >= 4 && chain[0] == 0);
+        prony_rows_release(chain);
+    }
     static const uint32_t circle[] = {10, PRONY_NO_INDEX};
     r.layers[0].sources = circle;
     assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_INVALID_ARGUMENT);

@@ -77,6 +77,10 @@ static void test_what_is_not_known(void **state)
     assert_int_equal(d.verdict, PRN_LOAD_BUSY);
     assert_true(prn_disturbance_text(&d, text, sizeof text));
     assert_string_equal(text, "threads waited 25 % of the time for a processor: times are too high");
+    after.waited_ns = SECOND / 10; /* begun before */
+    prn_disturbance_between(&d, &before, &after);
+    assert_true(prn_disturbance_text(&d, text, sizeof text));
+    assert_string_equal(text, "threads waited longer for a processor than the runs took: times are too high");
     after.waited_ns = -1;
     prn_disturbance_between(&d, &before, &after);
     assert_int_equal(d.verdict, PRN_LOAD_UNKNOWN);

@@ -87,6 +87,36 @@ static void test_built_in(void **state)
     prn_pool_release(&r.pool);
 }
 
+/* Outputs beside the reference count before another runtime's; what has no numbers is not known. */
+static void test_errors(void **state)
+{
+    (void)state;
+    prony_report r;
+    sample_report(&r, true);
+    prony_metrics *m = create();
+    prony_accuracy_output outputs[] = {{"a", NULL, {.known = true, .max_rel = 2.5e-7}},
+                                       {"b", NULL, {.known = true, .max_rel = 1e-7}},
+                                       {"c", "other.npy", {.known = true, .max_rel = 0.5}},
+                                       {"d", NULL, {.known = false, .max_rel = 9}}};
+    prony_accuracy_row rows[] = {{.own = {.known = true, .max_rel = 1e-3}}, {.own = {.known = true, .max_rel = 0.02}}};
+    prony_accuracy_row *all = prn_pool_alloc(&r.pool, r.operator_count, sizeof *all);
+    assert_true(all && r.operator_count >= 2);
+    memcpy(all, rows, sizeof rows);
+    r.has_accuracy = true;
+    r.operator_errors = all;
+    r.accuracy.outputs = outputs;
+    r.accuracy.output_count = 4;
+    assert_true(compute(m, &r, "output_error").value == 2.5e-7 && compute(m, &r, "operator_error").value == 0.02);
+    assert_string_equal(compute(m, &r, "output_error").text, "2.5e-07");
+    outputs[1].error.nonfinite = 1;
+    assert_false(compute(m, &r, "output_error").known);
+    outputs[0].against = outputs[1].against = "other.npy";
+    outputs[1].error.nonfinite = 0;
+    assert_true(compute(m, &r, "output_error").value == 0.5);
+    prony_metrics_release(m);
+    prn_pool_release(&r.pool);
+}
+
 static void test_not_measured(void **state)
 {
     (void)state;
@@ -96,7 +126,8 @@ static void test_not_measured(void **state)
     static const char *const absent[] = {"latency",    "throughput", "requests_per_second", "flops_per_second",
                                          "memory",     "efficiency", "critical_path",       "cpu_utilisation",
                                          "read_bytes", "coverage",   "evaluation",          "load_time",
-                                         "top1_accuracy", "top5_accuracy",
+                                         "top1_accuracy", "top5_accuracy",       "output_error",
+                                         "operator_error",
                                          "operators",  "peak_memory"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         if (compute(m, &r, absent[i]).known) fail_msg("%s is known of a static report", absent[i]);
@@ -316,7 +347,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_built_in), cmocka_unit_test(test_not_measured), cmocka_unit_test(test_own),
+        cmocka_unit_test(test_built_in), cmocka_unit_test(test_not_measured),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_own),
         cmocka_unit_test(test_print),    cmocka_unit_test(test_parse),        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
