@@ -11,7 +11,7 @@
     outputs = session.run({"x": x})     # numpy arrays in and out, without copies
 
 Measuring: profile, inspect, bench, scale (threads), evaluate (accuracy), count_params, estimate_ops, trace_io_sizes, machine.
-Judging: compare, check, recommend. Reading back: load_report, load_study. Running: Model, Session, Registry (operators in Python).
+Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study. Running: Model, Session, Registry (operators in Python).
 Elsewhere: prony.onnxruntime (drop-in for ONNX Runtime's Python API), prony.backend (ONNX's backend API), prony.torch.profile
 (a PyTorch module). Errors are prony.Error and its classes. docs/python.md is the guide.
 """
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .judge import Advice, Check, Comparison, check, compare, evaluate, machine, recommend
     from .operators import Node, Registry, TensorInfo, builtin_operators
     from .profiling import Bench, bench, count_params, count_presets, estimate_ops, inspect, profile, trace_io_sizes
+    from .quantization import Quantized, quantize
     from .report import Report, load_report
     from .study import Study, load_study, scale
 
@@ -46,16 +47,17 @@ _LATER = {
     "judge": ("Advice", "Check", "Comparison", "check", "compare", "evaluate", "machine", "recommend"),
     "operators": ("Node", "Registry", "TensorInfo", "builtin_operators"),
     "profiling": ("Bench", "bench", "count_params", "count_presets", "estimate_ops", "inspect", "profile", "trace_io_sizes"),
+    "quantization": ("Quantized", "quantize"),
     "report": ("Report", "load_report"),
     "study": ("Study", "load_study", "scale"),
 }
 
 __all__ = ["Advice", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError", "FreeDim",
            "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "NeedsDimension", "Node", "OutOfMemory",
-           "OutOfRange", "PackageMissing", "Port", "Registry", "Report", "Rows", "Session", "ShapeMismatch", "Study", "TensorInfo",
+           "OutOfRange", "PackageMissing", "Port", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch", "Study", "TensorInfo",
            "ThresholdMissed", "Unsupported", "VersionError", "__version__", "bench", "build", "builtin_operators", "check", "compare",
            "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect", "load_report", "load_study", "machine",
-           "memory_in_use", "profile", "recommend", "scale", "set_memory_limit", "trace_io_sizes"]
+           "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit", "trace_io_sizes"]
 
 
 def build() -> dict[str, str]:

@@ -13,7 +13,8 @@ Threads = Union[int, str, None]
 
 class SessionOptions(TypedDict, total=False):
     """threads: inside of an operator, or "auto" (the cores there are); inter_op: workers that run operators side by side, or "auto";
-    precision: "fp32"; dims: {symbol: extent} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
+    precision: "fp32", "fp32-strict", "fast", "bf16", "fp16", "int8" (of a quantized model), "int8-weights", "int4-weights";
+    dims: {symbol: extent} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
     rewrites, reuse: False runs the model's own nodes unfused, every buffer its own; affinity: core list such as "0-3,8";
     memory_limit: bytes; max_loop_trips: of a Loop."""
 

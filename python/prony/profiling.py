@@ -40,7 +40,9 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
             batch: Optional[int] = None, rewrites: bool = True, reuse: bool = True, affinity: Optional[str] = None, memory_limit: int = 0,
             max_loop_trips: int = 0, operators: Optional["Registry"] = None, runs: int = 0, seconds: float = 0.0, warmup: int = -1,
             keep_samples: bool = False, trace_threads: bool = True, measure_cost: bool = True, count_hardware: bool = False,
-            count: Optional[str] = None, seed: int = 0, progress: Optional[Progress] = None) -> Report:
+            count: Optional[str] = None, seed: int = 0, accuracy: bool = False, accuracy_samples: int = 0,
+            reference: Optional[ModelSource] = None, against: Optional[Mapping[str, Any]] = None,
+            progress: Optional[Progress] = None) -> Report:
     """Runs a model repeatedly and reports where time and memory go.
 
     model: path, bytes or prony.Model. inputs: {name: array}; None: generated from `seed` (floats uniform in [-0.5, 0.5), integers and
@@ -49,6 +51,9 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
     runs: measured runs; 0: until the median is known to 1 %, or `seconds` (0: 5) are up. warmup: runs before; -1: detected.
     keep_samples: each operator's time in each run. trace_threads: what each thread does. measure_cost: what measuring itself costs.
     count_hardware: cycles, instructions and cache misses, where the kernel gives them. count: a counting preset.
+    accuracy: one more run beside a float64 reference: errors of operators and outputs (report["accuracy"], docs/precision.md).
+    accuracy_samples: operators whose own error is measured; 0: all. reference: another model whose nodes are the reference, such as the
+    one that this was quantized from. against: {output: array} that another runtime made of the same inputs.
     progress(runs, seconds, error): called now and then.
     Ctrl-C stops it with KeyboardInterrupt.
     """
@@ -57,6 +62,10 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
         report = profile_sessions([session], [inputs], runs=runs, seconds=seconds, warmup=warmup, keep_samples=keep_samples,
                                   trace_threads=trace_threads, measure_cost=measure_cost, count_hardware=count_hardware, seed=seed,
                                   progress=progress)[0]
+        if accuracy or against is not None:
+            held = None if reference is None else open_model(reference, operators)
+            _prony.accuracy(report, session, dict(samples=accuracy_samples, reference=held, outputs_only=not accuracy,
+                                                  against=None if against is None else dict(against)))
     return report if count is None else report.set_count(count)
 
 

@@ -2,6 +2,7 @@
 #include "py_prony.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct scorer {
     PyObject *score, *progress;
@@ -67,8 +68,8 @@ static void show_progress(void *user, int64_t done, int64_t samples)
     PyGILState_Release(gil);
 }
 
-/* Arrays in memory: {name: array} and labels. */
-static prony_status create_dataset(prony_dataset **out, pyp_session *session, PyObject *inputs, PyObject *labels,
+/* Arrays in memory: {name: array} and labels, None where the options say that there are none. */
+static prony_status create_dataset(prony_dataset **out, const prony_model *model, PyObject *inputs, PyObject *labels,
                                    const prony_dataset_options *options, prony_error *error)
 {
     size_t count = (size_t)PyDict_Size(inputs), made = 0;
@@ -81,15 +82,16 @@ static prony_status create_dataset(prony_dataset **out, pyp_session *session, Py
     if (!names || !values || !given) PyErr_NoMemory();
     while (!PyErr_Occurred() && PyDict_Next(inputs, &place, &key, &array)) {
         prony_port port = {.name = (names[made] = PyUnicode_AsUTF8AndSize(key, NULL))};
-        for (size_t i = 0; names[made] && i < session->input_count; i++)
-            if (PyUnicode_Compare(key, session->inputs[i].name) == 0) port.dtype = session->inputs[i].port->dtype;
+        for (size_t i = 0; names[made] && i < prony_model_input_count(model); i++)
+            if (strcmp(names[made], prony_model_input(model, i)->name) == 0) port.dtype = prony_model_input(model, i)->dtype;
         if (!names[made] || pyp_value_from(&values[made], array, &port) != 0) break;
         given[made] = &values[made].value;
         made++;
     }
     prony_port port = {.name = "labels"};
-    if (!PyErr_Occurred() && pyp_value_from(&values[count], labels, &port) == 0)
-        status = prony_dataset_create(out, session->model->model, names, given, count, &values[count].value, options, error);
+    const bool labelled = labels != Py_None || !options->unlabelled;
+    if (!PyErr_Occurred() && (!labelled || pyp_value_from(&values[count], labels, &port) == 0))
+        status = prony_dataset_create(out, model, names, given, count, labelled ? &values[count].value : NULL, options, error);
     for (size_t i = 0; values && i <= count; i++) pyp_value_release(&values[i]);
     free(names);
     free(values);
@@ -97,14 +99,19 @@ static prony_status create_dataset(prony_dataset **out, pyp_session *session, Py
     return status;
 }
 
-static prony_status open_dataset(prony_dataset **out, pyp_session *session, PyObject *data, PyObject *labels,
-                                 const prony_dataset_options *options, prony_error *error)
+int pyp_dataset_open(prony_dataset **out, const pyp_model *model, PyObject *data, PyObject *labels,
+                     const prony_dataset_options *options, prony_error *error)
 {
-    if (PyDict_Check(data)) return create_dataset(out, session, data, labels, options, error);
-    PyObject *path = pyp_path(data);
-    prony_status status = path ? prony_dataset_open(out, PyBytes_AsString(path), session->model->model, options, error) : PRONY_OK;
-    Py_XDECREF(path);
-    return status;
+    prony_status status = PRONY_OK;
+    if (PyDict_Check(data)) {
+        status = create_dataset(out, model->model, data, labels, options, error);
+    } else {
+        PyObject *path = pyp_path(data);
+        if (path) status = prony_dataset_open(out, PyBytes_AsString(path), model->model, options, error);
+        Py_XDECREF(path);
+    }
+    if (!PyErr_Occurred() && status != PRONY_OK) pyp_fail(error, NULL);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *run(pyp_session *session, const prony_dataset *data, const prony_evaluate_options *options, scorer *s)
@@ -158,9 +165,7 @@ static PyObject *evaluate(PyObject *module, PyObject *args)
     if (s.progress && s.progress != Py_None) options.progress = show_progress;
     pyp_session *session = (pyp_session *)object;
     if (pyp_session_enter(session) != 0) return NULL;
-    prony_status status = open_dataset(&dataset, session, data, labels, &open, &error);
-    if (!PyErr_Occurred() && status != PRONY_OK) pyp_fail(&error, NULL);
-    if (!PyErr_Occurred()) made = run(session, dataset, &options, &s);
+    if (pyp_dataset_open(&dataset, session->model, data, labels, &open, &error) == 0) made = run(session, dataset, &options, &s);
     prony_dataset_release(dataset);
     pyp_session_leave(session);
     return made;

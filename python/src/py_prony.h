@@ -167,6 +167,12 @@ int pyp_session_plan(pyp_session *session);
 PyObject *pyp_session_run(pyp_session *session, PyObject *inputs, PyObject *names, PyObject *into);
 bool pyp_same_shape(const prony_shape *a, const prony_shape *b);
 
+/* ---- py_data.c ---- */
+
+/* Samples from a path, or a dict of arrays and their labels (None where options->unlabelled says so). 0, or -1 with an exception. */
+int pyp_dataset_open(prony_dataset **out, const pyp_model *model, PyObject *data, PyObject *labels,
+                     const prony_dataset_options *options, prony_error *error);
+
 /* ---- further objects ---- */
 
 PyObject *pyp_report_wrap(prony_report *report);
@@ -179,7 +185,7 @@ int pyp_add_model(PyObject *module);
 int pyp_add_session(PyObject *module);
 int pyp_add_report(PyObject *module);
 int pyp_add_study(PyObject *module);
-extern PyMethodDef pyp_profile_functions[], pyp_judge_functions[], pyp_data_functions[];
+extern PyMethodDef pyp_profile_functions[], pyp_judge_functions[], pyp_data_functions[], pyp_precision_functions[];
 
 PyTypeObject *pyp_add_type(PyObject *module, PyType_Spec *spec, const char *name);
 
