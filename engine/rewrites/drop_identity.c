@@ -40,14 +40,17 @@ static bool keeps_order(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-/* Dropout is for training; only opset 12 on can a model ask for it, and before 7 it had to be told otherwise. */
+/* Dropout is for training; only opset 12 on can a model ask for it, and before 7 it had to be told otherwise. A ratio of 0 keeps
+ * everything, and scales by 1. */
 static bool drops_nothing(const prn_rewriter *r, const prn_node_def *node)
 {
-    if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE) return false;
+    if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;
     if (node->info.opset < 7) return prn_node_int(node, "is_test", 0) != 0;
     uint32_t training = prn_node_input(node, 2);
     if (node->info.opset < 12 || training == PRN_NO_VALUE) return true;
     const prn_value_def *value = r->program->values[training];
+    double ratio;
+    if (prn_rewrite_scalar(r, prn_node_input(node, 1), &ratio) && ratio == 0.0) return true;
     return value->constant && value->info.data && value->info.dtype == PRONY_BOOL &&
            prony_shape_numel(&value->info.shape) == 1 && !*(const uint8_t *)value->info.data;
 }

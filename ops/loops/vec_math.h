@@ -226,22 +226,34 @@ VEC_INLINE vf v_expm1_reduced(vf r)
     return p * r * r + r;
 }
 
-VEC_INLINE vf v_exp(vf x)
+/* exp(x), and 0 below `least` (-104 or more). What is not wanted is not computed: what underflows costs a hundred times as much, and half of
+ * a masked attention's scores are such. */
+VEC_INLINE vf v_exp_from(vf x, const float least)
 {
-    /* Below that the result rounds to 0. It is not computed: what underflows costs a hundred times as much, and half of a
-     * masked attention's scores are such. */
 #if defined(__AVX512F__)
-    const __mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+    const __mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(least), _CMP_NLT_UQ);
     vf shifted, count;
     const vf in = (vf)_mm512_maskz_min_ps(some, _mm512_set1_ps(89.0f), (__m512)x);
     const vf r = v_reduce_shifted(in, &shifted, &count);
     return (vf)_mm512_maskz_scalef_ps(some, (__m512)(v_expm1_reduced(r) + 1.0f), (__m512)count);
 #else
-    const vi none = x < -104.0f;
+    const vi none = x < least;
     vi n;
     const vf r = v_reduce_ln2(v_clamp(v_select(none, v_splat(0.0f), x), v_splat(-104.0f), v_splat(89.0f)), &n);
     return v_select(none, v_splat(0.0f), v_scale2(v_expm1_reduced(r) + 1.0f, n));
 #endif
+}
+
+/* Below -104 the result rounds to 0. */
+VEC_INLINE vf v_exp(vf x)
+{
+    return v_exp_from(x, -104.0f);
+}
+
+/* Where it is a subnormal number, 0. */
+VEC_INLINE vf v_exp_normal(vf x)
+{
+    return v_exp_from(x, -87.33654f);
 }
 
 /* exp(x) of |x| <= 87, where the power of two is no subnormal. */

@@ -110,13 +110,17 @@ static void match_layer_norm(void **state)
 /* x [2, 5, 12] as three heads of 4 for q, k and v; opset 17 with a mask [2, 1, 1, 5]. */
 static model_builder *attention_model(const rc_step *steps)
 {
-    static const int64_t split[] = {2, 5, 3, 4}, joined[] = {2, 5, 12};
+    static const int64_t split[] = {2, 5, 3, 4}, joined[] = {2, 5, 12}, windows[] = {1, 2, 3, 5, 5}, heads[] = {2, 3, 5, 5};
     rc_seed(5);
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, "2,5,12");
     mb_input(m, "mask", PRONY_FLOAT32, "2,1,1,5");
     rc_ints(m, "split", "4", split);
     rc_ints(m, "joined", "3", joined);
+    rc_ints(m, "windows", "5", windows);
+    rc_ints(m, "heads", "4", heads);
+    rc_weights(m, "bias", "1,3,5,5");
+    rc_weights(m, "shift", "1,2,1,5,5");
     rc_scalar(m, "half", 0.5f);
     rc_scalar(m, "two", 2.0f);
     rc_scalar(m, "low", -3.4e38f);
@@ -146,6 +150,30 @@ static model_builder *attention_model(const rc_step *steps)
         "Reshape", "ot joined", "y", 0                                                                                 \
     }
 
+/* Sums of constants; not where the sum of the two leaves the range of float32, and x with both does not. */
+static void merge_constant_sums(void **state)
+{
+    (void)state;
+    static const struct {
+        float value;
+        const char *wanted;
+    } of[] = {{1.0f, "Neg Add Tanh"}, {3.3e38f, "Neg Add Add Tanh"}};
+    for (size_t i = 0; i < 2; i++) {
+        model_builder *m = mb_begin(17);
+        const float same[2] = {of[i].value, of[i].value};
+        rc_seed(9);
+        mb_input(m, "x", PRONY_FLOAT32, "2,2");
+        mb_initializer(m, "a", PRONY_FLOAT32, "2", same);
+        mb_initializer(m, "b", PRONY_FLOAT32, "2,1", same);
+        mb_node(m, "Neg", "x", "n", "");
+        mb_node(m, "Add", "n a", "s", "");
+        mb_node(m, "Add", "b s", "t", "");
+        mb_node(m, "Tanh", "t", "y", "");
+        rc_output(m, "y");
+        rc_expect(m, of[i].wanted);
+    }
+}
+
 static void match_attention(void **state)
 {
     (void)state;
@@ -163,6 +191,16 @@ static void match_attention(void **state)
                      {"Transpose", "k", "kt", "perm=[0,2,3,1]"}, {"Transpose", "v", "vu", "perm=[0,2,1,3]"},
                      {"Mul", "vu half", "vt", 0}, {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
                      {"MatMul", "p vt", "o", 0}, JOIN);
+    /* A bias, and a mask that changes from window to window. */
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Reshape", "a windows", "w", 0},
+                     {"Add", "w shift", "b", 0}, {"Reshape", "b heads", "h", 0}, {"Softmax", "h", "p", "axis=-1"},
+                     {"MatMul", "p vt", "o", 0}, JOIN);
+    EXPECT_ATTENTION("Attention Reshape", HEADS, {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0},
+                     {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
+    /* The biased scores have another reader. */
+    EXPECT_ATTENTION("Transpose Transpose Transpose MatMul Add Add Softmax MatMul ReduceMean Add", HEADS, {"MatMul", "qt kt", "s", 0},
+                     {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0}, {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
+                     {"ReduceMean", "a", "m", "axes=[-1]"}, {"Add", "o m", "y", 0});
     /* A choice instead of a mask that is added, whichever side is filled; something else than a number on that side. */
     EXPECT_ATTENTION("Greater Attention Reshape", HEADS, {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0},
                      {"Div", "s two", "c", 0}, {"Where", "b c low", "a", 0}, {"Softmax", "a", "p", "axis=-1"},
@@ -198,7 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
-        cmocka_unit_test(match_attention), cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_attention), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
