@@ -106,6 +106,11 @@ void prn_lent_read(prony_session *session);
 /* Copies outputs that could not be made in place. */
 PRN_MUST_USE prony_status prn_lent_write(prony_session *session, prony_error *error);
 
+/* ---- plans.c */
+
+void prn_cached_release(prn_cached_plan *cached);
+/* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
+void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error);
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 
