@@ -6,6 +6,7 @@
 void prn_session_inputs_moved(prony_session *session)
 {
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
+    session->open.pointed = false;
 }
 
 void prn_session_input_drop(prn_session_input *input)
@@ -85,6 +86,7 @@ prony_status prn_session_accept(prony_session *session, const char *name, const 
                         "is none of, or items without any", file->name, name);
     prony_status status = prn_port_accept(&file->graph.inputs[*index], value, &own, file->name, error);
     prn_dims_free(&own);
+    if (status == PRONY_OK) status = prn_open_dims_check(session, *index, &value->shape, error);
     if (status == PRONY_OK && value->kind == PRONY_TENSOR && value->dtype != PRONY_STRING && !value->data &&
         prony_shape_numel(&value->shape) != 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' has no data", file->name, name);
@@ -166,6 +168,7 @@ static prony_status generate_input(prony_session *session, size_t index, const p
     if (shape->rank < 0)
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)",
                         file->name, port->name, port->name);
+    PRN_TRY(prn_open_dims_check(session, index, shape, error));
     PRN_TRY(reserve(session, input, &like, error));
     prn_random_fill(&input->value, seed, port->name);
     PRN_TRY(prn_stop_check(error));

@@ -26,7 +26,7 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
-static bool fits(const prony_session *session, const prn_cached_plan *cached)
+bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached)
 {
     if (!cached->plan) return false;
     for (size_t i = 0; i < session->input_count; i++)
@@ -60,9 +60,9 @@ static prony_status staff(prony_session *session, prn_plan *plan, prony_error *e
     return prn_schedule_staff(plan->schedule, session->team, error);
 }
 
-static prony_status try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
-    cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
+    if (!cached->inputs) cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
     if (!cached->inputs) return prn_no_memory(error);
     for (size_t i = 0; i < session->input_count; i++) {
         cached->inputs[i] = session->inputs[i].value;
@@ -70,14 +70,11 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
         cached->inputs[i].items = NULL;
         cached->inputs[i].count = 0;
     }
-    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
-    int64_t start = prn_now_ns();
-    PRN_TRY(prn_model_unchanged(session->model->file, error));
-    PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
-    int64_t bound = prn_now_ns();
-    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
-    if (!prn_program_trim(cached->program)) return prn_no_memory(error);
-    int64_t rewritten = prn_now_ns();
+    return PRONY_OK;
+}
+
+prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
     int workers = session->options.inter_op_threads;
     prn_plan_options options = {.precision = session->precision,
                                 .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
@@ -86,16 +83,34 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
                                 .no_help = session->options.no_help,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
+                                .follows = cached->program->extents != NULL,
                                 .no_reuse = session->options.no_reuse};
     if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
+    const int64_t start = prn_now_ns();
+    session->preparations.planned++;
     PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
     PRN_TRY(staff(session, cached->plan, error));
-    cached->bind_ns = bound - start;
-    cached->rewrite_ns = rewritten - bound;
-    cached->plan_ns = prn_now_ns() - rewritten;
+    PRN_TRY(reserve_trace(session, cached->plan, error));
+    cached->plan_ns = prn_now_ns() - start;
     cached->first_run_ns = -1;
     if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
     return PRONY_OK;
+}
+
+static prony_status try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    PRN_TRY(prn_cached_inputs(session, cached, error));
+    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
+    int64_t start = prn_now_ns();
+    session->preparations.bound++;
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
+    PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
+    int64_t bound = prn_now_ns();
+    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
+    if (!prn_program_trim(cached->program)) return prn_no_memory(error);
+    cached->bind_ns = bound - start;
+    cached->rewrite_ns = prn_now_ns() - bound;
+    return prn_cached_plan_program(session, cached, error);
 }
 
 /* Again if a scaled weight was not finite after all. */
@@ -141,17 +156,24 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
         if (!session->inputs[i].set)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is not set", session->model->file->name,
                             session->model->file->graph.inputs[i].name);
-    if (session->current && session->current->pointed && fits(session, session->current)) return PRONY_OK;
+    if (session->current && session->current->pointed && prn_cached_fits(session, session->current)) return PRONY_OK;
     PRN_TRY(collect_dims(session, error));
-    for (size_t i = 0; i < PRN_PLAN_CACHE; i++) {
-        if (fits(session, &session->cache[i])) found = &session->cache[i];
+    if (session->open_count && !session->open_refused) {
+        prony_status status = prn_open_plan(session, &found, error);
+        if (status != PRONY_OK) {
+            session->current = NULL;
+            prn_session_name_failure(session, status, error);
+            return status;
+        }
+    }
+    for (size_t i = 0; i < PRN_PLAN_CACHE && !found; i++) {
+        if (prn_cached_fits(session, &session->cache[i])) found = &session->cache[i];
         if (session->cache[i].used < oldest->used) oldest = &session->cache[i];
     }
     if (!found) {
         session->current = NULL;
         prn_cached_release(oldest);
         prony_status status = make_plan(session, oldest, error);
-        if (status == PRONY_OK) status = reserve_trace(session, oldest->plan, error);
         if (status != PRONY_OK) {
             prn_session_name_failure(session, status, error);
             prn_cached_release(oldest);

@@ -28,24 +28,32 @@ static prony_status check_options(const prony_model *model, const prony_session_
     return PRONY_OK;
 }
 
+static prony_status copy_dims(prony_session *session, const prony_dim *given, size_t count, const prony_dim **out, prony_error *error)
+{
+    prony_dim *dims = prn_pool_alloc(&session->pool, count + 1, sizeof *dims);
+    if (!dims) return prn_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        dims[i] = given[i];
+        dims[i].name = prn_pool_strndup(&session->pool, given[i].name, strlen(given[i].name));
+        if (!dims[i].name) return prn_no_memory(error);
+    }
+    *out = dims;
+    return PRONY_OK;
+}
+
 static prony_status copy_options(prony_session *session, const prony_session_options *given, prony_error *error)
 {
     prony_session_options *options = &session->options;
     *options = *given;
-    prony_dim *dims = prn_pool_alloc(&session->pool, given->dim_count + 1, sizeof *dims);
     prony_named_shape *shapes = prn_pool_alloc(&session->pool, given->shape_count + 1, sizeof *shapes);
-    if (!dims || !shapes) return prn_no_memory(error);
-    for (size_t i = 0; i < given->dim_count; i++) {
-        dims[i] = given->dims[i];
-        dims[i].name = prn_pool_strndup(&session->pool, given->dims[i].name, strlen(given->dims[i].name));
-        if (!dims[i].name) return prn_no_memory(error);
-    }
+    if (!shapes) return prn_no_memory(error);
+    PRN_TRY(copy_dims(session, given->dims, given->dim_count, &options->dims, error));
+    PRN_TRY(copy_dims(session, given->max_dims, given->max_dim_count, &options->max_dims, error));
     for (size_t i = 0; i < given->shape_count; i++) {
         shapes[i] = given->shapes[i];
         shapes[i].name = prn_pool_strndup(&session->pool, given->shapes[i].name, strlen(given->shapes[i].name));
         if (!shapes[i].name) return prn_no_memory(error);
     }
-    options->dims = dims;
     options->shapes = shapes;
     session->precision = prn_precision_find(given->precision, &options->precision);
     if (given->affinity) {
@@ -100,6 +108,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     session->inputs = prn_calloc(session->input_count + 1, sizeof *session->inputs);
     bool made = session->budget && session->inputs;
     prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
+    if (status == PRONY_OK) status = prn_open_dims_find(session, error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && options->affinity)
         status = prn_placement_create(&session->placement, options->affinity, error);
@@ -131,6 +140,7 @@ void prony_session_release(prony_session *session)
     if (!session) return;
     if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) prn_cached_release(&session->cache[i]);
+    prn_cached_release(&session->open);
     prn_team_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count; i++) {
         prn_session_input_drop(&session->inputs[i]);
@@ -187,6 +197,11 @@ void prony_session_cancel(prony_session *session)
 int prony_session_threads(const prony_session *session)
 {
     return session ? session->threads : 0;
+}
+
+prony_preparations prony_session_preparations(const prony_session *session)
+{
+    return session ? session->preparations : (prony_preparations){0};
 }
 
 int prony_session_workers(const prony_session *session)
