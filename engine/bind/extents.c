@@ -356,7 +356,7 @@ prony_status prn_extents_open(prn_program *p, const prony_value *second, bool *f
     for (size_t i = 0; i < x->own_count; i++) set_own(p, &x->own[i], NULL);
     for (size_t n = 0; n < x->count; n++) { /* rewrites look at the first extents, which are nowhere else */
         walked *w = &x->nodes[n];
-        for (uint32_t k = 0; k < w->node.output_count; k++)
+        for (uint32_t k = 0; w->shapes && k < w->node.output_count; k++)
             if (w->node.output_values[k]) w->node.output_values[k]->shape = w->shapes[k];
         prn_free(w->shapes);
         w->shapes = NULL;

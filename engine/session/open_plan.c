@@ -47,10 +47,20 @@ prony_status prn_open_dims_check(const prony_session *session, size_t input, con
 
 /* ---- extents to bind at ---- */
 
-#define ATTEMPTS 6
+#define ATTEMPTS 7
 
-/* Primes, which sizes in models seldom are; where they are too large, extents below the largest, and in the end its half, for models
- * that need multiples. 0: there is none. */
+/* What the run at hand has of it. */
+static int64_t extent_now(const prony_session *session, size_t option)
+{
+    for (size_t k = 0; k < session->open_count; k++) {
+        const prn_open_dim *open = &session->open_dims[k];
+        if (open->option == option) return session->inputs[open->input].value.shape.dim[open->axis];
+    }
+    return 0;
+}
+
+/* Primes, which sizes in models seldom are; where they are too large, extents below the largest; and in the end the largest and that of
+ * this run, or half of it, for models that need multiples. 0: there is none. */
 static int64_t probe(const prony_session *session, size_t option, int attempt, bool second)
 {
     static const uint8_t primes[] = {37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103};
@@ -60,7 +70,7 @@ static int64_t probe(const prony_session *session, size_t option, int attempt, b
         const size_t at = place + (size_t)attempt * 5;
         return at < sizeof primes && primes[at] <= most ? primes[at] : 0;
     }
-    if (attempt == ATTEMPTS - 1) return second ? most / 2 : most;
+    if (attempt >= 5) return !second ? most : attempt == 5 ? extent_now(session, option) : most / 2;
     return most - (int64_t)(option + (second ? count : 0)) - (attempt - 3);
 }
 
