@@ -364,9 +364,15 @@ typedef struct prony_session_options {
     prony_pool *pool;         /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for above
                                  and free; the session keeps them, the pool may be released before */
     prony_free_dims free_dims;
+    /* Free dimensions that change from run to run, by name ("*" is none), and the largest extent of each, from 1. The model is bound
+     * once and planned once, for the largest, where the model lets it (docs/extents.md), whose memory is taken then; runs with other
+     * extents up to that bind, rewrite and plan nothing. Larger ones are PRONY_OUT_OF_RANGE. The bits are those of a session of its
+     * own for each extent, but for last places where a kernel is chosen by what stands beside it in memory. */
+    const prony_dim *max_dims;
+    size_t max_dim_count;
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE}
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE, 0, 0}
 
 /* A free dimension of the model's inputs; one with a symbol stands here once. */
 typedef struct prony_free_dim {
@@ -386,6 +392,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **row
 PRONY_API PRONY_MUST_USE prony_status prony_session_create(prony_session **out, prony_model *model,
                                                            const prony_session_options *options, prony_error *error);
 PRONY_API void prony_session_release(prony_session *session);
+/* How often the session has prepared its model so far. */
+typedef struct prony_preparations {
+    uint64_t bound;    /* the whole model: shapes, constants, rewrites */
+    uint64_t planned;  /* kernels, memory */
+    uint64_t followed; /* neither: a plan made for the largest of `max_dims` took other extents */
+} prony_preparations;
+PRONY_API prony_preparations prony_session_preparations(const prony_session *session);
 /* Threads that an operator may use: what `auto` came to, of the plan at hand. */
 PRONY_API int prony_session_threads(const prony_session *session);
 /* Workers that run operators side by side, of the plan at hand: 1 before there is one. */

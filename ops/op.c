@@ -6,6 +6,7 @@
 #include "base/stack.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <math.h>
 #include <string.h>
@@ -44,13 +45,38 @@ const prn_op *prn_op_at(size_t index)
     return op;
 }
 
+/* Rows by name, made when the first one is looked for: binding and rewriting look for several a node. Rows of one name stand behind
+ * one another, in the table's order, with none missing between a name's first slot and an empty one. */
+#define ROW_SLOTS 2048 /* a power of two, at least twice as many as there are rows */
+static const prn_op *by_name[ROW_SLOTS];
+static pthread_once_t by_name_made = PTHREAD_ONCE_INIT;
+
+static size_t slot_of(const char *name)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (; *name; name++) hash = (hash ^ (uint8_t)*name) * UINT32_C(16777619);
+    return (hash ^ hash >> 15) & (ROW_SLOTS - 1);
+}
+
+static void make_by_name(void)
+{
+    const prn_op *const *family = families;
+    assert(prn_op_count() <= ROW_SLOTS / 2);
+    for (const prn_op *op = NULL; (op = next_row(&family, op));) {
+        size_t at = slot_of(op->name);
+        while (by_name[at]) at = (at + 1) & (ROW_SLOTS - 1);
+        by_name[at] = op;
+    }
+}
+
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 {
     const prn_op *best = NULL;
-    const prn_op *const *family = families;
-    for (const prn_op *op = NULL; (op = next_row(&family, op));) {
+    pthread_once(&by_name_made, make_by_name);
+    for (size_t at = slot_of(name); by_name[at]; at = (at + 1) & (ROW_SLOTS - 1)) {
+        const prn_op *op = by_name[at];
         if (op->since_opset > opset || (best && op->since_opset < best->since_opset)) continue;
-        if (*op->name == *name && strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
+        if (strcmp(op->name, name) == 0 && strcmp(prn_op_domain(op), domain) == 0) best = op;
     }
     return best;
 }

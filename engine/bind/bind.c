@@ -14,6 +14,7 @@ static prony_status define(prn_binder *b, prn_names *scope, const char *name, ui
 {
     uint32_t id = prn_program_add_value(b->program, name);
     if (id == PRN_NO_VALUE || !prn_names_put(scope, name, id)) return prn_no_memory(b->error);
+    if (id < b->program->fixed_count && b->program->fixed[id]) b->program->values[id]->extents |= PRN_EXTENTS_FIXED;
     *out = id;
     return PRONY_OK;
 }
@@ -172,7 +173,7 @@ static PRN_OWN_FRAME prony_status too_large(const prony_context *context, uint32
     return prony_fail(context, PRONY_LIMIT, "output %u, %s, is too large", k, prn_value_text(context->outputs[k], text));
 }
 
-static prony_status infer_node(prn_binder *b, prn_node_def *node)
+prony_status prn_bind_infer(prn_binder *b, prn_node_def *node)
 {
     if (!node->binding.op) {
         node->dynamic = true;
@@ -242,6 +243,15 @@ const char *prn_bind_name(prn_binder *b, const prn_model_node *source)
     return name_node(b, source, &name) == PRONY_OK ? name : source->name;
 }
 
+static void note_reach(prn_program *p, const prn_node_def *node)
+{
+    bool reached = false;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        reached |= node->inputs[i] != PRN_NO_VALUE && prn_extents_reach(p->values[node->inputs[i]]->extents);
+    for (uint32_t k = 0; reached && k < node->output_count; k++)
+        if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->extents |= PRN_EXTENTS_REACH;
+}
+
 static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def **out)
 {
     prn_program *p = b->program;
@@ -257,6 +267,7 @@ static PRN_OWN_FRAME prony_status add_node(prn_binder *b, prn_names *scope, cons
     PRN_TRY(resolve_values(b, scope, source, node));
     for (uint32_t k = 0; k < node->output_count; k++)
         if (node->outputs[k] != PRN_NO_VALUE) p->values[node->outputs[k]]->producer = index;
+    note_reach(p, node);
     *out = node;
     return add_layer(b, node);
 }
@@ -294,7 +305,7 @@ static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_n
     PRN_TRY(prn_bind_if(b, scope, node, &done));
     if (done) return PRONY_OK;
     PRN_TRY(bind_children(b, scope, node));
-    prony_status status = infer_node(b, node);
+    prony_status status = prn_bind_infer(b, node);
     if (status == PRONY_OK) status = prn_bind_fold(b, node);
     return defer_misfit(b, node, status);
 }
@@ -346,6 +357,7 @@ static prony_status bind_inputs(prn_binder *b, prn_names *scope, const prn_graph
         if (i < graph->input_count) {
             value->info = options->inputs[i];
             value->info.data = NULL;
+            if (options->open && options->open[i]) value->extents |= PRN_EXTENTS_REACH;
         } else {
             const prn_value_def *outer = parent->values[captured[i - graph->input_count]];
             value->info = outer->info;
@@ -385,6 +397,8 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->parent = parent;
     program->static_only = options->static_only;
     program->conditional = options->conditional;
+    program->fixed = options->fixed;
+    program->fixed_count = options->fixed_count;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;
     program->bound_total = parent ? parent->bound_total : &program->bound_nodes;
     program->misfit_total = parent ? parent->misfit_total : &program->misfits;
@@ -404,6 +418,8 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     if (status == PRONY_OK && !prn_program_sweep(program)) status = prn_no_memory(error);
     if (status == PRONY_OK) status = prn_bind_count(&binder);
     prn_names_free(&scope);
+    program->fixed = NULL;
+    program->fixed_count = 0;
     if (status == PRONY_OK)
         *out = program;
     else

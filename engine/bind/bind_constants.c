@@ -95,35 +95,28 @@ static bool inputs_constant(const prn_binder *b, const prn_node_def *node, bool 
     return true;
 }
 
-static prony_status evaluate(prn_binder *b, prn_node_def *node)
+static prony_status run_into(prn_binder *b, prn_node_def *node, prony_value *made)
 {
     prony_context context = prn_node_context(b->program, node, b->error);
-    prony_value *local = prn_calloc(node->output_count + 1, sizeof *local);
     prony_value **pointers = prn_calloc(node->output_count + 1, sizeof *pointers);
-    prony_status status = local && pointers ? PRONY_OK : prn_no_memory(b->error);
+    prony_status status = pointers ? PRONY_OK : prn_no_memory(b->error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
         if (!node->output_values[k]) continue;
-        local[k] = *node->output_values[k];
-        pointers[k] = &local[k];
-        size_t bytes = prn_value_bytes(&local[k]);
-        local[k].data = prn_alloc_aligned(64, bytes ? bytes : 1);
-        if (!local[k].data) status = prn_no_memory(b->error);
+        made[k] = *node->output_values[k];
+        pointers[k] = &made[k];
+        size_t bytes = prn_value_bytes(&made[k]);
+        made[k].data = prn_alloc_aligned(64, bytes ? bytes : 1);
+        if (!made[k].data) status = prn_no_memory(b->error);
     }
     if (status == PRONY_OK) {
         context.outputs = pointers;
         status = prn_node_run_once(node, &context, NULL);
         if (prn_stopped()) status = prn_bind_stopped(b, &node->info);
     }
-    for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
-        if (!pointers[k]) continue;
-        prn_value_def *value = b->program->values[node->outputs[k]];
-        status = prn_shared_intern(b->program->model->shared, &b->program->refs, local[k].data,
-                                   prn_value_bytes(&local[k]), &value->shared, b->error);
-        local[k].data = NULL;
-        if (status == PRONY_OK) value->info.data = prn_shared_data(value->shared);
+    for (uint32_t k = 0; status != PRONY_OK && k < node->output_count; k++) {
+        prn_free_aligned(made[k].data);
+        made[k].data = NULL;
     }
-    for (uint32_t k = 0; local && k < node->output_count; k++) prn_free_aligned(local[k].data);
-    prn_free(local);
     prn_free(pointers);
     return status;
 }
@@ -145,17 +138,35 @@ prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node)
 }
 
 /* The node's inputs are there while it is evaluated; what they take is given back. */
-static prony_status evaluate_holding(prn_binder *b, prn_node_def *node)
+prony_status prn_bind_evaluate(prn_binder *b, prn_node_def *node, prony_value *made)
 {
     prn_program *p = b->program;
     const size_t held = p->refs.held_count;
     prony_status status = hold_inputs(b, node);
-    if (status == PRONY_OK) status = evaluate(b, node);
+    if (status == PRONY_OK) status = run_into(b, node, made);
     prn_shared_let_go(p->model->shared, &p->refs, held);
     for (uint32_t i = 0; i < node->input_count; i++) {
         const prony_value *in = node->input_values[i];
         if (in && prn_recipe_worth(in)) prn_model_forget(p->model->file, in->data, prn_value_bytes(in));
     }
+    return status;
+}
+
+static prony_status evaluate(prn_binder *b, prn_node_def *node)
+{
+    prony_value *made = prn_calloc(node->output_count + 1, sizeof *made);
+    if (!made) return prn_no_memory(b->error);
+    prony_status status = prn_bind_evaluate(b, node, made);
+    for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
+        if (!node->output_values[k]) continue;
+        prn_value_def *value = b->program->values[node->outputs[k]];
+        status = prn_shared_intern(b->program->model->shared, &b->program->refs, made[k].data, prn_value_bytes(&made[k]),
+                                   &value->shared, b->error);
+        made[k].data = NULL;
+        if (status == PRONY_OK) value->info.data = prn_shared_data(value->shared);
+    }
+    for (uint32_t k = 0; k < node->output_count; k++) prn_free_aligned(made[k].data);
+    prn_free(made);
     return status;
 }
 
@@ -196,11 +207,24 @@ static prony_status derive(prn_binder *b, prn_node_def *node, bool *done)
     return PRONY_OK;
 }
 
+/* What follows from extents that change is evaluated again for each of them; that is for what shapes are made of. Larger things
+ * (masks, positions of any number) a run makes as well. */
+static bool stays_work(const prn_binder *b, const prn_node_def *node)
+{
+    for (uint32_t k = 0; k < node->output_count; k++) {
+        if (!node->output_values[k] || !prn_extents_reach(b->program->values[node->outputs[k]]->extents)) continue;
+        const prony_value *out = node->output_values[k];
+        bool counts = out->dtype == PRONY_INT64 || out->dtype == PRONY_INT32 || out->dtype == PRONY_BOOL;
+        if (prony_shape_numel(&out->shape) > (counts ? 256 : 16)) return true;
+    }
+    return false;
+}
+
 prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
     prn_program *p = b->program;
-    if (node->dynamic || !op || (op->flags & PRN_OP_RANDOM) || node->child_count > 0) return PRONY_OK;
+    if (node->dynamic || !op || (op->flags & PRN_OP_RANDOM) || node->child_count > 0 || stays_work(b, node)) return PRONY_OK;
     bool data_there = true;
     bool shape_only = op->flags & PRN_OP_SHAPE_ONLY;
     if (!shape_only && !inputs_constant(b, node, &data_there)) return PRONY_OK;
@@ -218,7 +242,7 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
     if (status == PRONY_OK && !done) {
         if (bytes > PRN_FOLD_LIMIT_BYTES || *p->folded_total > PRN_FOLD_LIMIT_BYTES - bytes) return PRONY_OK;
         if (data_there && (!p->static_only || bytes <= PRN_STATIC_READ_BYTES)) {
-            status = evaluate_holding(b, node);
+            status = evaluate(b, node);
             if (status == PRONY_OK) *p->folded_total += bytes;
         }
     }
@@ -234,7 +258,7 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
         if (!shape_only) value->folded_from = value->producer;
         value->producer = PRN_NO_NODE;
     }
-    node->dead = true;
+    node->dead = node->folded = true;
     return PRONY_OK;
 }
 

@@ -65,6 +65,19 @@ static void claim_buffers(prn_program *p, const prn_node_def *node, uint32_t lay
     }
 }
 
+prony_status prn_bind_cost(prn_binder *b, prn_node_def *node, prony_cost *cost)
+{
+    prn_program *p = b->program;
+    prn_site site = {.program = p, .node = node};
+    prony_context context = prn_node_context(p, node, b->error);
+    context.host_data = &site;
+    const size_t held = p->refs.held_count;
+    prony_status status = prn_bind_hold_for_user(b, node);
+    if (status == PRONY_OK) status = prn_node_cost(node, &context, cost);
+    prn_shared_let_go(p->model->shared, &p->refs, held);
+    return status;
+}
+
 static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stack)
 {
     prn_program *p = b->program;
@@ -81,16 +94,8 @@ static prony_status count_node(prn_binder *b, prn_node_def *node, uint32_t *stac
             for (uint32_t k = 0; k < node->children[c].captured_count; k++)
                 claim_weights(p, node->children[c].captured[k], op, node->layers[0], stack, &parameters);
         claim_buffers(p, node, node->layers[0]);
-        if (!node->dynamic || node->child_count > 0) { /* open subgraphs: an estimate until the first run */
-            prn_site site = {.program = p, .node = node};
-            prony_context context = prn_node_context(p, node, b->error);
-            context.host_data = &site;
-            const size_t held = p->refs.held_count;
-            prony_status status = prn_bind_hold_for_user(b, node);
-            if (status == PRONY_OK) status = prn_node_cost(node, &context, &cost);
-            prn_shared_let_go(p->model->shared, &p->refs, held);
-            PRN_TRY(status);
-        }
+        /* open subgraphs: an estimate until the first run */
+        if (!node->dynamic || node->child_count > 0) PRN_TRY(prn_bind_cost(b, node, &cost));
         cost.parameters += parameters;
     }
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(b->error);

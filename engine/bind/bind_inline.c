@@ -33,6 +33,7 @@ prony_status prn_bind_if(prn_binder *b, prn_names *scope, prn_node_def *node, bo
     const prn_attr *branch = prn_attr_find(node->info.attributes, name);
     if (!branch || !branch->graph || branch->graph->output_count != node->output_count || branch->graph->input_count)
         return PRONY_OK;
+    b->program->values[node->inputs[0]]->extents |= PRN_EXTENTS_DECIDE;
     prn_names inner = {.outer = scope};
     size_t first = b->program->node_count;
     prony_status status = prn_stack_check(b->error);

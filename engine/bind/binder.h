@@ -18,6 +18,8 @@ PRN_MUST_USE prony_status prn_bind_stopped(const prn_binder *b, const prony_node
 
 PRN_MUST_USE prony_status prn_bind_nodes(prn_binder *b, prn_names *scope, const prn_graph *graph);
 PRN_MUST_USE prony_status prn_bind_node(prn_binder *b, prn_names *scope, const prn_model_node *source);
+/* Types and shapes of the node's outputs; marks it dynamic if they are not known. */
+PRN_MUST_USE prony_status prn_bind_infer(prn_binder *b, prn_node_def *node);
 
 /* What messages and layers call a node: "call/node" inside of a function. Pool-owned. */
 const char *prn_bind_name(prn_binder *b, const prn_model_node *source);
@@ -31,6 +33,9 @@ PRN_MUST_USE prony_status prn_bind_constant_node(prn_binder *b, prn_node_def *no
 /* What a user's function sees of the node's constants is there until they are let go; the operators of the table look at no large
  * ones before they are prepared. */
 PRN_MUST_USE prony_status prn_bind_hold_for_user(prn_binder *b, const prn_node_def *node);
+/* Runs a node of constants: made[k] (zeroed, one per output) is what output k is, its data from prn_alloc_aligned and the caller's,
+ * NULL after a failure. */
+PRN_MUST_USE prony_status prn_bind_evaluate(prn_binder *b, prn_node_def *node, prony_value *made);
 /* Evaluates the node if it depends on constants alone. */
 PRN_MUST_USE prony_status prn_bind_fold(prn_binder *b, prn_node_def *node);
 
@@ -46,6 +51,8 @@ PRN_MUST_USE prony_status prn_bind_attributes(prn_binder *b, const prn_model_nod
 
 /* ---- costs (bind_costs.c) ---- */
 
+/* What the node costs at its shapes; parameters 0. */
+PRN_MUST_USE prony_status prn_bind_cost(prn_binder *b, prn_node_def *node, prony_cost *cost);
 /* Counts every live node; the shapes are final. */
 PRN_MUST_USE prony_status prn_bind_count(prn_binder *b);
 

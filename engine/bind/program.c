@@ -1,6 +1,6 @@
 /* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
  * as it was, and the caller gives the whole program up. */
-#include "engine/bind/program.h"
+#include "engine/bind/extents.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cos
                           .parameters = cost->parameters,
                           .fact_count = cost->fact_count};
     if (kept.fact_count) {
-        kept.facts = prn_pool_alloc(&program->pool, kept.fact_count, sizeof *kept.facts);
+        bool room = layer->cost.fact_count >= kept.fact_count; /* counted before, at other extents */
+        kept.facts = room ? layer->cost.facts : prn_pool_alloc(&program->pool, kept.fact_count, sizeof *kept.facts);
         if (!kept.facts) return false;
         memcpy(kept.facts, cost->facts, kept.fact_count * sizeof *kept.facts);
     }
@@ -318,6 +319,7 @@ bool prn_program_trim(prn_program *program)
     bool ok = uses && used.items && trim_children(program);
     if (ok) {
         prn_program_count_uses(program, uses);
+        prn_extents_count_uses(program, uses);
         for (size_t v = 0; v < program->value_count; v++) {
             prn_value_def *value = program->values[v];
             if (!value->constant || value->input) continue;
@@ -343,6 +345,7 @@ void prn_program_release(prn_program *program)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
             prn_program_release(program->nodes[n]->children[c].program);
     prn_shared_drop(program->model->shared, &program->refs);
+    prn_extents_release(program->extents);
     prn_free(program->values);
     prn_free(program->nodes);
     prn_free(program->layers);

@@ -29,6 +29,18 @@ typedef struct prn_use {
 
 #define PRN_NO_CHILD UINT32_MAX
 
+/* What a value has to do with extents that change from run to run (engine/bind/extents.h). */
+enum {
+    PRN_EXTENTS_REACH = 1,  /* it follows from an input that has one: type, shape or elements may depend on it */
+    PRN_EXTENTS_CHANGE = 2, /* a constant whose elements do; its data is NULL while the program is rewritten */
+    PRN_EXTENTS_DECIDE = 4, /* a constant that decided which nodes there are */
+    PRN_EXTENTS_FIXED = 8   /* a constant that follows from them and came out the same: what follows from it does not */
+};
+static inline bool prn_extents_reach(uint8_t extents)
+{
+    return (extents & (PRN_EXTENTS_REACH | PRN_EXTENTS_FIXED)) == PRN_EXTENTS_REACH;
+}
+
 typedef struct prn_value_def {
     const char *name;
     prony_value info;        /* type and shape (rank -1: known at run time only); data for constants; layout plain */
@@ -39,6 +51,7 @@ typedef struct prn_value_def {
     uint32_t weight;         /* initializers and Constant outputs: index into program->weights; otherwise PRN_NO_WEIGHT */
     uint32_t folded_from;    /* what bind evaluated: the node, whose inputs lead to the weights; otherwise PRN_NO_NODE */
     uint8_t claims;          /* which claims of weights have passed through it */
+    uint8_t extents;         /* PRN_EXTENTS_* bits, in a program whose input extents change */
     prn_use *places;         /* every place that reads it, and outdated ones */
 } prn_value_def;
 
@@ -99,6 +112,7 @@ typedef struct prn_node_def {
     prn_post_ops *post_ops; /* NULL: none */
     bool dead;    /* evaluated at bind time, unused, or absorbed by a rewrite */
     bool dynamic; /* an input or output shape is known only at run time */
+    bool folded;  /* evaluated at bind time, whatever its outputs are read by */
     uint8_t stays_in_float; /* prn_stays_in_float */
 } prn_node_def;
 
@@ -125,6 +139,9 @@ struct prn_program {
     const prn_program *parent;
     bool static_only; /* inspect: large constants are not read, nothing runs */
     bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
+    struct prn_extents *extents; /* NULL: it is for the extents that it was bound at */
+    const bool *fixed;           /* while it is bound: of the options */
+    size_t fixed_count;
     prn_pool pool;
     prn_shared_refs refs;
     prn_value_def **values;
@@ -169,6 +186,9 @@ typedef struct prn_bind_options {
     size_t input_count;
     bool static_only;
     bool conditional;          /* a branch, or inside of one */
+    const bool *open;          /* [input_count]: it has extents that change; NULL: none has */
+    const bool *fixed;         /* by value: prn_extents_fixed of the same graph at the same inputs; NULL: none is */
+    size_t fixed_count;
     const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */
 } prn_bind_options;
 

@@ -240,6 +240,15 @@ static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root
     return true;
 }
 
+bool prn_plan_stays_in_place(const prn_plan *plan, const prn_step *step)
+{
+    if (step->context.output_count < 1 || step->outputs[0] == PRN_NO_VALUE) return true;
+    const prn_plan_value *out = plan->values[step->outputs[0]];
+    if (out->alias == PRN_NO_VALUE || out->dynamic) return true;
+    const uint32_t root = prn_plan_root(plan, step->outputs[0], NULL);
+    return out->bytes == plan->values[root]->bytes && may_lie_in(plan, step, root);
+}
+
 /* An output may take an input's bytes when the whole buffer dies with the step and both fill it. `uses`: of several workers;
  * NULL: steps run one after another. */
 static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
@@ -407,7 +416,7 @@ static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *er
 
 prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 {
-    if (!plan->options.no_reuse) PRN_TRY(share_ranges(plan, error));
+    if (!plan->options.no_reuse && !plan->options.follows) PRN_TRY(share_ranges(plan, error));
     PRN_TRY(prn_plan_choose_workers(plan, close_ranks, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);

@@ -86,6 +86,7 @@ typedef struct prn_plan_options {
     prn_step_rates rates; /* zero: a guess */
     bool record_memory;
     int64_t max_loop_trips; /* 0: 2^31 */
+    bool follows;           /* for prn_plan_follow: no joins and parts, whose offsets are extents' */
     bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
     bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/plan/dead_bytes.h; runs are then not stamped */
 } prn_plan_options;
@@ -131,6 +132,9 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
 
 /* The plain form of a captured value, which settling made sure exists. */
 uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value);
+
+/* Whether what a step makes may still lie where the plan put it: in an input's bytes, which its kernel overwrites. */
+bool prn_plan_stays_in_place(const prn_plan *plan, const prn_step *step);
 
 /* Views, joins, in-place outputs, lifetimes and offsets: fills alias, buffer, buffers and figures. Steps are settled. */
 PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);

@@ -16,10 +16,10 @@ typedef struct planner {
 } planner;
 
 /* PRONY_CANCELLED, said of `node`, once the work is called off. */
-static prony_status stopped(const planner *p, const prony_node *node)
+static prony_status stopped(prony_error *error, const prony_node *node)
 {
-    prony_status status = prn_stop_check(p->error);
-    if (status != PRONY_OK) prn_error_name_node(p->error, node);
+    prony_status status = prn_stop_check(error);
+    if (status != PRONY_OK) prn_error_name_node(error, node);
     return status;
 }
 
@@ -204,21 +204,20 @@ static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
 
 /* ---- nodes ---- */
 
-static PRN_OWN_FRAME prony_status step_cost(planner *p, prn_step *step)
+PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error)
 {
-    prn_plan *plan = p->plan;
     prony_cost *cost = &step->cost;
     for (uint32_t l = 0; l < step->node->layer_count; l++) {
         const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
         if (!prn_cost_add(cost, &layer))
-            return prn_fail(p->error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
+            return prn_fail(error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
     }
     if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
     /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
     prony_cost border;
     prony_context context = step->context;
     prn_node_def bare = {.binding = {.cost = prn_cost_none}};
-    context.error = p->error;
+    context.error = error;
     PRN_TRY(prn_node_cost(&bare, &context, &border));
     cost->bytes_read = border.bytes_read;
     cost->bytes_written = border.bytes_written;
@@ -236,7 +235,7 @@ static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
     if (!step->kernel)
         return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
     PRN_TRY(append_step(p, step));
-    return step_cost(p, step);
+    return prn_plan_step_cost(p->plan, step, p->error);
 }
 
 /* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
@@ -333,7 +332,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         return prn_fail(p->error, PRONY_UNSUPPORTED, "node '%s': operator %s::%s (opset %lld) is not supported",
                         node->info.name, *node->info.domain ? node->info.domain : "ai.onnx", node->info.op_type,
                         (long long)node->info.opset);
-    PRN_TRY(stopped(p, &node->info));
+    PRN_TRY(stopped(p->error, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
     prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
@@ -353,7 +352,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     step->context.error = NULL;
     PRN_TRY(append_step(p, step));
     PRN_TRY(plan_children(p, step));
-    return step_cost(p, step);
+    return prn_plan_step_cost(p->plan, step, p->error);
 }
 
 static prony_status plan_node_named(planner *p, prn_node_def *node)
@@ -409,6 +408,21 @@ static prony_status check_outputs(planner *p, const prn_step *step)
     return PRONY_OK;
 }
 
+prony_status prn_plan_prepare_step(prn_step *step, prony_error *error)
+{
+    prn_prepared prepared = {0};
+    if (!step->kernel || !step->kernel->prepare) return PRONY_OK;
+    step->context.error = error;
+    prony_status status = step->kernel->prepare(&step->context, &prepared);
+    step->context.error = NULL;
+    if (status == PRONY_OK) {
+        step->state = step->context.state = prepared.state;
+        step->context.scratch_bytes = prepared.scratch_bytes;
+    }
+    PRN_TRY(stopped(error, &step->node->info)); /* what was packed may be half of it */
+    return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
+}
+
 static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 {
     prn_plan *plan = p->plan;
@@ -416,23 +430,13 @@ static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         PRN_TRY(check_outputs(p, step));
-        PRN_TRY(stopped(p, &step->node->info));
+        PRN_TRY(stopped(p->error, &step->node->info));
         prony_status status = prn_plan_hold_inputs(plan, step, p->error);
         if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
-        if (!step->kernel || !step->kernel->prepare) continue;
-        prn_prepared prepared = {0};
-        step->context.error = p->error;
-        status = step->kernel->prepare(&step->context, &prepared);
-        step->context.error = NULL;
-        if (status == PRONY_OK) {
-            step->state = prepared.state;
-            status = prn_plan_hold_unpacked(plan, step, p->error);
-        }
-        PRN_TRY(stopped(p, &step->node->info)); /* what was packed may be half of it */
+        PRN_TRY(prn_plan_prepare_step(step, p->error));
+        if (step->kernel && step->kernel->prepare) status = prn_plan_hold_unpacked(plan, step, p->error);
         if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
-        step->context.state = prepared.state;
-        step->context.scratch_bytes = prepared.scratch_bytes;
-        if (prepared.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = prepared.scratch_bytes;
+        if (step->context.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->context.scratch_bytes;
     }
     return PRONY_OK;
 }

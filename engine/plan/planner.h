@@ -9,7 +9,17 @@ PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, 
                                           const prn_plan_options *options, prony_error *error);
 void prn_plan_release(prn_plan *plan);
 
+/* The plan's program has other extents now (engine/bind/extents.h): steps, kernels and buffers that fit them stay, with what kernels
+ * prepare made anew. *fits: false where that cannot be, as where a layout, what lies in what or the room would differ; the plan is then
+ * good for nothing but to be released, as after a failure. Only of a plan made with options.follows. */
+PRN_MUST_USE prony_status prn_plan_follow(prn_plan *plan, bool *fits, prony_error *error);
+
 /* ---- its parts ---- */
+
+/* The step's cost: its layers', with the traffic across its own border. Costs arrive zeroed. */
+PRN_MUST_USE prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error);
+/* Asks the step's kernel to prepare; what it reads of constants is held. */
+PRN_MUST_USE prony_status prn_plan_prepare_step(prn_step *step, prony_error *error);
 
 /* Another value of the plan that is program value `source`; PRN_NO_VALUE: out of memory. */
 uint32_t prn_plan_add_value(prn_plan *plan, uint32_t source);

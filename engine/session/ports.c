@@ -92,6 +92,12 @@ static bool names_axis(const char *name, const prony_port *port, int axis)
     return strncmp(name, port->name, length) == 0 && strcmp(name + length, text) == 0;
 }
 
+bool prn_free_dim_is(const prony_port *port, int axis, const char *name)
+{
+    const char *symbol = port->dim_names[axis];
+    return port->shape.dim[axis] < 0 && ((symbol && *symbol && strcmp(symbol, name) == 0) || names_axis(name, port, axis));
+}
+
 const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES])
 {
     const char *symbol = port->dim_names[axis];
@@ -176,22 +182,32 @@ static bool has_free_dim(const prn_model_file *file, const char *name, char *nam
     return false;
 }
 
+static prony_status check_dims(const prn_model_file *file, const prony_dim *dims, size_t count, prony_error *error)
+{
+    char names[512];
+    for (size_t i = 0; i < count; i++) {
+        if (!dims[i].name) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
+        if (!has_free_dim(file, dims[i].name, names, sizeof names))
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s", file->name,
+                            dims[i].name, names);
+        if (dims[i].value < 0)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", dims[i].name, (long long)dims[i].value);
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
                                      prony_error *error)
 {
-    char names[512];
-    if ((options->dim_count > 0 && !options->dims) || (options->shape_count > 0 && !options->shapes))
+    if ((options->dim_count > 0 && !options->dims) || (options->shape_count > 0 && !options->shapes) ||
+        (options->max_dim_count > 0 && !options->max_dims))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: a count without its list");
-    for (size_t i = 0; i < options->dim_count; i++) {
-        if (!options->dims[i].name)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: dimension %zu has no name", i);
-        if (!has_free_dim(file, options->dims[i].name, names, sizeof names))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input has a free dimension '%s'; the model has %s",
-                            file->name, options->dims[i].name, names);
-        if (options->dims[i].value < 0)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", options->dims[i].name,
-                            (long long)options->dims[i].value);
-    }
+    PRN_TRY(check_dims(file, options->dims, options->dim_count, error));
+    PRN_TRY(check_dims(file, options->max_dims, options->max_dim_count, error));
+    for (size_t i = 0; i < options->max_dim_count; i++)
+        if (options->max_dims[i].value < 1 || strcmp(options->max_dims[i].name, "*") == 0)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "the largest extent of a dimension '%s' cannot be %lld: a name and a number from 1",
+                            options->max_dims[i].name, (long long)options->max_dims[i].value);
     for (size_t i = 0; i < options->shape_count; i++) {
         size_t index;
         const prony_named_shape *shape = &options->shapes[i];

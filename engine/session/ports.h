@@ -39,7 +39,10 @@ PRN_MUST_USE prony_status prn_port_fix(prony_shape *out, const prony_port *port,
 /* What options call a free dimension: its symbol, or "INPUT.AXIS" in `text`. */
 const char *prn_free_dim_name(const prony_port *port, int axis, char text[PRN_FREE_DIM_NAME_BYTES]);
 
-/* Refuses names in options->dims and options->shapes that the model has not. */
+/* Whether an option that names a free dimension means this one: by its symbol or as "INPUT.AXIS". */
+bool prn_free_dim_is(const prony_port *port, int axis, const char *name);
+
+/* Refuses names in options->dims, options->max_dims and options->shapes that the model has not. */
 PRN_MUST_USE prony_status prn_ports_check_options(const prn_model_file *file, const prony_session_options *options,
                                                   prony_error *error);
 

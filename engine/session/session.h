@@ -38,6 +38,14 @@ typedef struct prn_cached_plan {
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
+/* A dimension of an input that options->max_dims is about. */
+typedef struct prn_open_dim {
+    size_t input;
+    int axis;
+    size_t option; /* in options->max_dims: dimensions of one name have one extent */
+    int64_t most;
+} prn_open_dim;
+
 /* Somebody who makes a session's runs in its stead, with what there is to do around each. */
 typedef struct prn_watcher {
     prony_status (*run)(prony_session *session, prony_error *error); /* NULL: nobody. Has `busy` */
@@ -68,6 +76,12 @@ struct prony_session {
     prn_assumed_list assumed; /* of generated inputs */
     prn_cached_plan cache[PRN_PLAN_CACHE];
     prn_cached_plan *current; /* plan of the last prepare or run */
+    prn_open_dim *open_dims;
+    size_t open_count;
+    prn_cached_plan open; /* for all their extents; without a plan: not yet made, or for none */
+    bool open_settled;    /* it is at the extents of open.inputs */
+    bool open_refused;    /* the model cannot be bound for more than one */
+    prony_preparations preparations;
     prn_trace trace;
     prn_watcher watcher;
     uint64_t runs;
@@ -106,6 +120,16 @@ void prn_lent_read(prony_session *session);
 /* Copies outputs that could not be made in place. */
 PRN_MUST_USE prony_status prn_lent_write(prony_session *session, prony_error *error);
 
+/* ---- plans.c */
+
+void prn_cached_release(prn_cached_plan *cached);
+/* Notes what inputs the plan is for: those that are set. */
+PRN_MUST_USE prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error);
+bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached);
+/* Plans cached->program, which is at the extents of the inputs. */
+PRN_MUST_USE prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error);
+/* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
+void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error);
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *error);
 
@@ -115,6 +139,16 @@ PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *
 prony_status prn_session_unlock(prony_session *session, prony_status status);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
+
+/* ---- open_plan.c: dimensions that change from run to run */
+
+/* Finds the dimensions that options->max_dims names. */
+PRN_MUST_USE prony_status prn_open_dims_find(prony_session *session, prony_error *error);
+/* PRONY_OUT_OF_RANGE, naming it, if an extent is larger than options->max_dims says. */
+PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
+                                              prony_error *error);
+/* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan of their own. */
+PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);
 
 /* ---- random.c ---- */
 

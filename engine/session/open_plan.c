@@ -1,0 +1,258 @@
+/* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in the model,
+ * planned at the largest ones, and taken to those of each run (engine/bind/extents.h, engine/plan/follow.c). */
+#include "base/clock.h"
+#include "engine/bind/extents.h"
+#include "engine/plan/planner.h"
+#include "engine/rewrites/rewrite.h"
+#include "engine/session/session.h"
+
+#include <string.h>
+
+/* ---- which dimensions ---- */
+
+prony_status prn_open_dims_find(prony_session *session, prony_error *error)
+{
+    const prony_session_options *options = &session->options;
+    const prn_graph *graph = &session->model->file->graph;
+    size_t most = 1;
+    for (size_t i = 0; i < session->input_count; i++) most += (size_t)(graph->inputs[i].shape.rank > 0 ? graph->inputs[i].shape.rank : 0);
+    if (!options->max_dim_count) return PRONY_OK;
+    session->open_dims = prn_pool_alloc(&session->pool, most, sizeof *session->open_dims);
+    if (!session->open_dims) return prn_no_memory(error);
+    for (size_t i = 0; i < session->input_count; i++) {
+        const prony_port *port = &graph->inputs[i];
+        for (int d = 0; port->kind == PRONY_TENSOR && d < port->shape.rank; d++) {
+            size_t o = 0;
+            while (o < options->max_dim_count && !prn_free_dim_is(port, d, options->max_dims[o].name)) o++;
+            if (o < options->max_dim_count)
+                session->open_dims[session->open_count++] = (prn_open_dim){i, d, o, options->max_dims[o].value};
+        }
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape, prony_error *error)
+{
+    for (size_t k = 0; k < session->open_count; k++) {
+        const prn_open_dim *open = &session->open_dims[k];
+        if (open->input != input || shape->rank <= open->axis || shape->dim[open->axis] <= open->most) continue;
+        char text[PRN_FREE_DIM_NAME_BYTES];
+        const prony_port *port = &session->model->file->graph.inputs[input];
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: input '%s': dimension '%s' (axis %d) is %lld, its maximum is %lld",
+                        session->model->file->name, port->name, prn_free_dim_name(port, open->axis, text), open->axis,
+                        (long long)shape->dim[open->axis], (long long)open->most);
+    }
+    return PRONY_OK;
+}
+
+/* ---- extents to bind at ---- */
+
+#define ATTEMPTS 7
+
+/* What the run at hand has of it. */
+static int64_t extent_now(const prony_session *session, size_t option)
+{
+    for (size_t k = 0; k < session->open_count; k++) {
+        const prn_open_dim *open = &session->open_dims[k];
+        if (open->option == option) return session->inputs[open->input].value.shape.dim[open->axis];
+    }
+    return 0;
+}
+
+/* Primes, which sizes in models seldom are; where they are too large, extents below the largest; and in the end the largest and that of
+ * this run, or half of it, for models that need multiples. 0: there is none. */
+static int64_t probe(const prony_session *session, size_t option, int attempt, bool second)
+{
+    static const uint8_t primes[] = {37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103};
+    const int64_t most = session->options.max_dims[option].value;
+    const size_t count = session->options.max_dim_count, place = 2 * option + second;
+    if (attempt < 3) {
+        const size_t at = place + (size_t)attempt * 5;
+        return at < sizeof primes && primes[at] <= most ? primes[at] : 0;
+    }
+    if (attempt >= 5) return !second ? most : attempt == 5 ? extent_now(session, option) : most / 2;
+    return most - (int64_t)(option + (second ? count : 0)) - (attempt - 3);
+}
+
+/* The inputs at the extents of an attempt; false: there are none that differ from one another. */
+static bool set_probes(const prony_session *session, int attempt, bool second, prony_value *inputs)
+{
+    for (size_t i = 0; i < session->input_count; i++) {
+        inputs[i] = session->inputs[i].value;
+        inputs[i].data = NULL;
+        inputs[i].items = NULL;
+        inputs[i].count = 0;
+    }
+    for (size_t o = 0; o < session->options.max_dim_count; o++) {
+        const int64_t extent = probe(session, o, attempt, second), other = probe(session, o, attempt, !second);
+        if (extent < 2 || extent == other) return false;
+        for (size_t before = 0; before < o; before++)
+            if (probe(session, before, attempt, second) == extent) return false;
+    }
+    for (size_t k = 0; k < session->open_count; k++) {
+        const prn_open_dim *open = &session->open_dims[k];
+        if (inputs[open->input].shape.rank <= open->axis) return false;
+        inputs[open->input].shape.dim[open->axis] = probe(session, open->option, attempt, second);
+    }
+    return true;
+}
+
+/* What another attempt, or a plan for one set of shapes, may do better. */
+static bool may_go_on(prony_status status, prony_error *error)
+{
+    if (status == PRONY_OK || status == PRONY_OUT_OF_MEMORY || status == PRONY_CANCELLED || status == PRONY_LIMIT ||
+        status == PRONY_IO_ERROR)
+        return false;
+    if (error) *error = (prony_error){0};
+    return true;
+}
+
+static bool same_names(const prn_program *a, const prn_program *b)
+{
+    for (size_t v = 0; v < a->value_count && v < b->value_count; v++)
+        if (strcmp(a->values[v]->name, b->values[v]->name) != 0) return false;
+    return a->value_count == b->value_count;
+}
+
+static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_bind_options *options, const prony_value *second,
+                            bool *fits, prony_error *error)
+{
+    PRN_TRY(prn_program_bind(&open->program, session->model, &session->model->file->graph, NULL, NULL, options, error));
+    return prn_extents_open(open->program, second, fits, error);
+}
+
+/* Once more, where numbers follow from the extents and are always the same. */
+static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, prn_bind_options *options, const prony_value *second,
+                               bool *fits, prony_error *error)
+{
+    bool any;
+    prn_program *before = open->program;
+    bool *fixed = prn_calloc(before->value_count + 1, sizeof *fixed);
+    if (!fixed) return prn_no_memory(error);
+    prn_extents_fixed(before, fixed, &any);
+    options->fixed = fixed;
+    options->fixed_count = before->value_count;
+    open->program = NULL;
+    prony_status status = any ? bind_at(session, open, options, second, fits, error) : PRONY_OK;
+    if (status == PRONY_OK && (!any || (*fits && !same_names(before, open->program)))) {
+        prn_program *other = open->program;
+        open->program = before;
+        before = other;
+    }
+    prn_program_release(before);
+    prn_free(fixed);
+    return status;
+}
+
+static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first, const prony_value *second,
+                              bool *fits, prony_error *error)
+{
+    bool *inputs = prn_calloc(session->input_count + 1, sizeof *inputs);
+    if (!inputs) return prn_no_memory(error);
+    for (size_t k = 0; k < session->open_count; k++) inputs[session->open_dims[k].input] = true;
+    prn_bind_options options = {.inputs = first, .input_count = session->input_count, .open = inputs};
+    const int64_t start = prn_now_ns();
+    session->preparations.bound++;
+    prony_status status = bind_at(session, open, &options, second, fits, error);
+    if (status == PRONY_OK && *fits) status = bind_fixed(session, open, &options, second, fits, error);
+    prn_free(inputs);
+    PRN_TRY(status);
+    const int64_t bound = prn_now_ns();
+    if (!*fits) return PRONY_OK;
+    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(open->program, error));
+    PRN_TRY(prn_extents_rewritten(open->program, fits, error));
+    if (!prn_program_trim(open->program)) return prn_no_memory(error);
+    open->bind_ns = bound - start;
+    open->rewrite_ns = prn_now_ns() - bound;
+    return PRONY_OK;
+}
+
+/* A program for all extents; none, where the model has none that fits. */
+static prony_status try_binds(prony_session *session, prn_cached_plan *open, prony_value *first, prony_value *second, prony_error *error)
+{
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        bool fits = false;
+        if (!set_probes(session, attempt, false, first) || !set_probes(session, attempt, true, second)) continue;
+        prony_status status = bind_open(session, open, first, second, &fits, error);
+        if (status == PRONY_OK && fits) return PRONY_OK;
+        prn_program_release(open->program);
+        open->program = NULL;
+        if (status != PRONY_OK && !may_go_on(status, error)) return status;
+    }
+    return PRONY_OK;
+}
+
+/* ---- its plan ---- */
+
+/* Planned for the largest extents, whose memory it then has; where those do not fit the model, for the ones of this run. */
+static prony_status plan_largest(prony_session *session, prn_cached_plan *open, prony_value *inputs, prony_error *error)
+{
+    bool fits;
+    for (size_t i = 0; i < session->input_count; i++) inputs[i] = open->inputs[i];
+    for (size_t k = 0; k < session->open_count; k++)
+        inputs[session->open_dims[k].input].shape.dim[session->open_dims[k].axis] = session->open_dims[k].most;
+    prony_status status = prn_extents_set(open->program, inputs, &fits, error);
+    if (status != PRONY_OK && !may_go_on(status, error)) return status;
+    return status == PRONY_OK && fits ? prn_cached_plan_program(session, open, error) : PRONY_OK;
+}
+
+static prony_status create(prony_session *session, prn_cached_plan *open, prony_error *error)
+{
+    prony_value *first = prn_calloc(2 * session->input_count + 1, sizeof *first);
+    if (!first) return prn_no_memory(error);
+    prony_status status = prn_cached_inputs(session, open, error);
+    if (status == PRONY_OK) status = try_binds(session, open, first, first + session->input_count, error);
+    if (status == PRONY_OK && open->program) status = plan_largest(session, open, first, error);
+    prn_free(first);
+    return status;
+}
+
+static prony_status plan_again(prony_session *session, prn_cached_plan *open, bool *follows, prony_error *error)
+{
+    prony_status status = open->plan ? prn_plan_follow(open->plan, follows, error) : PRONY_OK;
+    if (*follows && status == PRONY_OK) return PRONY_OK;
+    prn_plan_release(open->plan);
+    open->plan = NULL;
+    if (status == PRONY_OK) status = prn_cached_plan_program(session, open, error);
+    if (status == PRONY_OK) return PRONY_OK;
+    prn_plan_release(open->plan);
+    open->plan = NULL;
+    return status;
+}
+
+/* The program and its plan at the extents of the inputs. */
+static prony_status take_extents(prony_session *session, prn_cached_plan *open, bool *fits, prony_error *error)
+{
+    bool follows = false;
+    session->open_settled = open->pointed = false;
+    prony_status status = prn_cached_inputs(session, open, error);
+    if (status == PRONY_OK) status = prn_extents_set(open->program, open->inputs, fits, error);
+    if (status == PRONY_OK && *fits) status = plan_again(session, open, &follows, error);
+    *fits &= status == PRONY_OK;
+    session->open_settled = *fits;
+    session->preparations.followed += follows && *fits;
+    return status;
+}
+
+static bool same_types(const prony_session *session, const prn_cached_plan *open)
+{
+    for (size_t i = 0; i < session->input_count; i++)
+        if (open->inputs[i].kind != session->inputs[i].value.kind || open->inputs[i].dtype != session->inputs[i].value.dtype) return false;
+    return true;
+}
+
+prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error)
+{
+    prn_cached_plan *open = &session->open;
+    bool fits = session->open_settled && prn_cached_fits(session, open);
+    prony_status status = PRONY_OK;
+    if (!fits && !open->program) {
+        status = create(session, open, error);
+        session->open_refused = status == PRONY_OK && !open->program;
+        if (status != PRONY_OK || session->open_refused) prn_cached_release(open);
+    }
+    if (!fits && status == PRONY_OK && open->program && same_types(session, open)) status = take_extents(session, open, &fits, error);
+    if (fits) *out = open;
+    return status != PRONY_OK && may_go_on(status, error) ? PRONY_OK : status;
+}

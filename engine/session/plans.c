@@ -1,0 +1,200 @@
+/* The plans of a session: found by the shapes of its inputs, or made. */
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/parallel.h"
+#include "engine/plan/planner.h"
+#include "engine/rewrites/rewrite.h"
+#include "engine/run/schedule.h"
+#include "engine/session/session.h"
+
+void prn_cached_release(prn_cached_plan *cached)
+{
+    prn_plan_release(cached->plan);
+    prn_program_release(cached->program);
+    prn_free(cached->inputs);
+    *cached = (prn_cached_plan){0};
+}
+
+/* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
+static prony_status collect_dims(prony_session *session, prony_error *error)
+{
+    const prn_model_file *file = session->model->file;
+    prn_dims_clear(&session->dims);
+    for (size_t i = 0; i < session->input_count; i++)
+        if (session->inputs[i].set)
+            PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
+    return PRONY_OK;
+}
+
+bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached)
+{
+    if (!cached->plan) return false;
+    for (size_t i = 0; i < session->input_count; i++)
+        if (cached->inputs[i].kind != session->inputs[i].value.kind ||
+            cached->inputs[i].dtype != session->inputs[i].value.dtype ||
+            !prn_shape_equal(&cached->inputs[i].shape, &session->inputs[i].value.shape))
+            return false;
+    return true;
+}
+
+static prony_status reserve_trace(prony_session *session, const prn_plan *plan, prony_error *error)
+{
+    if (session->options.no_profile || session->trace.capacity >= plan->step_count) return PRONY_OK;
+    prn_event *events = prn_realloc(session->trace.events, plan->step_count, sizeof *events);
+    if (!events) return prn_no_memory(error);
+    session->trace.events = events;
+    session->trace.capacity = plan->step_count;
+    return PRONY_OK;
+}
+
+/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its plans
+ * can ask for. */
+static prony_status staff(prony_session *session, prn_plan *plan, prony_error *error)
+{
+    if (!plan->schedule) return PRONY_OK;
+    if (!session->team) {
+        int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
+        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
+        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
+    }
+    return prn_schedule_staff(plan->schedule, session->team, error);
+}
+
+prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    if (!cached->inputs) cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
+    if (!cached->inputs) return prn_no_memory(error);
+    for (size_t i = 0; i < session->input_count; i++) {
+        cached->inputs[i] = session->inputs[i].value;
+        cached->inputs[i].data = NULL;
+        cached->inputs[i].items = NULL;
+        cached->inputs[i].count = 0;
+    }
+    return PRONY_OK;
+}
+
+prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    int workers = session->options.inter_op_threads;
+    prn_plan_options options = {.precision = session->precision,
+                                .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
+                                .workers = workers,
+                                .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
+                                .no_help = session->options.no_help,
+                                .record_memory = session->options.record_memory,
+                                .max_loop_trips = session->options.max_loop_trips,
+                                .follows = cached->program->extents != NULL,
+                                .no_reuse = session->options.no_reuse};
+    if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
+    const int64_t start = prn_now_ns();
+    session->preparations.planned++;
+    PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
+    PRN_TRY(staff(session, cached->plan, error));
+    PRN_TRY(reserve_trace(session, cached->plan, error));
+    cached->plan_ns = prn_now_ns() - start;
+    cached->first_run_ns = -1;
+    if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
+    return PRONY_OK;
+}
+
+static prony_status try_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    PRN_TRY(prn_cached_inputs(session, cached, error));
+    prn_bind_options bind = {.inputs = cached->inputs, .input_count = session->input_count};
+    int64_t start = prn_now_ns();
+    session->preparations.bound++;
+    PRN_TRY(prn_model_unchanged(session->model->file, error));
+    PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
+    int64_t bound = prn_now_ns();
+    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
+    if (!prn_program_trim(cached->program)) return prn_no_memory(error);
+    cached->bind_ns = bound - start;
+    cached->rewrite_ns = prn_now_ns() - bound;
+    return prn_cached_plan_program(session, cached, error);
+}
+
+/* Again if a scaled weight was not finite after all. */
+static prony_status make_plan(prony_session *session, prn_cached_plan *cached, prony_error *error)
+{
+    const bool looked = prn_shared_looks_first(session->model->shared);
+    prony_status status = try_plan(session, cached, error);
+    if (status != PRONY_INTERNAL || looked || !prn_shared_looks_first(session->model->shared)) return status;
+    prn_cached_release(cached);
+    if (error) *error = (prony_error){0};
+    return try_plan(session, cached, error);
+}
+
+static void point_inputs(prony_session *session, prn_cached_plan *cached)
+{
+    const prn_program *program = cached->program;
+    for (size_t i = 0; i < session->input_count; i++) {
+        prony_value *value = &cached->plan->values[program->inputs[i]]->value;
+        const prony_value *given = &session->inputs[i].value;
+        value->data = given->data;
+        value->items = given->items;
+        value->count = given->count;
+        if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
+    }
+    prn_lent_point(session, cached);
+    prn_plan_point(cached->plan, cached->plan->base);
+    cached->pointed = true;
+}
+
+void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error)
+{
+    prony_value *inputs = prn_is_shape_failure(status) ? prn_calloc(session->input_count + 1, sizeof *inputs) : NULL;
+    prn_error_prefix(error, "%s", session->model->file->name);
+    for (size_t i = 0; inputs && i < session->input_count; i++) inputs[i] = session->inputs[i].value;
+    if (inputs) prn_error_name_dims(error, session->model, inputs, &session->assumed);
+    prn_free(inputs);
+}
+
+prony_status prn_session_plan(prony_session *session, prony_error *error)
+{
+    prn_cached_plan *found = NULL, *oldest = &session->cache[0];
+    for (size_t i = 0; i < session->input_count; i++)
+        if (!session->inputs[i].set)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is not set", session->model->file->name,
+                            session->model->file->graph.inputs[i].name);
+    if (session->current && session->current->pointed && prn_cached_fits(session, session->current)) return PRONY_OK;
+    PRN_TRY(collect_dims(session, error));
+    if (session->open_count && !session->open_refused) {
+        prony_status status = prn_open_plan(session, &found, error);
+        if (status != PRONY_OK) {
+            session->current = NULL;
+            prn_session_name_failure(session, status, error);
+            return status;
+        }
+    }
+    for (size_t i = 0; i < PRN_PLAN_CACHE && !found; i++) {
+        if (prn_cached_fits(session, &session->cache[i])) found = &session->cache[i];
+        if (session->cache[i].used < oldest->used) oldest = &session->cache[i];
+    }
+    if (!found) {
+        session->current = NULL;
+        prn_cached_release(oldest);
+        prony_status status = make_plan(session, oldest, error);
+        if (status != PRONY_OK) {
+            prn_session_name_failure(session, status, error);
+            prn_cached_release(oldest);
+            return status;
+        }
+        found = oldest;
+    }
+    if (!found->pointed) point_inputs(session, found);
+    session->current = found;
+    session->threads = found->plan->threads;
+    session->workers = found->plan->workers;
+    return PRONY_OK;
+}
+
+prony_status prony_session_prepare(prony_session *session, prony_error *error)
+{
+    if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
+    prn_pin pin;
+    PRN_TRY(prn_session_lock(session, error));
+    prn_pin_begin(&pin, session->placement);
+    prony_status status = prn_session_plan(session, error);
+    prn_pin_end(&pin);
+    return prn_session_unlock(session, status);
+}
