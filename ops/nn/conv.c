@@ -272,7 +272,7 @@ static const prn_kernel kernels[] = {
     {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
-     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
     {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_flat_usable,
      .worth = prn_conv_flat_worth, .facts = prn_conv_flat_facts, .prepare = prn_conv_flat_prepare, .run = prn_conv_flat_run,
@@ -285,7 +285,7 @@ static const prn_kernel kernels[] = {
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_usable,
      .worth = prn_conv_depthwise_worth, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
-     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
 #ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_usable,

@@ -335,7 +335,7 @@ static void fill_plane(void *argument, int64_t plane)
             rows.pitch *= image->rows;
         }
         simd->fill(to, &rows);
-        simd->fill(to + image->rows * image->pitch, &(prn_flat_fill){.stride = {1, 1}, .rows = 1, .pitch = image->dealt - image->rows * image->pitch});
+        simd->fill(to + image->rows * image->pitch, &(prn_flat_fill){.image = x, .stride = {1, 1}, .rows = 1, .pitch = image->dealt - image->rows * image->pitch});
     }
 }
 
