@@ -231,11 +231,12 @@ static void release(void *argument)
     {                                                                                                                  \
         return prepare_like(context, &like_##row, out);                                                                \
     }
-#ifdef PRN_HAVE_DNNL
 FUSED_ROW(winograd, "conv_f32_winograd", "native", true)
+FUSED_ROW(flat, "conv_f32_flat", "native", false)
 FUSED_ROW(stem, "conv_f32_stem", "native", true)
 FUSED_ROW(direct, "conv_f32_direct", "native", true)
 FUSED_ROW(depthwise, "conv_f32_depthwise", "native", true)
+#ifdef PRN_HAVE_DNNL
 FUSED_ROW(dnnl, NULL, "dnnl", true)
 #endif
 FUSED_ROW(native, NULL, "native", false)
@@ -392,11 +393,12 @@ static const prn_param matmul_params[] = {
     PRN_FLOAT(fused_matmul_params, alpha, 1.0f), {0}};
 
 static const prn_kernel conv_kernels[] = {
-#ifdef PRN_HAVE_DNNL
     /* The added input may be overwritten; operands of the sum itself may not. */
     {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_winograd,
      .layouts = layouts_winograd, .prepare = prepare_winograd, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_flat,
+     .layouts = layouts_flat, .prepare = prepare_flat, .run = run, .release = release},
     {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_stem,
      .layouts = layouts_stem, .prepare = prepare_stem, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
@@ -406,6 +408,7 @@ static const prn_kernel conv_kernels[] = {
     {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_depthwise,
      .layouts = layouts_depthwise, .prepare = prepare_depthwise, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
+#ifdef PRN_HAVE_DNNL
     {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = usable_dnnl,
      .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},

@@ -12,6 +12,7 @@
 #include "ops/nn/conv_split.h"
 #include "ops/nn/conv_depthwise.h"
 #include "ops/nn/conv_direct.h"
+#include "ops/nn/conv_flat.h"
 #include "ops/nn/conv_native.h"
 #include "ops/nn/conv_winograd.h"
 #include "ops/nn/conv_stem.h"
@@ -269,11 +270,13 @@ PRN_WIDENED(half, &widened)
 static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
     {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
-#ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
-     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
+    {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_flat_usable,
+     .worth = prn_conv_flat_worth, .facts = prn_conv_flat_facts, .prepare = prn_conv_flat_prepare, .run = prn_conv_flat_run,
+     .release = prn_conv_flat_release, .post_ops = true, .packs = 2},
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
      .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
      .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
@@ -282,8 +285,9 @@ static const prn_kernel kernels[] = {
      .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_usable,
      .worth = prn_conv_depthwise_worth, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
-     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .inplace = ~UINT32_C(7), .post_ops = true,
+     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
+#ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_dnnl_conv_usable,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,

@@ -7,6 +7,7 @@
  * Invariant: tasks are cut by the problem alone. */
 #include "ops/nn/conv_depthwise.h"
 
+#include "base/alloc.h"
 #include "base/integers.h"
 #include "base/isa.h"
 #include "base/parallel.h"
@@ -33,7 +34,12 @@ bool prn_conv_depthwise_usable(const prony_context *context)
 
 bool prn_conv_depthwise_worth(const prony_context *context)
 {
+#ifdef PRN_HAVE_DNNL
     return context->precision == PRONY_PRECISION_FP32_STRICT || simd()->lanes == 16;
+#else
+    (void)context;
+    return true;
+#endif
 }
 
 void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -42,6 +48,15 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
     in[0] = out[0] = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
     if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD) in[post_ops->op[0].input] = out[0];
 }
+
+/* The state. What lies behind conv.x and conv.y is found anew in every run. */
+typedef struct depthwise_plan {
+    prn_conv conv;
+    prn_direct_end end;
+    const float *packed;
+    int64_t blocks, rows, pieces; /* of a task; tasks of a block */
+    int64_t first, last;          /* outputs of a row whose windows have no column in the padding */
+} depthwise_plan;
 
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
@@ -58,28 +73,64 @@ static prony_status build_weights(const prony_context *context, void *argument, 
     return PRONY_OK;
 }
 
+static prony_status pack(const prony_context *context, depthwise_plan *plan)
+{
+    char tag[96];
+    const void *packed;
+    prn_conv *conv = &plan->conv;
+    const int64_t lanes = simd()->lanes;
+    snprintf(tag, sizeof tag, "conv depthwise %lld lanes: %lld x %lld", (long long)lanes, (long long)conv->out_channels,
+             (long long)conv->kernel_volume);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * lanes * conv->kernel_volume);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, conv, &packed));
+    plan->packed = packed;
+    return PRONY_OK;
+}
+
+/* The outputs of a row that no padding is part of, left or right. */
+static void find_inside(depthwise_plan *plan)
+{
+    const prn_window *window = &plan->conv.window;
+    const int64_t reach = (window->kernel[2] - 1) * window->dilation[2], stride = window->stride[2];
+    const int64_t room = window->in[2] - 1 - reach + window->pad_begin[2];
+    plan->first = prn_ceil_div(window->pad_begin[2], stride);
+    plan->last = room < 0 ? 0 : prn_least(room / stride + 1, window->out[2]);
+    if (plan->first > plan->last) plan->first = plan->last;
+}
+
 prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
-    char tag[96];
-    const void *packed;
     PRN_TRY(prn_conv_read(context, &conv));
-    const int64_t lanes = simd()->lanes, blocks = prn_ceil_div(conv.out_channels, lanes);
-    snprintf(tag, sizeof tag, "conv depthwise %lld lanes: %lld x %lld", (long long)lanes, (long long)conv.out_channels,
-             (long long)conv.kernel_volume);
-    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, blocks * lanes * conv.kernel_volume);
-    PRN_TRY(context->host->packed(context, conv.weights->data, tag, bytes, build_weights, &conv, &packed));
-    out->state = (void *)(uintptr_t)packed;
+    depthwise_plan *plan = prn_calloc(1, sizeof *plan);
+    if (!plan) return prn_no_memory(context->error);
+    plan->conv = conv;
+    plan->end = prn_direct_find_end(context->post_ops);
+    plan->blocks = prn_ceil_div(conv.out_channels, simd()->lanes);
+    const double row_work = (double)conv.window.out[2] * (double)conv.kernel_volume * PRN_DIRECT_UNIT;
+    plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
+    plan->pieces = prn_ceil_div(conv.window.out[1], plan->rows);
+    find_inside(plan);
+    prony_status status = pack(context, plan);
+    if (status != PRONY_OK) {
+        prn_free(plan);
+        return status;
+    }
+    out->state = plan;
     return PRONY_OK;
+}
+
+void prn_conv_depthwise_release(void *state)
+{
+    prn_free(state);
 }
 
 void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts)
 {
-    prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK) return;
-    prn_cost_fact(facts, "product_rows", conv.window.out[2]); /* tiles end with the row */
+    const prn_conv *conv = &((const depthwise_plan *)context->state)->conv;
+    prn_cost_fact(facts, "product_rows", conv->window.out[2]); /* tiles end with the row */
     prn_cost_fact(facts, "product_columns", 1);
-    prn_cost_fact(facts, "product_depth", conv.kernel_volume);
+    prn_cost_fact(facts, "product_depth", conv->kernel_volume);
     prn_cost_fact(facts, "tile_rows", simd()->positions);
     prn_cost_fact(facts, "tile_columns", simd()->lanes);
 }
@@ -87,76 +138,52 @@ void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts)
 /* ---- run */
 
 typedef struct job {
+    const depthwise_plan *plan;
     const prony_context *context;
-    prn_conv conv;
-    prn_direct_end end;
-    const float *packed, *x, *added;
+    const float *x, *added;
     float *y;
-    int64_t blocks, rows, pieces; /* of a task; tasks of a block */
-    int64_t first, last;          /* outputs of a row whose windows have no column in the padding */
 } job;
-
-/* The outputs of a row that no padding is part of, left or right. */
-static void find_inside(job *job)
-{
-    const prn_window *window = &job->conv.window;
-    const int64_t reach = (window->kernel[2] - 1) * window->dilation[2], stride = window->stride[2];
-    const int64_t room = window->in[2] - 1 - reach + window->pad_begin[2];
-    job->first = prn_ceil_div(window->pad_begin[2], stride);
-    job->last = room < 0 ? 0 : room / stride + 1;
-    if (job->last > window->out[2]) job->last = window->out[2];
-    if (job->first > job->last) job->first = job->last;
-}
 
 static void run_task(void *argument, int64_t task)
 {
     const job *job = argument;
-    const prn_window *window = &job->conv.window;
-    const int64_t lanes = simd()->lanes, plane = task / job->pieces, begin = task % job->pieces * job->rows;
-    const int64_t left = window->out[1] - begin, end = begin + (left < job->rows ? left : job->rows);
-    const int64_t block = plane % job->blocks, width = window->out[2];
+    const depthwise_plan *plan = job->plan;
+    const prn_conv *conv = &plan->conv;
+    const prn_window *window = &conv->window;
+    const int64_t lanes = simd()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
+    const int64_t end = prn_least(begin + plan->rows, window->out[1]), block = plane % plan->blocks, width = window->out[2];
     float bias[PRN_DIRECT_UNIT];
-    prn_direct_copy_bias(&job->conv, block * lanes, lanes, bias);
-    prn_depthwise_row row = {.x = job->x + plane * job->conv.in_spatial * lanes,
+    prn_direct_copy_bias(conv, block * lanes, lanes, bias);
+    prn_depthwise_row row = {.x = job->x + plane * conv->in_spatial * lanes,
                              .height = window->in[1],
                              .width = window->in[2],
                              .left = -window->pad_begin[2],
                              .kernel = {window->kernel[1], window->kernel[2]},
                              .dilation = {window->dilation[1], window->dilation[2]},
                              .stride = window->stride[2],
-                             .first = job->first,
-                             .last = job->last,
-                             .weights = job->packed + block * job->conv.kernel_volume * lanes,
+                             .first = plan->first,
+                             .last = plan->last,
+                             .weights = plan->packed + block * conv->kernel_volume * lanes,
                              .bias = bias,
                              .columns = width,
-                             .clamped = job->end.clamped,
-                             .low = job->end.low,
-                             .high = job->end.high};
+                             .clamped = plan->end.clamped,
+                             .low = plan->end.low,
+                             .high = plan->end.high};
     for (int64_t y = begin; y < end && !prn_stopped(); y++) {
-        const int64_t at = (plane * job->conv.out_spatial + y * width) * lanes;
+        const int64_t at = (plane * conv->out_spatial + y * width) * lanes;
         row.top = y * window->stride[1] - window->pad_begin[1];
         row.y = job->y + at;
         row.added = job->added ? job->added + at : NULL;
         simd()->row(&row);
     }
-    prn_direct_finish(job->context, &job->end, job->y, plane, 1, job->conv.out_spatial, begin * width, end * width);
+    prn_direct_finish(job->context, &plan->end, job->y, plane, 1, conv->out_spatial, begin * width, end * width);
 }
 
 prony_status prn_conv_depthwise_run(const prony_context *context)
 {
-    job job = {.context = context,
-               .end = prn_direct_find_end(context->post_ops),
-               .packed = context->state,
-               .x = context->inputs[0]->data,
-               .y = context->outputs[0]->data};
-    PRN_TRY(prn_conv_read(context, &job.conv));
-    const prn_window *window = &job.conv.window;
-    if (job.end.added) job.added = context->inputs[job.end.added]->data;
-    job.blocks = prn_ceil_div(job.conv.out_channels, simd()->lanes);
-    const double row_work = (double)window->out[2] * (double)job.conv.kernel_volume * PRN_DIRECT_UNIT;
-    job.rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;
-    job.pieces = prn_ceil_div(window->out[1], job.rows);
-    find_inside(&job);
-    prn_parallel_tasks(context->threads, job.conv.batch * job.blocks * job.pieces, run_task, &job);
+    const depthwise_plan *plan = context->state;
+    job job = {.plan = plan, .context = context, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
+    if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
+    prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks * plan->pieces, run_task, &job);
     return PRONY_OK;
 }

@@ -10,5 +10,6 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
 prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts);
 prony_status prn_conv_depthwise_run(const prony_context *context);
+void prn_conv_depthwise_release(void *state);
 
 #endif

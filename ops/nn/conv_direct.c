@@ -51,9 +51,13 @@ bool prn_conv_direct_worth(const prony_context *context)
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (prn_direct_tiles()->lanes == 16)
         return conv.in_channels > 3 && (conv.kernel_volume == 1 || prn_conv_image_work(&conv) >= LEAST_WIDE_WORK);
+#ifdef PRN_HAVE_DNNL
     if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
     if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
     return prn_conv_image_work(&conv) >= LEAST_WORK;
+#else
+    return conv.in_channels > 3;
+#endif
 }
 
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -1,5 +1,7 @@
 /* conv_f32_stem: few channels of a plain image into channel blocks.
  *
+ * A small image is copied with its padding into the scratch and read there. Of others:
+ *
  *     task = one image, some rows of the output, a group of up to four output channel blocks
  *     tile = a few successive positions of a row, all blocks of the group, sums in registers; what their windows see is
  * read where it lies, or, where some of it is padding, from a copy of those rows and columns
@@ -13,22 +15,29 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/nn/conv_direct_plan.h"
+#include "ops/nn/conv_flat_simd.h"
 
 #include <stdio.h>
 
 enum {
-    MOST_CHANNELS = 3,    /* more come in channel blocks */
-    LEAST_WORK = 1500000, /* multiply-adds */
+    MOST_CHANNELS = 15,   /* more come in channel blocks */
+    STRICT_CHANNELS = 3,  /* whatever the instruction set */
+    LEAST_WORK = 1500000, /* multiply-adds; or */
+    LEAST_TAPS = 64,      /* of a sum: tiles begin and end */
     MOST_TAPS = 1024,
     MOST_COPIED = 8192, /* floats that the windows of a tile see */
     TASK_WORK = 1500000,
-    MOST_PIECES = 64
+    MOST_PIECES = 64,
+    NARROW = 64,            /* outputs of a row: the tiles that see padding are a good part of it */
+    MOST_PADDED = 1 << 16   /* floats of an image with its padding */
 };
 
 typedef struct stem_plan {
     const prn_direct_simd *simd;
     prn_conv conv;
     const float *packed;
+    bool padded;                         /* the image is copied; `conv` is then the problem on the copy, without padding */
+    int64_t image[2], before[2];         /* its rows and columns, the padding in front of them */
     int64_t blocks, groups;
     int64_t taps, rows, pieces; /* rows of a task; pieces of an image */
     int64_t span;               /* columns of a copy */
@@ -73,9 +82,15 @@ bool prn_conv_stem_usable(const prony_context *context)
 bool prn_conv_stem_worth(const prony_context *context)
 {
     prn_conv conv;
-    if (context->precision == PRONY_PRECISION_FP32_STRICT) return true;
-    if (prn_direct_tiles()->lanes != 16) return false; /* narrower ones were not measured against oneDNN's kernels */
-    return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) >= LEAST_WORK;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (context->precision == PRONY_PRECISION_FP32_STRICT) return conv.in_channels <= STRICT_CHANNELS;
+#ifdef PRN_HAVE_DNNL
+    if (conv.in_channels * conv.kernel_volume >= LEAST_TAPS && conv.in_channels > STRICT_CHANNELS) return true;
+    if (prn_direct_tiles()->lanes != 16) return false; /* on narrower ones oneDNN's kernels are as fast */
+    return conv.in_channels * conv.kernel_volume >= LEAST_TAPS || prn_conv_image_work(&conv) >= LEAST_WORK;
+#else
+    return true;
+#endif
 }
 
 void prn_conv_stem_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -122,6 +137,29 @@ static void find_steps(stem_plan *plan)
     }
 }
 
+/* Whether to copy the image, and what the problem becomes. */
+static void pad(stem_plan *plan)
+{
+    prn_conv *conv = &plan->conv;
+    prn_window *window = &conv->window;
+    int64_t in[2], size = conv->in_channels;
+    bool padded = false;
+    for (int a = 0; a < 2; a++) {
+        in[a] = (window->out[a + 1] - 1) * window->stride[a + 1] + prn_window_reach(window, a + 1); /* what windows see */
+        padded |= window->pad_begin[a + 1] > 0 || in[a] > window->in[a + 1];
+        size = size > MOST_PADDED || in[a] > MOST_PADDED ? INT64_MAX / MOST_PADDED : size * in[a];
+    }
+    if (!padded || window->out[2] >= NARROW || size > MOST_PADDED) return;
+    plan->padded = true;
+    for (int a = 0; a < 2; a++) {
+        plan->image[a] = window->in[a + 1];
+        plan->before[a] = window->pad_begin[a + 1];
+        window->in[a + 1] = in[a];
+        window->pad_begin[a + 1] = window->pad_end[a + 1] = 0;
+    }
+    conv->in_spatial = in[0] * in[1];
+}
+
 static void cut(stem_plan *plan)
 {
     const prn_conv *conv = &plan->conv;
@@ -148,8 +186,11 @@ prony_status prn_conv_stem_prepare(const prony_context *context, prn_prepared *o
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     plan->span = span_of(&conv);
     plan->end = prn_direct_find_end(context->post_ops);
+    pad(plan);
     find_steps(plan);
     cut(plan);
+    if (plan->padded)
+        out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, conv.batch * conv.in_channels * plan->conv.in_spatial);
     snprintf(tag, sizeof tag, "conv stem %lld lanes: %lld x %lld", (long long)plan->simd->lanes,
              (long long)conv.out_channels, (long long)taps);
     size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, plan->blocks * plan->simd->lanes * taps);
@@ -271,16 +312,37 @@ static void run_task(void *argument, int64_t task)
     const int64_t from = (plane * conv->out_spatial + begin * width) * lanes;
     tile.y = job->y + from;
     tile.added = job->added ? job->added + from : NULL;
+    const int64_t most = prn_ceil_div(width, prn_ceil_div(width, plan->simd->row_positions[blocks])); /* evenly */
     for (int64_t row = begin; row < end && !prn_stopped(); row++)
-        run_row(plan, job->x + image * conv->in_channels * conv->in_spatial, row, plan->simd->row_positions[blocks],
-                &tile, blocks);
+        run_row(plan, job->x + image * conv->in_channels * conv->in_spatial, row, most, &tile, blocks);
     prn_direct_finish(job->context, &plan->end, job->y, plane, blocks, conv->out_spatial, begin * width, end * width);
+}
+
+/* One channel of one image with its padding. */
+static void pad_plane(void *argument, int64_t plane)
+{
+    const job *job = argument;
+    const stem_plan *plan = job->plan;
+    const prn_window *window = &plan->conv.window;
+    const prn_flat_fill rows = {.image = (const float *)job->context->inputs[0]->data + plane * plan->image[0] * plan->image[1],
+                                .height = plan->image[0],
+                                .width = plan->image[1],
+                                .top = -plan->before[0],
+                                .left = -plan->before[1],
+                                .stride = {1, 1},
+                                .rows = window->in[1],
+                                .pitch = window->in[2]};
+    prn_flat_rows()->fill((float *)job->context->scratch + plane * plan->conv.in_spatial, &rows);
 }
 
 prony_status prn_conv_stem_run(const prony_context *context)
 {
     const stem_plan *plan = context->state;
     job job = {plan, context, context->inputs[0]->data, NULL, context->outputs[0]->data};
+    if (plan->padded) {
+        job.x = context->scratch;
+        prn_parallel_tasks(1, plan->conv.batch * plan->conv.in_channels, pad_plane, &job);
+    }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, run_task, &job);
     return PRONY_OK;

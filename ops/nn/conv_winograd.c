@@ -4,12 +4,13 @@
  *     group = up to four output channel blocks
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
- * The state is the transformed filters, which the model owns: [group][point][input channel][block of the group][output
+ * The transformed filters belong to the model: [group][point][input channel][block of the group][output
  * lane]. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other, and keeps v while
  * the batch is the same. A residual that comes first may lie in the output. Invariant: batches, groups and the order of
  * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
 
+#include "base/alloc.h"
 #include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
@@ -71,18 +72,28 @@ void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn
 
 /* ---- weights */
 
-typedef struct packing {
-    const prn_conv *conv;
+/* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
+ * output. */
+typedef struct slot {
+    int64_t m, row, total;
+} slot;
+
+/* The state. What lies behind conv.x and conv.y is found anew in every run. */
+typedef struct winograd_plan {
+    const prn_winograd_simd *simd;
+    prn_conv conv;
     prn_winograd_cut cut;
-} packing;
+    slot slot;
+    const float *packed;
+} winograd_plan;
 
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
-    const packing *packing = argument;
-    const prn_conv *conv = packing->conv;
-    const prn_winograd_cut *cut = &packing->cut;
-    const int64_t lanes = simd()->lanes, row = conv->in_channels * conv->kernel_volume;
+    const winograd_plan *plan = argument;
+    const prn_conv *conv = &plan->conv;
+    const prn_winograd_cut *cut = &plan->cut;
+    const int64_t lanes = plan->simd->lanes, row = conv->in_channels * conv->kernel_volume;
     const float *weights = conv->weights->data;
     for (int64_t g = 0; g < cut->groups; g++) {
         const int64_t begin = prn_winograd_first_block(cut, g), end = prn_winograd_first_block(cut, g + 1);
@@ -91,17 +102,11 @@ static prony_status build_weights(const prony_context *context, void *argument, 
         for (int64_t b = begin; b < end && !prn_stopped(); b++, to += lanes) {
             const float *from = weights + b * lanes * row;
             for (int64_t c = 0; c < conv->in_channels && !prn_stopped_at(c); c++)
-                simd()->filters[cut->kind](from + c * conv->kernel_volume, row, to + c * width, conv->in_channels * width);
+                plan->simd->filters[cut->kind](from + c * conv->kernel_volume, row, to + c * width, conv->in_channels * width);
         }
     }
     return PRONY_OK;
 }
-
-/* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
- * output. */
-typedef struct slot {
-    int64_t m, row, total;
-} slot;
 
 static slot make_slot(const prony_context *context, const prn_conv *conv, const prn_winograd_cut *cut)
 {
@@ -115,25 +120,44 @@ static slot make_slot(const prony_context *context, const prn_conv *conv, const 
     return slot;
 }
 
+static prony_status pack(const prony_context *context, winograd_plan *plan)
+{
+    char tag[96];
+    const void *packed;
+    const prn_conv *conv = &plan->conv;
+    const prn_winograd_cut *cut = &plan->cut;
+    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld", (long long)plan->simd->lanes,
+             (long long)conv->out_channels, (long long)conv->in_channels, (long long)cut->rows, (long long)cut->columns);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * conv->in_channels * cut->points);
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
+    plan->packed = packed;
+    return PRONY_OK;
+}
+
 prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
-    char tag[96];
-    const void *packed;
+    prn_winograd_cut cut;
     PRN_TRY(prn_conv_read(context, &conv));
-    packing packing = {.conv = &conv};
-    prn_winograd_cut *cut = &packing.cut;
-    if (!prn_winograd_cut_best(&conv, simd(), cut))
+    if (!prn_winograd_cut_best(&conv, simd(), &cut))
         return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
-    snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld", (long long)simd()->lanes,
-             (long long)conv.out_channels, (long long)conv.in_channels, (long long)cut->rows, (long long)cut->columns);
-    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv.out_channels * conv.in_channels * cut->points);
-    PRN_TRY(context->host->packed(context, conv.weights->data, tag, bytes, build_weights, &packing, &packed));
+    winograd_plan *plan = prn_calloc(1, sizeof *plan);
+    if (!plan) return prn_no_memory(context->error);
+    *plan = (winograd_plan){.simd = simd(), .conv = conv, .cut = cut, .slot = make_slot(context, &conv, &cut)};
+    prony_status status = pack(context, plan);
+    if (status != PRONY_OK) {
+        prn_free(plan);
+        return status;
+    }
     const int64_t threads = context->threads > 1 ? context->threads : 1;
-    out->state = (void *)(uintptr_t)packed;
-    out->scratch_bytes = (size_t)(cut->tasks < threads ? cut->tasks : threads) *
-                         (size_t)make_slot(context, &conv, cut).total * sizeof(float);
+    out->state = plan;
+    out->scratch_bytes = (size_t)prn_least(cut.tasks, threads) * (size_t)plan->slot.total * sizeof(float);
     return PRONY_OK;
+}
+
+void prn_conv_winograd_release(void *state)
+{
+    prn_free(state);
 }
 
 /* ---- run */
@@ -141,7 +165,7 @@ prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepare
 typedef struct job {
     const prn_winograd_simd *simd;
     const prn_conv *conv;
-    prn_winograd_cut cut;
+    const prn_winograd_cut *cut;
     slot slot;
     prony_context rest; /* for the post-operations that are not part of the inverse transform */
     prn_post_ops rest_ops;
@@ -162,21 +186,21 @@ typedef float patch[PRN_WINOGRAD_MOST_SIDE - 2][PRN_WINOGRAD_MOST_SIDE - 2][MOST
 static void forward_edge(const job *job, const float *plane, int64_t top, int64_t left, float *v)
 {
     const prn_window *window = &job->conv->window;
-    const int64_t lanes = job->simd->lanes, width = job->cut.columns + 2;
-    prn_winograd_edge edge = {.first = left < 0 ? -left : 0, .v = v, .v_point = job->cut.v_point};
+    const int64_t lanes = job->simd->lanes, width = job->cut->columns + 2;
+    prn_winograd_edge edge = {.first = left < 0 ? -left : 0, .v = v, .v_point = job->cut->v_point};
     edge.end = prn_least(window->in[2] - left, width);
-    for (int64_t r = 0; r < job->cut.rows + 2; r++) {
+    for (int64_t r = 0; r < job->cut->rows + 2; r++) {
         const bool there = top + r >= 0 && top + r < window->in[1] && edge.first < edge.end;
         edge.row[r] = there ? plane + ((top + r) * window->in[2] + left + edge.first) * lanes : prn_winograd_zeros;
     }
-    job->simd->edge[job->cut.kind](&edge);
+    job->simd->edge[job->cut->kind](&edge);
 }
 
 /* One row of tiles of one channel block. */
 static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t row, const float *plane, float *v)
 {
     const prn_window *window = &job->conv->window;
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes, top = row * cut->rows - window->pad_begin[1];
     const bool whole = top >= 0 && top + cut->rows + 2 <= window->in[1];
     for (int64_t tile = batch->column, count; tile < batch->column_end; tile += count, v += count * lanes) {
@@ -196,8 +220,8 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
 static void forward(const job *job, const prn_winograd_batch *batch, float *v)
 {
     const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
-    const float *x = job->x + batch->image * job->cut.in_blocks * plane;
-    for (int64_t c = 0; c < job->cut.in_blocks && !prn_stopped(); c++, x += plane) {
+    const float *x = job->x + batch->image * job->cut->in_blocks * plane;
+    for (int64_t c = 0; c < job->cut->in_blocks && !prn_stopped(); c++, x += plane) {
         for (int64_t row = batch->row; row < batch->row_end; row++) {
             forward_row(job, batch, row, x, v);
             v += (batch->column_end - batch->column) * lanes;
@@ -234,7 +258,7 @@ static void fetch_ahead(ahead *ahead, int64_t lanes, prn_winograd_product *p)
 /* Input blocks whose weights stay in the first-level cache. */
 static int64_t blocks_of_pass(const job *job, int64_t blocks)
 {
-    const int64_t run = job->cut.run, fitting = CACHED_WEIGHTS / (job->simd->lanes * blocks * job->simd->lanes);
+    const int64_t run = job->cut->run, fitting = CACHED_WEIGHTS / (job->simd->lanes * blocks * job->simd->lanes);
     return fitting > run ? fitting / run * run : run;
 }
 
@@ -242,10 +266,10 @@ static int64_t blocks_of_pass(const job *job, int64_t blocks)
 static void multiply(const job *job, int64_t tiles, const float *v, const float *weights, int64_t blocks, float *m,
                      ahead *ahead)
 {
-    const int64_t lanes = job->simd->lanes, in_blocks = job->cut.in_blocks, per_block = lanes * blocks * lanes;
+    const int64_t lanes = job->simd->lanes, in_blocks = job->cut->in_blocks, per_block = lanes * blocks * lanes;
     const int64_t parts = prn_ceil_div(tiles, job->simd->tiles[blocks]), step = blocks_of_pass(job, blocks);
     const int64_t next_step = prn_ceil_div(blocks * lanes, parts);
-    prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = job->cut.run};
+    prn_winograd_product p = {.v_block = tiles * lanes, .m_block = tiles * lanes, .run = job->cut->run};
     for (int64_t from = 0; from < in_blocks; from += p.in_blocks) {
         p.in_blocks = prn_least(in_blocks - from, step);
         p.weights = weights + from * per_block;
@@ -271,7 +295,7 @@ static void copy_rows(int64_t rows, int64_t floats, const float *from, int64_t f
 /* A tile that reaches over the edge of the output, of which there are `rows` and `columns`: through a copy. */
 static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, int64_t rows, int64_t columns)
 {
-    const int64_t lanes = job->simd->lanes, row = job->cut.columns * lanes;
+    const int64_t lanes = job->simd->lanes, row = job->cut->columns * lanes;
     _Alignas(64) patch y, added;
     prn_winograd_inverse one = *inverse;
     one.y = y[0][0];
@@ -282,14 +306,14 @@ static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, in
         copy_rows(rows, columns * lanes, inverse->added, inverse->y_row, added[0][0], row);
         one.added = added[0][0];
     }
-    job->simd->inverse[job->cut.kind](&one);
+    job->simd->inverse[job->cut->kind](&one);
     copy_rows(rows, columns * lanes, y[0][0], row, inverse->y, inverse->y_row);
 }
 
 /* `tiles` tiles of a row, of which there are `rows` and `columns` outputs. */
 static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t tiles, int64_t rows, int64_t columns)
 {
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes;
     inverse.count = rows < cut->rows ? 0 : columns / cut->columns;
     if (inverse.count) job->simd->inverse[cut->kind](&inverse);
@@ -308,7 +332,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
                         const float *bias, float *space)
 {
     const prn_window *window = &job->conv->window;
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column;
     const int64_t top = row * cut->rows, left = batch->column * cut->columns, y_row = window->out[2] * lanes;
     const int64_t rows = prn_least(window->out[1] - top, cut->rows);
@@ -331,7 +355,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
 /* The input that the batch after next reads, as far as it lies in one piece for each block. */
 static ahead input_ahead(const job *job, int64_t index)
 {
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes;
     if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || index >= cut->tasks) return (ahead){.from = job->x};
@@ -349,7 +373,7 @@ static ahead input_ahead(const job *job, int64_t index)
 /* The output of some blocks of a batch. */
 static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64_t begin, int64_t blocks)
 {
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
     const int64_t top = batch->row * cut->rows, end = prn_least(batch->row_end * cut->rows, window->out[1]);
@@ -370,7 +394,7 @@ typedef struct task {
 
 static void multiply_group(const job *job, task *task, int64_t group, float *space)
 {
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const int64_t lanes = job->simd->lanes, channels = job->conv->in_channels, half = cut->points / 2;
     const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
     const int64_t per_point = channels * blocks * lanes;
@@ -388,7 +412,7 @@ static void multiply_group(const job *job, task *task, int64_t group, float *spa
 static void run_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_conv *conv = job->conv;
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     const prn_winograd_batch *batch = &task->batch;
     const int64_t lanes = job->simd->lanes, end = prn_winograd_first_block(cut, group + 1);
     const float *m = space + job->slot.m;
@@ -408,7 +432,7 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
 static void run_slot(void *argument, int64_t index)
 {
     job *job = argument;
-    const prn_winograd_cut *cut = &job->cut;
+    const prn_winograd_cut *cut = job->cut;
     float *space = job->scratch + index * job->slot.total;
     int64_t held = -1;
     while (!prn_stopped()) {
@@ -459,15 +483,16 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
 
 prony_status prn_conv_winograd_run(const prony_context *context)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_read(context, &conv));
-    job job = {.simd = simd(), .conv = &conv, .packed = context->state, .x = conv.x->data};
-    job.y = context->outputs[0]->data;
-    job.scratch = context->scratch;
-    if (!prn_winograd_cut_best(&conv, simd(), &job.cut))
-        return prony_fail(context, PRONY_INTERNAL, "no tiles for %lld input channels", (long long)conv.in_channels);
-    job.slot = make_slot(context, &conv, &job.cut);
-    job.packed_end = job.packed + conv.in_channels * conv.out_channels * job.cut.points;
+    const winograd_plan *plan = context->state;
+    job job = {.simd = plan->simd,
+               .conv = &plan->conv,
+               .cut = &plan->cut,
+               .slot = plan->slot,
+               .packed = plan->packed,
+               .x = context->inputs[0]->data,
+               .y = context->outputs[0]->data,
+               .scratch = context->scratch};
+    job.packed_end = job.packed + plan->conv.in_channels * plan->conv.out_channels * plan->cut.points;
     split_post_ops(context, &job);
     job.slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
     prn_parallel_tasks(context->threads, job.slots, run_slot, &job);

@@ -10,5 +10,6 @@ void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn
 prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts);
 prony_status prn_conv_winograd_run(const prony_context *context);
+void prn_conv_winograd_release(void *state);
 
 #endif

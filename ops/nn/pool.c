@@ -114,7 +114,7 @@ typedef struct job {
     const float *x;
     float *y;
     int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
-    bool average, padding;
+    bool average, padding, inside; /* inside: no window meets any padding */
 } job;
 
 PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
@@ -139,7 +139,8 @@ static void divide_row(const job *job, int64_t z, int64_t row, float *y)
     }
 }
 
-static void pool_row(const job *job, int64_t index)
+/* `count` rows of the output from row `index` on: one, or several of a plane whose windows all lie inside the input. */
+static void pool_rows(const job *job, int64_t index, int64_t count)
 {
     const prn_window *window = &job->window;
     const int64_t lanes = job->lanes, row = index % window->out[1], z = index / window->out[1] % window->out[0];
@@ -155,6 +156,8 @@ static void pool_row(const job *job, int64_t index)
                                .depth_step = window->dilation[0] * window->in[1] * width,
                                .height = reach.last[1] - reach.first[1],
                                .height_step = window->dilation[1] * width,
+                               .rows = count,
+                               .row_step = window->stride[1] * width,
                                .in = window->in[2],
                                .out = window->out[2],
                                .lanes = lanes,
@@ -164,7 +167,7 @@ static void pool_row(const job *job, int64_t index)
                                .pad = window->pad_begin[2]};
     if (job->average) {
         table()->sum(y, &rows);
-        divide_row(job, z, row, y);
+        if (!job->inside) divide_row(job, z, row, y);
     } else {
         table()->max(y, &rows);
     }
@@ -173,9 +176,27 @@ static void pool_row(const job *job, int64_t index)
 static void pool_task(void *argument, int64_t task)
 {
     const job *job = argument;
-    int64_t end = (task + 1) * job->rows_per_task;
-    if (end > job->rows) end = job->rows;
-    for (int64_t row = task * job->rows_per_task; row < end && !prn_stopped(); row++) pool_row(job, row);
+    const int64_t begin = task * job->rows_per_task, end = prn_least(begin + job->rows_per_task, job->rows);
+    const int64_t plane = job->window.out[1], width = job->window.out[2] * job->lanes;
+    for (int64_t row = begin, count; row < end && !prn_stopped(); row += count) {
+        count = job->inside ? prn_least(plane - row % plane, end - row) : 1;
+        pool_rows(job, row, count);
+    }
+    if (job->average && job->inside) {
+        const int64_t volume = prn_window_volume(job->window.kernel);
+        const bool power = (volume & (volume - 1)) == 0; /* of two: multiplying by its reciprocal is exact, and faster */
+        prn_long_vs(power ? PRN_BINARY_MUL : PRN_BINARY_DIV, job->y + begin * width, job->y + begin * width,
+                    power ? 1.0f / (float)volume : (float)volume, (end - begin) * width);
+    }
+}
+
+/* No window meets any padding. */
+static bool all_inside(const prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        if (window->pad_begin[a] || (window->out[a] - 1) * window->stride[a] + prn_window_reach(window, a) > window->in[a]) return false;
+    }
+    return true;
 }
 
 static prony_status run_native(const prony_context *context)
@@ -190,6 +211,7 @@ static prony_status run_native(const prony_context *context)
                .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
     PRN_TRY(read_window(context, &job.window));
+    job.inside = all_inside(&job.window);
     int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
     if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
     job.rows = planes * job.window.out[0] * job.window.out[1];

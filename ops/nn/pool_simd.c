@@ -127,17 +127,22 @@ VEC_INLINE void fill_line(float *line, int64_t begin, int64_t n, const prn_pool_
     }
 }
 
+/* Every second element of the two. */
+VEC_INLINE vf v_evens(vf low, vf high)
+{
+#if VEC_LANES == 4
+    return __builtin_shufflevector(low, high, 0, 2, 4, 6);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#endif
+}
+
 /* Every second of the 2 VEC_LANES elements from p on. */
 VEC_INLINE vf v_load_even(const float *p)
 {
-#if VEC_LANES == 4
-    return __builtin_shufflevector(v_load(p), v_load(p + 4), 0, 2, 4, 6);
-#elif VEC_LANES == 8
-    return __builtin_shufflevector(v_load(p), v_load(p + 8), 0, 2, 4, 6, 8, 10, 12, 14);
-#else
-    return __builtin_shufflevector(v_load(p), v_load(p + 16), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
-                                   30);
-#endif
+    return v_evens(v_load(p), v_load(p + VEC_LANES));
 }
 
 VEC_INLINE vf v_load_steps(const float *p, int64_t stride)
@@ -159,8 +164,59 @@ VEC_INLINE void take_taps(float *y, int64_t n, const float *line, const prn_pool
     }
 }
 
+VEC_INLINE vf v_odds(vf low, vf high)
+{
+#if VEC_LANES == 4
+    return __builtin_shufflevector(low, high, 1, 3, 5, 7);
+#elif VEC_LANES == 8
+    return __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    return __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#endif
+}
+
+/* The columns of two vectors of elements from x on combined, of which `left` are there (none, and one row's elements are not read). */
+VEC_INLINE void columns(const float *x, int64_t left, int64_t step, const int64_t height, bool average, float empty, vf *low, vf *high)
+{
+    *low = *high = v_splat(empty);
+    PRN_UNROLL
+    for (int64_t j = 0; j < height && left > 0; j++) *low = combined(*low, v_load_part(x + j * step, left, 0.0f), average);
+    PRN_UNROLL
+    for (int64_t j = 0; j < height && left > VEC_LANES; j++)
+        *high = combined(*high, v_load_part(x + j * step + VEC_LANES, left - VEC_LANES, 0.0f), average);
+}
+
+/* A row without padding, of windows of 2 x 2 or 3 x 3 in steps of two, from where its elements lie. Rows first, as with a line. */
+VEC_INLINE void inside(float *y, const prn_pool_row *row, const int64_t size, bool average, float empty)
+{
+    for (int64_t i = 0; i < row->out && !prn_stopped_at(i / VEC_LANES); i += VEC_LANES) {
+        vf low, high;
+        columns(row->x + 2 * i, row->in - 2 * i, row->height_step, size, average, empty, &low, &high);
+        vf result = combined(v_evens(low, high), v_odds(low, high), average);
+        if (size == 3) {
+            columns(row->x + 2 * i + 2, row->in - 2 * i - 2, row->height_step, size, average, empty, &low, &high);
+            result = combined(result, v_evens(low, high), average);
+        }
+        v_store_part(y + i, result, row->out - i);
+    }
+}
+
+VEC_INLINE bool is_inside(const prn_pool_row *row, int64_t size)
+{
+    return row->depth == 1 && row->height == size && row->taps == size && row->stride == 2 && row->dilation == 1 && row->pad == 0 &&
+           (row->out - 1) * 2 + size <= row->in;
+}
+
 VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, float empty)
 {
+    if (is_inside(row, 2)) {
+        inside(y, row, 2, average, empty);
+        return;
+    }
+    if (is_inside(row, 3)) {
+        inside(y, row, 3, average, empty);
+        return;
+    }
     float line[LINE + 2 * VEC_LANES];
     const int64_t reach = (row->taps - 1) * row->dilation + 1;
     int64_t piece = (LINE - reach - VEC_LANES * row->stride) / row->stride;
@@ -180,14 +236,22 @@ VEC_INLINE void without_lanes(float *y, const prn_pool_row *row, bool average, f
     }
 }
 
+VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float empty)
+{
+    prn_pool_row row = *rows;
+    const bool plain = row.lanes == 1 && row.stride * VEC_LANES <= LONGEST_REACH && (row.taps - 1) * row.dilation < LONGEST_REACH;
+    for (int64_t r = 0; r < rows->rows && !(r && prn_stopped()); r++, y += row.out * row.lanes, row.x += row.row_step) {
+        if (plain)
+            without_lanes(y, &row, average, empty);
+        else
+            with_lanes(y, &row, average, empty);
+    }
+}
+
 #define DEFINE_POOL(name, average, empty)                                                                              \
-    static void name(float *y, const prn_pool_row *row)                                                                \
+    static void name(float *y, const prn_pool_row *rows)                                                               \
     {                                                                                                                  \
-        if (row->lanes == 1 && row->stride * VEC_LANES <= LONGEST_REACH &&                                             \
-            (row->taps - 1) * row->dilation < LONGEST_REACH)                                                           \
-            without_lanes(y, row, average, empty);                                                                     \
-        else                                                                                                           \
-            with_lanes(y, row, average, empty);                                                                        \
+        each_row(y, rows, average, empty);                                                                             \
     }
 DEFINE_POOL(max_row, false, -INFINITY)
 DEFINE_POOL(sum_row, true, 0.0f)

@@ -4,12 +4,13 @@
 
 #include <stdint.h>
 
-/* One row of outputs, [out][lanes], and the input rows [in][lanes] that its windows meet: depth x height of them, as
- * many elements apart as the steps say, the first at x. Along the row a window has `taps` taps `dilation` apart; window
- * i begins at i stride - pad. All extents are at least 1 and every window meets the input. */
+/* Some rows of outputs, [rows][out][lanes], and the input rows [in][lanes] that windows meet: depth x height of them, as
+ * many elements apart as the steps say, the first at x, and `row_step` further on for each row of outputs. Along the row a window has
+ * `taps` taps `dilation` apart; window i begins at i stride - pad. All extents are at least 1 and every window meets the input. */
 typedef struct prn_pool_row {
     const float *x;
     int64_t depth, depth_step, height, height_step;
+    int64_t rows, row_step;
     int64_t in, out, lanes, taps, stride, dilation, pad;
 } prn_pool_row;
 

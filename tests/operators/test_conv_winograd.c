@@ -325,6 +325,7 @@ static void run_kernel(problem *p, const shape *s, const float *x, float *y)
     p->context.scratch_bytes = prepared.scratch_bytes;
     p->context.scratch = op_case_bytes(prepared.scratch_bytes);
     assert_int_equal(kernel->run(&p->context), PRONY_OK);
+    kernel->release(p->context.state);
     for (int64_t k = 0; k < s->out; k++)
         for (int64_t i = 0; i < spatial; i++)
             y[k * spatial + i] = ((const float *)p->out.data)[(k / lanes * spatial + i) * lanes + k % lanes];

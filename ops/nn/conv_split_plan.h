@@ -1,0 +1,53 @@
+/* What a plan step of the convolution by parts knows of its problem; shared by its files alone. */
+#ifndef PRN_OPS_NN_CONV_SPLIT_PLAN_H
+#define PRN_OPS_NN_CONV_SPLIT_PLAN_H
+
+#include "base/integers.h"
+#include "ops/loops/conv_problem.h"
+#include "ops/loops/split_product.h"
+
+enum {
+    PRN_CONV_SPLIT_LANES = 16, /* channels of a block of the layout */
+    PRN_CONV_SPLIT_MOST_TAPS = 256,
+    PRN_CONV_SPLIT_STEP = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* weights of a step */
+};
+
+typedef struct prn_split_tap {
+    int64_t grid, shift; /* which grid; positions from an output's own */
+} prn_split_tap;
+
+/* The remainders of the taps' places along one axis. */
+typedef struct prn_split_grids {
+    int64_t count, remainder[PRN_CONV_SPLIT_MOST_TAPS];
+    int64_t reach; /* steps from the first to the last place in a grid */
+} prn_split_grids;
+
+typedef struct prn_conv_split_plan {
+    prn_conv conv;
+    const float *weights;   /* packed; NULL: halves */
+    const uint16_t *halves; /* the same as prn_split_panel makes it, of one or two parts */
+    int64_t parts;
+    int64_t steps, blocks;  /* of 32 input channels */
+    prn_split_grids rows, places;
+    int64_t pitch, positions; /* of a row; of a grid of a whole strip */
+    int64_t strip_rows, strips, group_columns, groups; /* output rows; 32 output channels each */
+    int64_t slots;
+    size_t part_bytes, panel_bytes, sums_bytes, slot_bytes;
+    float *bias; /* of every output channel; behind the taps */
+    int64_t tap_count;
+    prn_split_tap taps[];
+} prn_conv_split_plan;
+
+/* Rows of tiles for so many rows of output. */
+static inline int64_t prn_conv_split_tile_rows(const prn_conv_split_plan *s, int64_t rows)
+{
+    return prn_ceil_div((rows - 1) * s->pitch + s->conv.window.out[2], PRN_SPLIT_ROWS) * PRN_SPLIT_ROWS;
+}
+
+/* Weights of 32 output channels. */
+static inline int64_t prn_conv_split_panel(const prn_conv_split_plan *s)
+{
+    return s->steps * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* The run of the convolution by parts: tasks, strips, products (conv_split.c has the drawing). */
+#include "base/integers.h"
+#include "base/parallel.h"
+#include "base/stop.h"
+#include "ops/loops/number.h"
+#include "ops/loops/post_ops_vec.h"
+#include "ops/nn/conv_split.h"
+#include "ops/nn/conv_split_plan.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef struct job {
+    const prn_conv_split_plan *state;
+    prony_context rest; /* for the post-operations that are not part of the sum */
+    prn_post_ops rest_ops;
+    const float *x, *bias, *added; /* bias: zeros where there is none */
+    float low, high;               /* that sums are kept within */
+    float *y;
+    char *slots;
+    atomic_llong next; /* task */
+} job;
+
+/* What one task works on. */
+typedef struct strip {
+    int64_t image, first_row, end_row, first_column, end_column;
+    int64_t rows;              /* of tiles */
+    uint16_t *parts, *panel;   /* working space */
+    float *sums;
+} strip;
+
+static void clear(const prn_conv_split_plan *s, uint16_t *to, int64_t positions)
+{
+    for (int64_t p = 0; p < s->parts && positions > 0; p++)
+        memset(to + p * (int64_t)(s->part_bytes / sizeof *to), 0, (size_t)positions * PRN_SPLIT_DEPTH * sizeof *to);
+}
+
+/* One row of one grid: padding, what the input has, padding. */
+static bool split_row(const job *job, const strip *strip, int64_t block, int64_t y, int64_t remainder, uint16_t *to)
+{
+    const prn_conv_split_plan *s = job->state;
+    const prn_conv *conv = &s->conv;
+    const prn_window *window = &conv->window;
+    const int64_t stride = window->stride[2], start = window->pad_begin[2] - remainder;
+    int64_t first = start > 0 ? prn_ceil_div(start, stride) : 0, end = prn_ceil_div(window->in[2] + start, stride);
+    if (end > s->pitch) end = s->pitch;
+    if (y < 0 || y >= window->in[1] || end <= first) {
+        clear(s, to, s->pitch);
+        return true;
+    }
+    const int64_t blocks = conv->in_channels / PRN_CONV_SPLIT_LANES, plane = conv->in_spatial * PRN_CONV_SPLIT_LANES;
+    const float *from = job->x + (strip->image * blocks + 2 * block) * plane;
+    from += (y * window->in[2] + first * stride - start) * PRN_CONV_SPLIT_LANES;
+    clear(s, to, first);
+    clear(s, to + end * PRN_SPLIT_DEPTH, s->pitch - end);
+    const bool pair = 2 * block + 1 < blocks;
+    return prn_split_rows(from, PRN_CONV_SPLIT_LANES, pair ? from + plane : NULL, pair ? PRN_CONV_SPLIT_LANES : 0, stride * PRN_CONV_SPLIT_LANES, end - first, (int)s->parts,
+                          to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
+}
+
+/* All that the strip reads. */
+static bool split_strip(const job *job, const strip *strip)
+{
+    const prn_conv_split_plan *s = job->state;
+    const prn_window *window = &s->conv.window;
+    const int64_t rows = strip->end_row - strip->first_row + s->rows.reach;
+    uint16_t *to = strip->parts;
+    bool finite = true;
+    for (int64_t grid = 0; grid < s->rows.count * s->places.count; grid++) {
+        const int64_t top = s->rows.remainder[grid / s->places.count] - window->pad_begin[1];
+        for (int64_t b = 0; b < s->blocks && !prn_stopped(); b++, to += s->positions * PRN_SPLIT_DEPTH) {
+            for (int64_t r = 0; r < rows; r++)
+                finite = split_row(job, strip, b, (strip->first_row + r) * window->stride[1] + top,
+                                   s->places.remainder[grid % s->places.count], to + r * s->pitch * PRN_SPLIT_DEPTH) &&
+                         finite;
+            clear(s, to + rows * s->pitch * PRN_SPLIT_DEPTH, s->positions - rows * s->pitch);
+        }
+    }
+    return finite;
+}
+
+/* Sums of 32 output channels, from the parts; weights are split a few steps ahead. false: weights
+ * have no parts. */
+static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t column)
+{
+    const int64_t most = s->halves ? PRN_SPLIT_MOST_STEPS / s->parts : PRN_SPLIT_STEPS;
+    const float *weights = s->halves ? NULL : s->weights + column * prn_conv_split_panel(s);
+    const uint16_t *halves = s->halves ? s->halves + column * prn_conv_split_panel(s) * s->parts : NULL;
+    prn_split_tiles tiles = {.a_part = (int64_t)(s->part_bytes / sizeof(uint16_t)),
+                             .parts = (int)s->parts,
+                             .rows = strip->rows,
+                             .c = strip->sums,
+                             .c_row = PRN_SPLIT_COLUMNS,
+                             .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > PRN_CONV_SPLIT_LANES};
+    int64_t block = 0, at = 0, steps = prn_least(s->steps, most), half = 0;
+    if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
+    for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps, half = !half) {
+        tiles.steps = (int)steps;
+        for (int i = 0; i < tiles.steps; i++) {
+            const prn_split_tap *tap = &s->taps[at];
+            tiles.a[i] = strip->parts + ((tap->grid * s->blocks + block) * s->positions + tap->shift) * PRN_SPLIT_DEPTH;
+            if (++at < s->tap_count) continue;
+            at = 0;
+            block++;
+        }
+        steps = prn_least(s->steps - step - tiles.steps, most);
+        tiles.add = step > 0;
+        if (halves) {
+            tiles.b = halves;
+            halves += tiles.steps * PRN_CONV_SPLIT_STEP * s->parts;
+            tiles.ahead = (const char *)halves; /* behind the last column nothing is fetched that is read */
+            tiles.ahead_bytes = (steps > 0 ? steps : prn_least(s->steps, most)) * s->parts * PRN_CONV_SPLIT_STEP * (int64_t)sizeof *halves;
+        } else {
+            weights += tiles.steps * PRN_CONV_SPLIT_STEP;
+            tiles.b = strip->panel + half * PRN_SPLIT_PANEL;
+            tiles.next = steps > 0 ? weights : NULL;
+            tiles.next_depths = steps * PRN_SPLIT_DEPTH;
+            tiles.next_b = strip->panel + !half * PRN_SPLIT_PANEL;
+        }
+        if (!prn_split_multiply(&tiles)) return false;
+    }
+    return true;
+}
+
+/* Channel i of the input, k of the output, in the step whose weights begin at element `from`. */
+static float weight_at(const prn_conv_split_plan *s, int64_t from, int64_t i, int64_t k)
+{
+    if (!s->halves) return s->weights[from + i * PRN_SPLIT_COLUMNS + k];
+    const uint16_t *part = s->halves + from * s->parts + k / 16 * (PRN_CONV_SPLIT_STEP / 2) + i % 16 * 32 + k % 16 * 2 + i / 16;
+    return prn_bf16_to_f32(part[0]) + (s->parts > 1 ? prn_bf16_to_f32(part[PRN_CONV_SPLIT_STEP]) : 0.0f);
+}
+
+/* The same without parts: sums at one output position. */
+static void plain_sums(const job *job, const strip *strip, int64_t column, int64_t row, int64_t place, float *sums)
+{
+    const prn_conv_split_plan *s = job->state;
+    const prn_window *window = &s->conv.window;
+    int64_t weights = column * prn_conv_split_panel(s);
+    for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] = 0.0f;
+    for (int64_t c = 0; c < s->blocks * PRN_SPLIT_DEPTH; c += PRN_SPLIT_DEPTH) {
+        for (int64_t t = 0; t < s->tap_count; t++, weights += PRN_CONV_SPLIT_STEP) {
+            const int64_t y = row * window->stride[1] - window->pad_begin[1] + t / window->kernel[2] * window->dilation[1];
+            const int64_t x = place * window->stride[2] - window->pad_begin[2] + t % window->kernel[2] * window->dilation[2];
+            if (y < 0 || y >= window->in[1] || x < 0 || x >= window->in[2]) continue;
+            for (int64_t i = 0; i < PRN_SPLIT_DEPTH && c + i < s->conv.in_channels; i++) {
+                const int64_t block = strip->image * (s->conv.in_channels / PRN_CONV_SPLIT_LANES) + (c + i) / PRN_CONV_SPLIT_LANES;
+                const float value =
+                    job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * PRN_CONV_SPLIT_LANES + (c + i) % PRN_CONV_SPLIT_LANES];
+                for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] += value * weight_at(s, weights, i, k);
+            }
+        }
+    }
+}
+
+static void plain(const job *job, const strip *strip, int64_t column)
+{
+    const prn_conv_split_plan *s = job->state;
+    const int64_t width = s->conv.window.out[2];
+    for (int64_t row = strip->first_row; row < strip->end_row; row++) {
+        for (int64_t place = 0; place < width && !prn_stopped(); place++)
+            plain_sums(job, strip, column, row, place,
+                       strip->sums + ((row - strip->first_row) * s->pitch + place) * PRN_SPLIT_COLUMNS);
+    }
+}
+
+/* Sums to the output, what is added to them, and the post-operations. */
+static void store(const job *job, const strip *strip, int64_t column)
+{
+    const prn_conv_split_plan *s = job->state;
+    const prn_conv *conv = &s->conv;
+    const int64_t blocks = conv->out_channels / PRN_CONV_SPLIT_LANES, width = conv->window.out[2];
+    for (int64_t b = 2 * column; b < blocks && b < 2 * column + 2; b++) {
+        const int64_t plane = (strip->image * blocks + b) * conv->out_spatial;
+        const float *sums = strip->sums + b % 2 * PRN_CONV_SPLIT_LANES;
+        for (int64_t row = strip->first_row; row < strip->end_row; row++, sums += s->pitch * PRN_SPLIT_COLUMNS) {
+            const int64_t at = (plane + row * width) * PRN_CONV_SPLIT_LANES;
+            prn_split_store(sums, width, job->bias + b * PRN_CONV_SPLIT_LANES, job->added ? job->added + at : NULL, job->low, job->high, job->y + at);
+        }
+        const int64_t first = (plane + strip->first_row * width) * PRN_CONV_SPLIT_LANES;
+        if (job->rest_ops.count)
+            prn_post_ops_apply_vec(&job->rest, job->y + first, first, (strip->end_row - strip->first_row) * width * PRN_CONV_SPLIT_LANES);
+    }
+}
+
+static void run_task(const job *job, int64_t task, char *bytes)
+{
+    const prn_conv_split_plan *s = job->state;
+    const int64_t group = task % s->groups, index = task / s->groups % s->strips;
+    strip strip = {.image = task / s->groups / s->strips,
+                   .first_row = index * s->strip_rows,
+                   .end_row = (index + 1) * s->strip_rows,
+                   .first_column = group * s->group_columns,
+                   .end_column = (group + 1) * s->group_columns};
+    const int64_t columns = prn_ceil_div(s->conv.out_channels, PRN_SPLIT_COLUMNS);
+    if (strip.end_row > s->conv.window.out[1]) strip.end_row = s->conv.window.out[1];
+    if (strip.end_column > columns) strip.end_column = columns;
+    strip.rows = prn_conv_split_tile_rows(s, strip.end_row - strip.first_row);
+    strip.sums = (float *)bytes;
+    strip.panel = (uint16_t *)(bytes + s->sums_bytes);
+    strip.parts = (uint16_t *)(bytes + s->sums_bytes + s->panel_bytes);
+    const bool finite = split_strip(job, &strip);
+    prn_split_begin();
+    for (int64_t column = strip.first_column; column < strip.end_column && !prn_stopped(); column++) {
+        if (!finite || !multiply(s, &strip, column)) plain(job, &strip, column);
+        store(job, &strip, column);
+    }
+    prn_split_end();
+}
+
+/* Whoever has working space takes tasks as long as there are any. */
+static void run_slot(void *argument, int64_t slot)
+{
+    job *job = argument;
+    const prn_conv_split_plan *s = job->state;
+    const int64_t tasks = s->conv.batch * s->strips * s->groups;
+    int64_t task;
+    while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_stopped())
+        run_task(job, task, job->slots + slot * (int64_t)s->slot_bytes);
+}
+
+/* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */
+static void sort_post_ops(const prony_context *context, job *job)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    job->rest = *context;
+    job->rest.post_ops = &job->rest_ops;
+    size_t i = 0, count = post_ops ? post_ops->count : 0;
+    job->low = -INFINITY;
+    job->high = INFINITY;
+    if (i < count && post_ops->op[i].kind == PRN_POST_ADD) job->added = context->inputs[post_ops->op[i++].input]->data;
+    if (i < count && post_ops->op[i].kind == PRN_POST_RELU) {
+        job->low = 0.0f;
+        i++;
+    } else if (i < count && post_ops->op[i].kind == PRN_POST_CLIP) {
+        job->low = post_ops->op[i].a;
+        job->high = post_ops->op[i++].b;
+    }
+    while (i < count) job->rest_ops.op[job->rest_ops.count++] = post_ops->op[i++];
+}
+
+prony_status prn_conv_split_run(const prony_context *context)
+{
+    const prn_conv_split_plan *s = context->state;
+    job job = {.state = s, .x = context->inputs[0]->data, .y = context->outputs[0]->data, .slots = context->scratch};
+    job.bias = s->bias;
+    sort_post_ops(context, &job);
+    atomic_init(&job.next, 0);
+    prn_parallel_tasks(context->threads, s->slots, run_slot, &job);
+    return PRONY_OK;
+}
