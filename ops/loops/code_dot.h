@@ -47,17 +47,30 @@ typedef struct prn_code_depthwise {
     prn_code_finish finish; /* bias and scale as `depthwise_order` made them */
 } prn_code_depthwise;
 
+/* Weights apart from a panel (code_excess.h): entries of one column. Unused ones are 0 at depth 0. */
+typedef struct prn_code_excess {
+    uint32_t depth[4];
+    int8_t weight[4]; /* within -64 and 64 */
+    uint32_t column;
+} prn_code_excess;
+
 typedef struct prn_code_dot {
     const char *name;
+    /* Products of bytes are added in 16 bits first: panels are split as code_excess.h says, and `turn` and `excess` are
+     * there. */
+    bool splits;
     /* Around all that a task does with `block`. */
     void (*begin)(void);
     void (*end)(void);
     /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4.
      * Rows of `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many
-     * depths as the next multiple of 64, must be readable; b has 0 there. `narrow`: no two neighbours b[2 i][j] + b[2 i
-     * + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
+     * depths as the next multiple of 64, must be readable; b has 0 there. `steps`: of a split panel; else unused. */
     void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, bool narrow);
+                  bool add, int steps);
+    /* to[k][r] = a[r][k] for rows r < rows <= 16 of 32, depths up to a multiple of 32; rows behind the last are any. */
+    void (*turn)(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, uint8_t *to);
+    /* sums[r][j] += products of 32 rows' codes, turned, and a panel's list, groups [from, to). */
+    void (*excess)(const uint8_t *turned, const prn_code_excess *from, const prn_code_excess *to, int32_t *sums);
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
     void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);

@@ -66,6 +66,11 @@ static void largest(const uint8_t *const *tap, int64_t taps, int64_t channels, b
 }
 
 const prn_code_dot PRN_SIMD_TABLE(prn_code_dot_) = {.name = PRN_SIMD_NAME,
+#if defined(__AVX2__) && !WIDE
+                                                    .splits = true,
+                                                    .turn = turn,
+                                                    .excess = excess,
+#endif
                                                     .begin = begin,
                                                     .end = end,
                                                     .block = block,

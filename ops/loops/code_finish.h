@@ -4,12 +4,7 @@
 #ifndef PRN_OPS_LOOPS_CODE_FINISH_H
 #define PRN_OPS_LOOPS_CODE_FINISH_H
 
-#include "ops/loops/code_blocks.h"
-
-/* Adding it to a number below 2^22 leaves a whole one, rounded half to even. */
-#define ROUNDING 12582912.0f
-/* All stores before it happen before all loads behind it. */
-#define APART __asm__ volatile("" ::: "memory")
+#include "ops/loops/code_words.h"
 
 #if WIDE
 
@@ -203,7 +198,137 @@ static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_
     }
 }
 
+#elif defined(__AVX2__)
+
+#define ROUNDED(x) __asm__("" : "+x"(x))
+
+typedef struct limits {
+    __m256 low, high, middle_low, middle_high, middle_factor, residual_factor;
+    __m256i residual_zero, zero_words;
+} limits;
+
+static inline limits limits_of(const prn_code_finish *f)
+{
+    return (limits){.low = _mm256_set1_ps(f->low),
+                    .high = _mm256_set1_ps(f->high),
+                    .middle_low = _mm256_set1_ps(f->middle_low),
+                    .middle_high = _mm256_set1_ps(f->middle_high),
+                    .middle_factor = _mm256_set1_ps(f->middle_factor),
+                    .residual_factor = _mm256_set1_ps(f->residual_factor),
+                    .residual_zero = _mm256_set1_epi32(f->residual_zero),
+                    .zero_words = _mm256_set1_epi16((short)f->zero)};
+}
+
+/* NaN is low. */
+static inline __m256 kept(__m256 v, __m256 low, __m256 high)
+{
+    return _mm256_min_ps(_mm256_max_ps(v, low), high);
+}
+
+static inline __m256i widened(const uint8_t *codes, bool is_signed)
+{
+    const __m128i bytes = _mm_loadl_epi64((const void *)codes);
+    return is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+}
+
+/* Whole steps from the zero point for 8 sums. `residual` NULL: there is none; a constant after inlining. */
+static inline __attribute__((always_inline)) __m256i steps_of(const prn_code_finish *f, const limits *l, __m256i sum,
+                                                              __m256 scale, const uint8_t *residual)
+{
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
+    if (residual) {
+        if (f->rounds) v = _mm256_round_ps(kept(v, l->middle_low, l->middle_high), 8);
+        v = _mm256_mul_ps(v, l->middle_factor);
+        ROUNDED(v);
+        const __m256i steps = _mm256_sub_epi32(widened(residual, f->residual_signed), l->residual_zero);
+        __m256 r = _mm256_mul_ps(_mm256_cvtepi32_ps(steps), l->residual_factor);
+        ROUNDED(r);
+        v = _mm256_add_ps(v, r);
+    }
+    return _mm256_cvtps_epi32(kept(v, l->low, l->high));
+}
+
+/* 32 codes of four vectors of steps: packed lane by lane, then their words of four put in order. */
+static inline void store_codes(const prn_code_finish *f, const limits *l, const __m256i step[4], uint8_t *y)
+{
+    const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(step[0], step[1]), l->zero_words);
+    const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(step[2], step[3]), l->zero_words);
+    const __m256i bytes = f->y_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
+static inline __attribute__((always_inline)) void finish_row(const prn_code_finish *f, const limits *l,
+                                                             const int32_t *sums, const int32_t *bias,
+                                                             const float *scale, uint8_t *y, const uint8_t *residual)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i sum = _mm256_add_epi32(load_8(sums + 8 * v), load_8(bias + 8 * v));
+        step[v] = steps_of(f, l, sum, _mm256_loadu_ps(scale + 8 * v), residual ? residual + 8 * v : NULL);
+    }
+    store_codes(f, l, step, y);
+}
+
+static void finish(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
+                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+{
+    const limits l = limits_of(f);
+    if (columns == COLUMNS) {
+        for (int64_t r = 0; r < rows; r++, sums += COLUMNS, y += y_row) {
+            if (residual)
+                finish_row(f, &l, sums, f->bias + column, f->scale + column, y, residual + r * residual_row);
+            else
+                finish_row(f, &l, sums, f->bias + column, f->scale + column, y, NULL);
+        }
+        return;
+    }
+    int32_t bias[COLUMNS] = {0};
+    float scale[COLUMNS] = {0};
+    uint8_t codes[COLUMNS], other[COLUMNS] = {0};
+    memcpy(bias, f->bias + column, (size_t)columns * sizeof *bias);
+    memcpy(scale, f->scale + column, (size_t)columns * sizeof *scale);
+    for (int64_t r = 0; r < rows; r++) {
+        if (residual) memcpy(other, residual + r * residual_row, (size_t)columns);
+        finish_row(f, &l, sums + r * COLUMNS, bias, scale, codes, residual ? other : NULL);
+        memcpy(y + r * y_row, codes, (size_t)columns);
+    }
+}
+
+/* 32 codes. */
+static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_signed, const uint8_t *a,
+                             const uint8_t *b, uint8_t *y)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
+        step[v] = steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), b + 8 * v);
+    }
+    store_codes(f, l, step, y);
+}
+
+static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+{
+    const limits l = limits_of(f);
+    int64_t i = 0;
+    for (; i + COLUMNS <= n; i += COLUMNS) add_codes(f, &l, a_signed, a + i, b + i, y + i);
+    if (i < n) {
+        uint8_t left[COLUMNS] = {0}, right[COLUMNS] = {0}, codes[COLUMNS];
+        memcpy(left, a + i, (size_t)(n - i));
+        memcpy(right, b + i, (size_t)(n - i));
+        add_codes(f, &l, a_signed, left, right, codes);
+        memcpy(y + i, codes, (size_t)(n - i));
+    }
+}
+
 #else
+
+/* Adding it to a number below 2^22 leaves a whole one, rounded half to even. */
+#define ROUNDING 12582912.0f
+/* All stores before it happen before all loads behind it. */
+#define APART __asm__ volatile("" ::: "memory")
 
 static inline float kept(float v, float low, float high)
 {
@@ -264,6 +389,10 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
         store_codes(f, v, count, y + i);
     }
 }
+
+#endif
+
+#if !WIDE
 
 static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                  uint8_t flip)

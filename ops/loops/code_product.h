@@ -22,11 +22,17 @@ typedef struct prn_code_weights {
     int64_t groups, columns, depth, column_step, inner, inner_step, outer_step;
 } prn_code_weights;
 
+/* Packed weights, which the model owns. */
+typedef struct prn_code_packed {
+    const int8_t *panels;
+    const prn_code_excess *excess; /* what panels are without on processors that split them; NULL: nothing */
+} prn_code_packed;
+
 /* Packs them through context->host, for all sessions of the model. */
-prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, const int8_t **packed);
+prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, prn_code_packed *packed);
 /* bias[column] = given - x_zero (sum of the column's weights), of all groups' columns; `given` NULL: 0. x_zero is that
  * of the unsigned codes. */
-void prn_code_bias(const prn_code_weights *weights, const int8_t *packed, int32_t x_zero, const int32_t *given,
+void prn_code_bias(const prn_code_weights *weights, const prn_code_packed *packed, int32_t x_zero, const int32_t *given,
                    int32_t *bias);
 
 /* Codes of rows [row, row + rows) of group `group` as unsigned bytes, `depth` of each; rows are to_row bytes apart. */
@@ -38,7 +44,7 @@ typedef void (*prn_code_store_fn)(const void *argument, int64_t row, int64_t row
 
 typedef struct prn_code_product {
     int64_t rows, groups, columns, depth; /* columns and depth of a group */
-    const int8_t *packed;
+    prn_code_packed packed;
     const uint8_t
         *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
     int64_t a_row;

@@ -205,7 +205,7 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
     if (is_depthwise(conv)) return prepare_depthwise(context, c, s);
     const prn_code_weights weights = weights_of(c);
     PRN_TRY(prn_code_pack(context, &weights, &s->product.packed));
-    prn_code_bias(&weights, s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
+    prn_code_bias(&weights, &s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
     return PRONY_OK;
 }
 
