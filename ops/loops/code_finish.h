@@ -153,6 +153,22 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
     }
 }
 
+/* Both factors are within 255 of 0: the low half of one times the other, of which nothing else is left. */
+static void multiply(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+{
+    const limits l = limits_of(f);
+    const __m512i bias = _mm512_set1_epi32(f->bias[0]), low_half = _mm512_set1_epi32(0xffff);
+    const __m512 scale = _mm512_set1_ps(f->scale[0]);
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 mask = (__mmask16)(n - i >= 16 ? 0xffff : (1u << (n - i)) - 1);
+        const __m512i left = _mm512_add_epi32(widened(_mm_maskz_loadu_epi8(mask, a + i), a_signed), bias);
+        const __m512i right =
+            _mm512_sub_epi32(widened(_mm_maskz_loadu_epi8(mask, b + i), f->residual_signed), l.residual_zero);
+        const __m512i product = _mm512_madd_epi16(left, _mm512_and_si512(right, low_half));
+        _mm_mask_storeu_epi8(y + i, mask, _mm512_cvtepi32_epi8(codes_of(f, &l, product, scale, false, product)));
+    }
+}
+
 /* Rows of 16 to 64 bytes as two halves that may overlap: cheaper than masks. */
 static void copy_halves(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                         uint8_t flip)
@@ -296,6 +312,21 @@ static void finish(const prn_code_finish *f, const int32_t *sums, int64_t rows, 
     }
 }
 
+/* 32 codes. Both factors are within 255 of 0: the low half of one times the other, of which nothing else is left. */
+static inline void multiply_codes(const prn_code_finish *f, const limits *l, bool a_signed, const uint8_t *a,
+                                  const uint8_t *b, uint8_t *y)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
+        const __m256i right = _mm256_sub_epi32(widened(b + 8 * v, f->residual_signed), l->residual_zero);
+        const __m256i product = _mm256_madd_epi16(left, _mm256_and_si256(right, _mm256_set1_epi32(0xffff)));
+        step[v] = steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), NULL);
+    }
+    store_codes(f, l, step, y);
+}
+
 /* 32 codes. */
 static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_signed, const uint8_t *a,
                              const uint8_t *b, uint8_t *y)
@@ -309,19 +340,23 @@ static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_s
     store_codes(f, l, step, y);
 }
 
-static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
-{
-    const limits l = limits_of(f);
-    int64_t i = 0;
-    for (; i + COLUMNS <= n; i += COLUMNS) add_codes(f, &l, a_signed, a + i, b + i, y + i);
-    if (i < n) {
-        uint8_t left[COLUMNS] = {0}, right[COLUMNS] = {0}, codes[COLUMNS];
-        memcpy(left, a + i, (size_t)(n - i));
-        memcpy(right, b + i, (size_t)(n - i));
-        add_codes(f, &l, a_signed, left, right, codes);
-        memcpy(y + i, codes, (size_t)(n - i));
+#define BY_32(name, codes_of_32)                                                                                       \
+    static void name(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,           \
+                     int64_t n)                                                                                        \
+    {                                                                                                                  \
+        const limits l = limits_of(f);                                                                                 \
+        int64_t i = 0;                                                                                                 \
+        for (; i + COLUMNS <= n; i += COLUMNS) codes_of_32(f, &l, a_signed, a + i, b + i, y + i);                       \
+        if (i < n) {                                                                                                   \
+            uint8_t left[COLUMNS] = {0}, right[COLUMNS] = {0}, codes[COLUMNS];                                         \
+            memcpy(left, a + i, (size_t)(n - i));                                                                      \
+            memcpy(right, b + i, (size_t)(n - i));                                                                     \
+            codes_of_32(f, &l, a_signed, left, right, codes);                                                          \
+            memcpy(y + i, codes, (size_t)(n - i));                                                                     \
+        }                                                                                                              \
     }
-}
+BY_32(add, add_codes)
+BY_32(multiply, multiply_codes)
 
 #else
 
@@ -386,6 +421,21 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
         }
         APART;
         add_residual(f, v, b + i, count);
+        store_codes(f, v, count, y + i);
+    }
+}
+
+static void multiply(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += COLUMNS) {
+        const int64_t count = n - i < COLUMNS ? n - i : COLUMNS;
+        float v[COLUMNS];
+        for (int64_t j = 0; j < count; j++) {
+            const int32_t left = (a_signed ? (int8_t)a[i + j] : a[i + j]) + f->bias[0];
+            const int32_t right = (f->residual_signed ? (int8_t)b[i + j] : b[i + j]) - f->residual_zero;
+            v[j] = (float)(left * right) * f->scale[0];
+        }
+        APART;
         store_codes(f, v, count, y + i);
     }
 }

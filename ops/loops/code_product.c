@@ -7,13 +7,12 @@
  *              +-----+-----+-----+
  *
  * Invariant: tasks are cut by the problem alone; which piece of scratch a task uses changes no result. */
-#include "ops/loops/code_excess.h"
-#include "ops/loops/code_pack.h"
+#include "ops/loops/code_product.h"
 
-#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
+#include "ops/loops/code_excess.h"
 
 #include <stdatomic.h>
 

@@ -286,11 +286,11 @@ static void depthwise_is_exact(void **state)
     }
 }
 
-static void sums_copies_and_maxima_are_exact(void **state)
+static void elementwise_loops_are_exact(void **state)
 {
     (void)state;
     enum { MOST = 300 };
-    uint8_t a[MOST], b[MOST], y[MOST + 1], rows[4][MOST];
+    uint8_t a[MOST], b[MOST], y[MOST + 1], rows[4][MOST], table[256];
     const uint8_t *tap[4] = {rows[0], rows[1], rows[2], rows[3]};
     for (int trial = 0; trial < 200; trial++) {
         const int64_t n = trial % MOST + 1;
@@ -300,6 +300,8 @@ static void sums_copies_and_maxima_are_exact(void **state)
         prn_code_finish f = {.bias = &bias, .scale = &scale};
         next_finish(&f, trial);
         f.rounds = false;
+        const float small = scale / 64.0f;
+        for (int i = 0; i < 256; i++) table[i] = next_byte();
         for (int i = 0; i < MOST; i++) {
             a[i] = next_code();
             b[i] = next_code();
@@ -309,11 +311,21 @@ static void sums_copies_and_maxima_are_exact(void **state)
             if (!prn_isa_has(levels[level].needs)) continue;
             const prn_code_dot *dot = levels[level].table;
             memset(y, 7, sizeof y);
+            f.scale = &scale;
             dot->add(&f, is_signed, a, b, y, n);
             for (int64_t i = 0; i < n; i++) {
                 const int32_t code = is_signed ? (int8_t)a[i] : a[i];
                 assert_int_equal(y[i], code_of(&f, code + bias, scale, true, b[i]));
             }
+            f.scale = &small;
+            dot->multiply(&f, is_signed, a, b, y, n);
+            for (int64_t i = 0; i < n; i++) {
+                const int32_t left = (is_signed ? (int8_t)a[i] : a[i]) + bias;
+                const int32_t right = (f.residual_signed ? (int8_t)b[i] : b[i]) - f.residual_zero;
+                assert_int_equal(y[i], code_of(&f, left * right, scale / 64.0f, false, 0));
+            }
+            dot->look_up(table, a, y, n);
+            for (int64_t i = 0; i < n; i++) assert_int_equal(y[i], table[a[i]]);
             dot->copy(y, 0, a, 0, 1, n, 128);
             for (int64_t i = 0; i < n; i++) assert_int_equal(y[i], a[i] ^ 128);
             dot->largest(tap, 4, n, is_signed, y);
@@ -337,7 +349,7 @@ int main(void)
         cmocka_unit_test(steps_follow_the_weights),
         cmocka_unit_test(finishing_is_exact),
         cmocka_unit_test(depthwise_is_exact),
-        cmocka_unit_test(sums_copies_and_maxima_are_exact),
+        cmocka_unit_test(elementwise_loops_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
