@@ -41,8 +41,9 @@ typedef struct prn_code_finish {
 
 /* Output positions of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
 typedef struct prn_code_depthwise {
-    int64_t channels,
-        taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
+    int64_t channels;
+    int64_t taps; /* a multiple of 4: behind the `used` ones, weights are 0 and taps anywhere that is readable */
+    int64_t used;
     const int8_t *weights;  /* as `depthwise_pack` made them */
     prn_code_finish finish; /* bias and scale as `depthwise_order` made them */
 } prn_code_depthwise;
@@ -77,7 +78,9 @@ typedef struct prn_code_dot {
     /* to[r][i] = from[r][i] ^ flip for r < rows, i < n */
     void (*copy)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                  uint8_t flip);
-    /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps. */
+    /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps, times
+     * depthwise_bytes. */
+    int64_t depthwise_bytes; /* of a weight */
     void (*depthwise_pack)(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps);
     /* Numbers of four bytes, one for each channel, in this level's order; as many as channels up to a multiple of 64.
      */

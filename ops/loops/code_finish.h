@@ -247,31 +247,36 @@ static inline __m256i widened(const uint8_t *codes, bool is_signed)
     return is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
 }
 
-/* Whole steps from the zero point for 8 sums. `residual` NULL: there is none; a constant after inlining. */
+/* Whole steps from the zero point for 8 sums. `residual`: widened codes. has_residual is a constant after inlining. */
 static inline __attribute__((always_inline)) __m256i steps_of(const prn_code_finish *f, const limits *l, __m256i sum,
-                                                              __m256 scale, const uint8_t *residual)
+                                                              __m256 scale, const bool has_residual, __m256i residual)
 {
     __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
-    if (residual) {
+    if (has_residual) {
         if (f->rounds) v = _mm256_round_ps(kept(v, l->middle_low, l->middle_high), 8);
         v = _mm256_mul_ps(v, l->middle_factor);
         ROUNDED(v);
-        const __m256i steps = _mm256_sub_epi32(widened(residual, f->residual_signed), l->residual_zero);
-        __m256 r = _mm256_mul_ps(_mm256_cvtepi32_ps(steps), l->residual_factor);
+        __m256 r = _mm256_cvtepi32_ps(_mm256_sub_epi32(residual, l->residual_zero));
+        r = _mm256_mul_ps(r, l->residual_factor);
         ROUNDED(r);
         v = _mm256_add_ps(v, r);
     }
     return _mm256_cvtps_epi32(kept(v, l->low, l->high));
 }
 
-/* 32 codes of four vectors of steps: packed lane by lane, then their words of four put in order. */
-static inline void store_codes(const prn_code_finish *f, const limits *l, const __m256i step[4], uint8_t *y)
+/* The codes of four vectors of steps as bytes, packed lane by lane: four of each vector. */
+static inline __m256i packed(const prn_code_finish *f, const limits *l, const __m256i step[4])
 {
     const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(step[0], step[1]), l->zero_words);
     const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(step[2], step[3]), l->zero_words);
-    const __m256i bytes = f->y_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    return f->y_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+}
+
+/* 32 codes of four vectors of steps that follow one another. */
+static inline void store_codes(const prn_code_finish *f, const limits *l, const __m256i step[4], uint8_t *y)
+{
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(bytes, order));
+    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(packed(f, l, step), order));
 }
 
 static inline __attribute__((always_inline)) void finish_row(const prn_code_finish *f, const limits *l,
@@ -282,7 +287,9 @@ static inline __attribute__((always_inline)) void finish_row(const prn_code_fini
     PRN_UNROLL
     for (int v = 0; v < 4; v++) {
         const __m256i sum = _mm256_add_epi32(load_8(sums + 8 * v), load_8(bias + 8 * v));
-        step[v] = steps_of(f, l, sum, _mm256_loadu_ps(scale + 8 * v), residual ? residual + 8 * v : NULL);
+        const __m256 factor = _mm256_loadu_ps(scale + 8 * v);
+        step[v] = residual ? steps_of(f, l, sum, factor, true, widened(residual + 8 * v, f->residual_signed))
+                           : steps_of(f, l, sum, factor, false, sum);
     }
     store_codes(f, l, step, y);
 }
@@ -322,7 +329,7 @@ static inline void multiply_codes(const prn_code_finish *f, const limits *l, boo
         const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
         const __m256i right = _mm256_sub_epi32(widened(b + 8 * v, f->residual_signed), l->residual_zero);
         const __m256i product = _mm256_madd_epi16(left, _mm256_and_si256(right, _mm256_set1_epi32(0xffff)));
-        step[v] = steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), NULL);
+        step[v] = steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), false, product);
     }
     store_codes(f, l, step, y);
 }
@@ -335,7 +342,7 @@ static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_s
     PRN_UNROLL
     for (int v = 0; v < 4; v++) {
         const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
-        step[v] = steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), b + 8 * v);
+        step[v] = steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), true, widened(b + 8 * v, f->residual_signed));
     }
     store_codes(f, l, step, y);
 }

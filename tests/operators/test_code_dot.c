@@ -245,12 +245,12 @@ static void depthwise_is_exact(void **state)
     (void)state;
     enum { MOST = 200, TAPS = 24, POSITIONS = 3, STEP = 208 };
     static uint8_t x[TAPS][POSITIONS * STEP], y[POSITIONS * MOST + 1], residual[POSITIONS * MOST];
-    static int8_t w[MOST * TAPS], packed[256 * TAPS];
+    static int8_t w[MOST * TAPS]; _Alignas(64) static int8_t packed[2 * 256 * TAPS];
     int32_t bias[MOST], ordered_bias[256];
     float scale[MOST], ordered_scale[256];
     const uint8_t *tap[TAPS];
     for (int trial = 0; trial < 60; trial++) {
-        const int64_t channels = trial % 2 ? 1 + next_byte() % MOST : 64 * (1 + trial % 3);
+        const int64_t channels = trial % 2 ? 1 + next_byte() % MOST : trial % 8 ? 64 * (1 + trial % 3) : 8 + trial % 32;
         const int64_t taps = trial % 3 ? 9 : 1 + next_byte() % TAPS, padded = (taps + 3) / 4 * 4;
         const uint8_t flip = trial % 4 ? 0 : 128;
         for (int t = 0; t < TAPS; t++) {
@@ -266,7 +266,7 @@ static void depthwise_is_exact(void **state)
         for (size_t level = 0; level < LEVELS; level++) {
             if (!prn_isa_has(levels[level].needs)) continue;
             const prn_code_dot *dot = levels[level].table;
-            prn_code_depthwise d = {.channels = channels, .taps = padded, .weights = packed};
+            prn_code_depthwise d = {.channels = channels, .taps = padded, .used = taps, .weights = packed};
             next_finish(&d.finish, trial);
             d.finish.bias = ordered_bias;
             d.finish.scale = ordered_scale;
