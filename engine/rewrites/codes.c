@@ -3,6 +3,7 @@
 #include "engine/rewrites/codes.h"
 
 #include "base/shape.h"
+#include "ops/loops/quantized.h"
 
 #include <math.h>
 #include <string.h>
@@ -147,6 +148,34 @@ bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_stored *out)
     out->value = clip->inputs[0];
     bound(r, out, low, high);
     return prn_pattern_add(&out->pattern, clip);
+}
+
+/* ---- all codes ---- */
+
+enum { CODES = 256 };
+
+void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float values[256])
+{
+    uint8_t codes[CODES];
+    float scale[CODES], zero[CODES];
+    for (int i = 0; i < CODES; i++) {
+        codes[i] = (uint8_t)i;
+        scale[i] = scale_of(r, coded->scale);
+        zero[i] = (float)zero_of(r, coded->zero);
+    }
+    prn_dequantize_run(values, codes, coded->type, 0, zero, scale, CODES);
+}
+
+void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
+                            uint8_t codes[256])
+{
+    static const prn_cast_rule rule = {.saturate = true};
+    float steps[CODES], zero[CODES];
+    for (int i = 0; i < CODES; i++) {
+        steps[i] = values[i] / scale_of(r, stored->scale);
+        zero[i] = (float)zero_of(r, stored->zero);
+    }
+    prn_quantize_run(codes, stored->type, 0, steps, zero, CODES, &rule);
 }
 
 /* ---- editing ---- */

@@ -32,6 +32,15 @@ typedef struct prn_stored {
 
 bool prn_rewrite_stored(prn_rewriter *r, prn_node_def *node, prn_stored *out);
 
+/* Whether the node makes each element of one element of one operand, if its others are constants of one element. */
+bool prn_rewrite_is_elementwise(const prn_node_def *node);
+
+/* What all codes 0 to 255 of an evenly coded value stand for, read as the bytes that they are stored in; and the codes of
+ * as many floats, as QuantizeLinear makes them. */
+void prn_rewrite_decode_all(const prn_rewriter *r, const prn_coded *coded, float values[256]);
+void prn_rewrite_encode_all(const prn_rewriter *r, const prn_stored *stored, const float values[256],
+                            uint8_t codes[256]);
+
 /* Both are one scale and zero point of one type. */
 bool prn_rewrite_same_codes(const prn_rewriter *r, uint32_t scale_a, uint32_t zero_a, uint32_t scale_b,
                             uint32_t zero_b);

@@ -13,17 +13,16 @@ static bool is_any(const prn_node_def *node, const char *const *names)
 
 static bool has_form(const prn_node_def *node)
 {
-    static const char *const forms[] = {"Conv",    "Gemm",      "MatMul",      "Add",       "Relu",
-                                        "Clip",    "MaxPool",   "AveragePool", "Reshape",   "GlobalAveragePool",
-                                        "Flatten", "Transpose", "Squeeze",     "Unsqueeze", "Slice",
-                                        "Concat",  "Expand",    "Identity",    NULL};
-    return is_any(node, forms);
+    static const char *const forms[] = {"Conv",      "Gemm",    "MatMul",    "MaxPool", "AveragePool", "GlobalAveragePool",
+                                        "Reshape",   "Flatten", "Transpose", "Squeeze", "Unsqueeze",   "Slice",
+                                        "Concat",    "Expand",  "Identity",  NULL};
+    return is_any(node, forms) || prn_rewrite_is_elementwise(node);
 }
 
-/* Whether QuantizeLinear alone reads what the node makes, or an Add, Relu or Clip that is read so. */
+/* Whether QuantizeLinear alone reads what the node makes, or an Add, Mul, Relu or Clip that is read so. */
 static bool is_stored(const prn_rewriter *r, const prn_node_def *node, int depth)
 {
-    static const char *const between[] = {"Add", "Relu", "Clip", NULL};
+    static const char *const between[] = {"Add", "Mul", "Relu", "Clip", NULL};
     const uint32_t value = node->outputs[0];
     if (!prn_rewrite_used_once(r, value)) return false;
     for (const prn_use *use = r->program->values[value]->places; use; use = use->next) {

@@ -6,26 +6,32 @@
  *                                 QAdd ── y codes                                       │
  *   b codes ──────────────────────┘                                        b codes ─────┘
  *
- * Both of the same shape. The convolution rounds to a's codes before it adds, so the second step changes no code. */
+ * The same for Mul, which becomes QMul; operands are broadcast. The convolution rounds to a's codes before it adds, so the
+ * second step, where both have one shape, changes no code. */
 #include "engine/rewrites/codes.h"
 
 #include <string.h>
 
 enum { A = 0, B = 3, Y_SCALE = 6, Y_ZERO = 7, ADD_INPUTS = 8, RESIDUAL = 9, CONV_INPUTS = 14, MOST_ATTRIBUTES = 16 };
 
+/* The sum or product that is stored, of two operands that nobody else shares it with; NULL: something else. */
+static prn_node_def *binary_of(const prn_rewriter *r, uint32_t value)
+{
+    prn_node_def *node = prn_rewrite_inner(r, value, "Add");
+    if (!node) node = prn_rewrite_inner(r, value, "Mul");
+    return node && node->input_count == 2 ? node : NULL;
+}
+
 prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
 {
     prn_stored stored;
     prn_coded coded[2];
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored)) return PRONY_OK;
-    prn_node_def *add = prn_rewrite_inner(r, stored.value, "Add");
-    if (!add || add->input_count != 2) return PRONY_OK;
+    prn_node_def *node = binary_of(r, stored.value);
+    if (!node) return PRONY_OK;
     uint32_t inputs[ADD_INPUTS];
-    for (uint32_t k = 0; k < 2; k++) {
-        if (!prn_rewrite_coded_evenly(r, add->inputs[k], &coded[k]) ||
-            !prn_rewrite_same_shape(r, add->inputs[k], add->outputs[0]))
-            return PRONY_OK;
-    }
+    for (uint32_t k = 0; k < 2; k++)
+        if (!prn_rewrite_coded_evenly(r, node->inputs[k], &coded[k])) return PRONY_OK;
     for (uint32_t k = 0; k < 2; k++) {
         inputs[k * B] = coded[k].codes;
         inputs[k * B + 1] = coded[k].scale;
@@ -35,7 +41,8 @@ prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t n)
     PRN_TRY(prn_coded_zero(r, stored.zero, stored.type, &inputs[Y_ZERO]));
     const prn_attr bounds[] = {{.name = "low", .type = PRN_ATTR_INT, .i = stored.low},
                                {.name = "high", .type = PRN_ATTR_INT, .i = stored.high}};
-    return prn_rewrite_on_codes(r, add, "QAdd", 1, bounds, 2, inputs, ADD_INPUTS, &stored, coded, 2);
+    return prn_rewrite_on_codes(r, node, prn_node_is(node, "Add") ? "QAdd" : "QMul", 1, bounds, 2, inputs, ADD_INPUTS,
+                                &stored, coded, 2);
 }
 
 /* ---- the second step ---- */
@@ -80,7 +87,7 @@ static prony_status join(prn_rewriter *r, prn_node_def *conv, const prn_node_def
 prony_status prn_rewrite_attach_code_residual(prn_rewriter *r, uint32_t n)
 {
     const prn_node_def *add = r->program->nodes[n];
-    if (!prn_node_is(add, "QAdd")) return PRONY_OK;
+    if (!prn_node_is(add, "QAdd") || !prn_rewrite_same_shape(r, add->inputs[A], add->inputs[B])) return PRONY_OK;
     prn_node_def *a = conv_of(r, add, A), *b = conv_of(r, add, B);
     if (add->inputs[A] == add->inputs[B] || (!a && !b)) return PRONY_OK;
     bool second = b != NULL;

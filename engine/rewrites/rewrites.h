@@ -165,6 +165,7 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_code_residual(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_move_codes(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_map_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_silu(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_hard_sigmoid(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_hard_swish(prn_rewriter *r, uint32_t node);

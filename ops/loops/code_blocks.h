@@ -2,7 +2,7 @@
  *
  *   AMX        two tiles of 16 rows by two of 16 columns, 64 depths a step
  *   VNNI       up to 12 rows by two vectors of 16 columns, 4 depths a step
- *   AVX2       3 rows by four vectors of 8 columns, where pairs of products fit 16 bits
+ *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first (ops/loops/code_words.h)
  *   otherwise  both operands are widened to 16 bits, pairs of products summed in 32 */
 #ifndef PRN_OPS_LOOPS_CODE_BLOCKS_H
 #define PRN_OPS_LOOPS_CODE_BLOCKS_H
@@ -165,9 +165,9 @@ static void tiles_32(const uint8_t *a, int64_t a_row, const int8_t *b, int64_t d
 }
 
 static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, bool narrow)
+                  bool add, int steps)
 {
-    (void)narrow;
+    (void)steps;
     if (rows <= FEW_ROWS) {
         vector_block(a, a_row, rows, b, depth, sums, add);
     } else if (rows <= 16) {
@@ -180,20 +180,18 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
 #elif defined(__AVX512VNNI__)
 
 static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, bool narrow)
+                  bool add, int steps)
 {
-    (void)narrow;
+    (void)steps;
     vector_block(a, a_row, rows, b, depth, sums, add);
 }
 
-#else
+#elif !defined(__AVX2__) || WIDE
 
 /* Both operands are widened to 16 bits, a piece of the depth at a time: then pairs of products fit every sum. */
 
 #if WIDE
 enum { LANES = 16, TILE_ROWS = 12 };
-#elif defined(__AVX2__)
-enum { LANES = 8, TILE_ROWS = 6 };
 #else
 enum { LANES = 4, TILE_ROWS = 4 };
 #endif
@@ -217,8 +215,6 @@ static inline vec multiply_pairs(vec a, vec b)
 {
 #if WIDE
     return (vec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
-    return (vec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
     return (vec)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
@@ -285,65 +281,10 @@ static void widen_panel(const int8_t *b, int64_t depth, int16_t *to)
     }
 }
 
-#if defined(__AVX2__) && !WIDE
-
-static inline __m256i four_of(const uint8_t *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm256_set1_epi32(four);
-}
-
-/* `rows` rows and 32 columns: products of two depths are added in 16 bits, which they fit. */
-static inline __attribute__((always_inline)) void narrow_rows(const uint8_t *a, int64_t a_row, const int rows,
-                                                              const int8_t *b, int64_t depth, int32_t *sums, bool add)
-{
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sum[3][4];
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        PRN_UNROLL
-        for (int v = 0; v < 4; v++)
-            sum[r][v] = add ? _mm256_loadu_si256((const void *)(sums + r * COLUMNS + 8 * v)) : _mm256_setzero_si256();
-    }
-    for (int64_t k = 0; k < depth; k += 4, b += 4 * COLUMNS) {
-        PRN_UNROLL
-        for (int r = 0; r < rows; r++) {
-            const __m256i x = four_of(a + r * a_row + k);
-            PRN_UNROLL
-            for (int v = 0; v < 4; v++) {
-                const __m256i pairs = _mm256_maddubs_epi16(x, _mm256_loadu_si256((const void *)(b + 32 * v)));
-                sum[r][v] = _mm256_add_epi32(sum[r][v], _mm256_madd_epi16(pairs, ones));
-            }
-        }
-    }
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        PRN_UNROLL
-        for (int v = 0; v < 4; v++) _mm256_storeu_si256((void *)(sums + r * COLUMNS + 8 * v), sum[r][v]);
-    }
-}
-
-static void narrow_block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                         bool add)
-{
-    for (; rows >= 3; rows -= 3, a += 3 * a_row, sums += 3 * COLUMNS) narrow_rows(a, a_row, 3, b, depth, sums, add);
-    if (rows == 2) narrow_rows(a, a_row, 2, b, depth, sums, add);
-    if (rows == 1) narrow_rows(a, a_row, 1, b, depth, sums, add);
-}
-
-#endif
-
 static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, bool narrow)
+                  bool add, int steps)
 {
-#if defined(__AVX2__) && !WIDE
-    if (narrow) {
-        narrow_block(a, a_row, rows, b, depth, sums, add);
-        return;
-    }
-#endif
-    (void)narrow;
+    (void)steps;
     int16_t wide_a[ROWS * PIECE], wide_b[PIECE * COLUMNS];
     for (int64_t k = 0, n; k < depth; k += n) {
         n = depth - k < PIECE ? depth - k : PIECE;

@@ -41,30 +41,46 @@ typedef struct prn_code_finish {
 
 /* Output positions of a depthwise convolution: y[c] = finish(sum over taps of tap[t][c] w[t][c]). */
 typedef struct prn_code_depthwise {
-    int64_t channels,
-        taps; /* taps a multiple of 4: the last ones' weights may be 0, and point anywhere that is readable */
+    int64_t channels;
+    int64_t taps; /* a multiple of 4: behind the `used` ones, weights are 0 and taps anywhere that is readable */
+    int64_t used;
     const int8_t *weights;  /* as `depthwise_pack` made them */
     prn_code_finish finish; /* bias and scale as `depthwise_order` made them */
 } prn_code_depthwise;
 
+/* Weights apart from a panel (code_excess.h): entries of one column. Unused ones are 0 at depth 0. */
+typedef struct prn_code_excess {
+    uint32_t depth[4];
+    int8_t weight[4]; /* within -64 and 64 */
+    uint32_t column;
+} prn_code_excess;
+
 typedef struct prn_code_dot {
     const char *name;
+    /* Products of bytes are added in 16 bits first: panels are split as code_excess.h says, and `turn` and `excess` are
+     * there. */
+    bool splits;
     /* Around all that a task does with `block`. */
     void (*begin)(void);
     void (*end)(void);
     /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4.
      * Rows of `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many
-     * depths as the next multiple of 64, must be readable; b has 0 there. `narrow`: no two neighbours b[2 i][j] + b[2 i
-     * + 1][j] are beyond -128 or 128, so that their products with any two codes fit 16 bits. */
+     * depths as the next multiple of 64, must be readable; b has 0 there. `steps`: of a split panel; else unused. */
     void (*block)(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums,
-                  bool add, bool narrow);
+                  bool add, int steps);
+    /* to[k][r] = a[r][k] for rows r < rows <= 16 of 32, depths up to a multiple of 32; rows behind the last are any. */
+    void (*turn)(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, uint8_t *to);
+    /* sums[r][j] += products of 32 rows' codes, turned, and a panel's list, groups [from, to). */
+    void (*excess)(const uint8_t *turned, const prn_code_excess *from, const prn_code_excess *to, int32_t *sums);
     /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
     void (*finish)(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);
     /* to[r][i] = from[r][i] ^ flip for r < rows, i < n */
     void (*copy)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                  uint8_t flip);
-    /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps. */
+    /* Weights w[channel][taps] in this level's order; bytes: channels up to a multiple of 64, times padded_taps, times
+     * depthwise_bytes. */
+    int64_t depthwise_bytes; /* of a weight */
     void (*depthwise_pack)(int8_t *to, const int8_t *w, int64_t channels, int64_t taps, int64_t padded_taps);
     /* Numbers of four bytes, one for each channel, in this level's order; as many as channels up to a multiple of 64.
      */
@@ -76,6 +92,11 @@ typedef struct prn_code_dot {
      * the sum and b as the residual, scale[0] = a_factor, bias[0] = -a_zero; `a_signed` says of a what residual_signed
      * says of b. */
     void (*add)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
+    /* y[i] = rounded((a[i] - a_zero) (b[i] - b_zero) factor) kept within [low, high] + zero: `f` as for `add`, scale[0] =
+     * factor. */
+    void (*multiply)(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n);
+    /* y[i] = table[x[i]] */
+    void (*look_up)(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n);
     /* y[c] = the largest of tap[t][c], t < taps */
     void (*largest)(const uint8_t *const *tap, int64_t taps, int64_t channels, bool is_signed, uint8_t *y);
 } prn_code_dot;

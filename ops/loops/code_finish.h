@@ -4,12 +4,7 @@
 #ifndef PRN_OPS_LOOPS_CODE_FINISH_H
 #define PRN_OPS_LOOPS_CODE_FINISH_H
 
-#include "ops/loops/code_blocks.h"
-
-/* Adding it to a number below 2^22 leaves a whole one, rounded half to even. */
-#define ROUNDING 12582912.0f
-/* All stores before it happen before all loads behind it. */
-#define APART __asm__ volatile("" ::: "memory")
+#include "ops/loops/code_words.h"
 
 #if WIDE
 
@@ -158,6 +153,22 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
     }
 }
 
+/* Both factors are within 255 of 0: the low half of one times the other, of which nothing else is left. */
+static void multiply(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+{
+    const limits l = limits_of(f);
+    const __m512i bias = _mm512_set1_epi32(f->bias[0]), low_half = _mm512_set1_epi32(0xffff);
+    const __m512 scale = _mm512_set1_ps(f->scale[0]);
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 mask = (__mmask16)(n - i >= 16 ? 0xffff : (1u << (n - i)) - 1);
+        const __m512i left = _mm512_add_epi32(widened(_mm_maskz_loadu_epi8(mask, a + i), a_signed), bias);
+        const __m512i right =
+            _mm512_sub_epi32(widened(_mm_maskz_loadu_epi8(mask, b + i), f->residual_signed), l.residual_zero);
+        const __m512i product = _mm512_madd_epi16(left, _mm512_and_si512(right, low_half));
+        _mm_mask_storeu_epi8(y + i, mask, _mm512_cvtepi32_epi8(codes_of(f, &l, product, scale, false, product)));
+    }
+}
+
 /* Rows of 16 to 64 bytes as two halves that may overlap: cheaper than masks. */
 static void copy_halves(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                         uint8_t flip)
@@ -203,7 +214,163 @@ static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_
     }
 }
 
+#elif defined(__AVX2__)
+
+#define ROUNDED(x) __asm__("" : "+x"(x))
+
+typedef struct limits {
+    __m256 low, high, middle_low, middle_high, middle_factor, residual_factor;
+    __m256i residual_zero, zero_words;
+} limits;
+
+static inline limits limits_of(const prn_code_finish *f)
+{
+    return (limits){.low = _mm256_set1_ps(f->low),
+                    .high = _mm256_set1_ps(f->high),
+                    .middle_low = _mm256_set1_ps(f->middle_low),
+                    .middle_high = _mm256_set1_ps(f->middle_high),
+                    .middle_factor = _mm256_set1_ps(f->middle_factor),
+                    .residual_factor = _mm256_set1_ps(f->residual_factor),
+                    .residual_zero = _mm256_set1_epi32(f->residual_zero),
+                    .zero_words = _mm256_set1_epi16((short)f->zero)};
+}
+
+/* NaN is low. */
+static inline __m256 kept(__m256 v, __m256 low, __m256 high)
+{
+    return _mm256_min_ps(_mm256_max_ps(v, low), high);
+}
+
+static inline __m256i widened(const uint8_t *codes, bool is_signed)
+{
+    const __m128i bytes = _mm_loadl_epi64((const void *)codes);
+    return is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+}
+
+/* Whole steps from the zero point for 8 sums. `residual`: widened codes. has_residual is a constant after inlining. */
+static inline __attribute__((always_inline)) __m256i steps_of(const prn_code_finish *f, const limits *l, __m256i sum,
+                                                              __m256 scale, const bool has_residual, __m256i residual)
+{
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
+    if (has_residual) {
+        if (f->rounds) v = _mm256_round_ps(kept(v, l->middle_low, l->middle_high), 8);
+        v = _mm256_mul_ps(v, l->middle_factor);
+        ROUNDED(v);
+        __m256 r = _mm256_cvtepi32_ps(_mm256_sub_epi32(residual, l->residual_zero));
+        r = _mm256_mul_ps(r, l->residual_factor);
+        ROUNDED(r);
+        v = _mm256_add_ps(v, r);
+    }
+    return _mm256_cvtps_epi32(kept(v, l->low, l->high));
+}
+
+/* The codes of four vectors of steps as bytes, packed lane by lane: four of each vector. */
+static inline __m256i packed(const prn_code_finish *f, const limits *l, const __m256i step[4])
+{
+    const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(step[0], step[1]), l->zero_words);
+    const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(step[2], step[3]), l->zero_words);
+    return f->y_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+}
+
+/* 32 codes of four vectors of steps that follow one another. */
+static inline void store_codes(const prn_code_finish *f, const limits *l, const __m256i step[4], uint8_t *y)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((void *)y, _mm256_permutevar8x32_epi32(packed(f, l, step), order));
+}
+
+static inline __attribute__((always_inline)) void finish_row(const prn_code_finish *f, const limits *l,
+                                                             const int32_t *sums, const int32_t *bias,
+                                                             const float *scale, uint8_t *y, const uint8_t *residual)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i sum = _mm256_add_epi32(load_8(sums + 8 * v), load_8(bias + 8 * v));
+        const __m256 factor = _mm256_loadu_ps(scale + 8 * v);
+        step[v] = residual ? steps_of(f, l, sum, factor, true, widened(residual + 8 * v, f->residual_signed))
+                           : steps_of(f, l, sum, factor, false, sum);
+    }
+    store_codes(f, l, step, y);
+}
+
+static void finish(const prn_code_finish *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
+                   uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row)
+{
+    const limits l = limits_of(f);
+    if (columns == COLUMNS) {
+        for (int64_t r = 0; r < rows; r++, sums += COLUMNS, y += y_row) {
+            if (residual)
+                finish_row(f, &l, sums, f->bias + column, f->scale + column, y, residual + r * residual_row);
+            else
+                finish_row(f, &l, sums, f->bias + column, f->scale + column, y, NULL);
+        }
+        return;
+    }
+    int32_t bias[COLUMNS] = {0};
+    float scale[COLUMNS] = {0};
+    uint8_t codes[COLUMNS], other[COLUMNS] = {0};
+    memcpy(bias, f->bias + column, (size_t)columns * sizeof *bias);
+    memcpy(scale, f->scale + column, (size_t)columns * sizeof *scale);
+    for (int64_t r = 0; r < rows; r++) {
+        if (residual) memcpy(other, residual + r * residual_row, (size_t)columns);
+        finish_row(f, &l, sums + r * COLUMNS, bias, scale, codes, residual ? other : NULL);
+        memcpy(y + r * y_row, codes, (size_t)columns);
+    }
+}
+
+/* 32 codes. Both factors are within 255 of 0: the low half of one times the other, of which nothing else is left. */
+static inline void multiply_codes(const prn_code_finish *f, const limits *l, bool a_signed, const uint8_t *a,
+                                  const uint8_t *b, uint8_t *y)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
+        const __m256i right = _mm256_sub_epi32(widened(b + 8 * v, f->residual_signed), l->residual_zero);
+        const __m256i product = _mm256_madd_epi16(left, _mm256_and_si256(right, _mm256_set1_epi32(0xffff)));
+        step[v] = steps_of(f, l, product, _mm256_set1_ps(f->scale[0]), false, product);
+    }
+    store_codes(f, l, step, y);
+}
+
+/* 32 codes. */
+static inline void add_codes(const prn_code_finish *f, const limits *l, bool a_signed, const uint8_t *a,
+                             const uint8_t *b, uint8_t *y)
+{
+    __m256i step[4];
+    PRN_UNROLL
+    for (int v = 0; v < 4; v++) {
+        const __m256i left = _mm256_add_epi32(widened(a + 8 * v, a_signed), _mm256_set1_epi32(f->bias[0]));
+        step[v] = steps_of(f, l, left, _mm256_set1_ps(f->scale[0]), true, widened(b + 8 * v, f->residual_signed));
+    }
+    store_codes(f, l, step, y);
+}
+
+#define BY_32(name, codes_of_32)                                                                                       \
+    static void name(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y,           \
+                     int64_t n)                                                                                        \
+    {                                                                                                                  \
+        const limits l = limits_of(f);                                                                                 \
+        int64_t i = 0;                                                                                                 \
+        for (; i + COLUMNS <= n; i += COLUMNS) codes_of_32(f, &l, a_signed, a + i, b + i, y + i);                       \
+        if (i < n) {                                                                                                   \
+            uint8_t left[COLUMNS] = {0}, right[COLUMNS] = {0}, codes[COLUMNS];                                         \
+            memcpy(left, a + i, (size_t)(n - i));                                                                      \
+            memcpy(right, b + i, (size_t)(n - i));                                                                     \
+            codes_of_32(f, &l, a_signed, left, right, codes);                                                          \
+            memcpy(y + i, codes, (size_t)(n - i));                                                                     \
+        }                                                                                                              \
+    }
+BY_32(add, add_codes)
+BY_32(multiply, multiply_codes)
+
 #else
+
+/* Adding it to a number below 2^22 leaves a whole one, rounded half to even. */
+#define ROUNDING 12582912.0f
+/* All stores before it happen before all loads behind it. */
+#define APART __asm__ volatile("" ::: "memory")
 
 static inline float kept(float v, float low, float high)
 {
@@ -264,6 +431,25 @@ static void add(const prn_code_finish *f, bool a_signed, const uint8_t *a, const
         store_codes(f, v, count, y + i);
     }
 }
+
+static void multiply(const prn_code_finish *f, bool a_signed, const uint8_t *a, const uint8_t *b, uint8_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += COLUMNS) {
+        const int64_t count = n - i < COLUMNS ? n - i : COLUMNS;
+        float v[COLUMNS];
+        for (int64_t j = 0; j < count; j++) {
+            const int32_t left = (a_signed ? (int8_t)a[i + j] : a[i + j]) + f->bias[0];
+            const int32_t right = (f->residual_signed ? (int8_t)b[i + j] : b[i + j]) - f->residual_zero;
+            v[j] = (float)(left * right) * f->scale[0];
+        }
+        APART;
+        store_codes(f, v, count, y + i);
+    }
+}
+
+#endif
+
+#if !WIDE
 
 static void copy(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t rows, int64_t n,
                  uint8_t flip)

@@ -1,4 +1,4 @@
-/* Packing of weights, and the product cut into tasks.
+/* The product cut into tasks.
  *
  *                  columns: panels of 32, packed once
  *              +-----+-----+-----+
@@ -9,14 +9,12 @@
  * Invariant: tasks are cut by the problem alone; which piece of scratch a task uses changes no result. */
 #include "ops/loops/code_product.h"
 
-#include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
 #include "base/stop.h"
+#include "ops/loops/code_excess.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 PRN_SIMD_PICK_DOT(prn_code_dot, prn_code_dot_, const prn_code_dot *prn_code_dot_table)
 
@@ -24,126 +22,20 @@ enum {
     BLOCK = 64,            /* rows of a task */
     FEW_BLOCKS = 8,        /* below which rows are fetched first and panels shared out */
     FETCH_ROWS = 16,       /* of a task that only fetches */
+    TURNED = 16,           /* rows that are turned over together */
     DEPTH_PIECE = 1 << 14, /* between two looks at whether to go on */
     MANY_TASKS = 64,       /* beyond which a task takes several blocks */
     TASK_WORK = 1 << 22,   /* MACs that make a task worth while on tiles */
     FINISH_DEPTH = 128,    /* as many MACs as making codes of a sum takes */
     MOST_SLOTS = 64,       /* pieces of scratch */
     FEW_MACS = 1 << 18,    /* not worth another thread */
+    FEW_ROWS = 4,          /* up to which excesses are multiplied row by row */
     LINE = 64
 };
 
 static int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
-}
-
-/* ---- weights */
-
-static int64_t padded(int64_t depth)
-{
-    return prn_ceil_div(depth, PRN_CODE_DEPTH) * PRN_CODE_DEPTH;
-}
-
-static int64_t panels_of(int64_t columns)
-{
-    return prn_ceil_div(columns, PRN_CODE_COLUMNS);
-}
-
-/* Behind the panels: the sum of every column's weights, columns of panels counted. */
-static int32_t *sums_of(const prn_code_weights *w, const int8_t *packed)
-{
-    const int64_t bytes = w->groups * panels_of(w->columns) * PRN_CODE_COLUMNS * padded(w->depth);
-    return (int32_t *)(uintptr_t)(packed + bytes);
-}
-
-/* Behind those: of every panel, whether it is narrow (code_dot.h). */
-static uint8_t *narrow_of(const int8_t *packed, int64_t groups, int64_t panels, int64_t depth)
-{
-    return (uint8_t *)(uintptr_t)(packed + groups * panels * PRN_CODE_COLUMNS * (depth + (int64_t)sizeof(int32_t)));
-}
-
-static bool is_narrow(const int8_t *panel, int64_t depth)
-{
-    bool narrow = true;
-    for (int64_t i = 0; i < depth * PRN_CODE_COLUMNS && narrow; i += 2) {
-        const int both = panel[i] + panel[i + 1];
-        narrow = both >= -128 && both <= 128;
-    }
-    return narrow;
-}
-
-/* One column of all groups' into its panel, which is clear; the sum of its weights. */
-static int32_t pack_column(const prn_code_weights *w, int64_t column, int8_t *to)
-{
-    uint32_t sum = 0;
-    int64_t k = 0;
-    for (int64_t outer = 0; k < w->depth && !prn_stopped_at(outer); outer++) {
-        int64_t at = column * w->column_step + outer * w->outer_step;
-        for (int64_t i = 0; i < w->inner && k < w->depth; i++, k++, at += w->inner_step) {
-            const int32_t weight =
-                w->is_signed ? ((const int8_t *)w->codes)[at] : ((const uint8_t *)w->codes)[at] - 128;
-            to[k / 4 * 4 * PRN_CODE_COLUMNS + k % 4] = (int8_t)weight;
-            sum += (uint32_t)weight;
-        }
-    }
-    return (int32_t)sum;
-}
-
-typedef struct pack_job {
-    const prn_code_weights *weights;
-    int8_t *to;
-} pack_job;
-
-static void pack_task(void *argument, int64_t task)
-{
-    const pack_job *job = argument;
-    const prn_code_weights *w = job->weights;
-    const int64_t panels = panels_of(w->columns), panel = task % panels, group = task / panels;
-    int8_t *to = job->to + task * padded(w->depth) * PRN_CODE_COLUMNS;
-    int32_t *sums = sums_of(w, job->to) + task * PRN_CODE_COLUMNS;
-    memset(to, 0, (size_t)(padded(w->depth) * PRN_CODE_COLUMNS));
-    memset(sums, 0, PRN_CODE_COLUMNS * sizeof *sums);
-    for (int64_t j = 0; j < PRN_CODE_COLUMNS && !prn_stopped(); j++) {
-        const int64_t column = panel * PRN_CODE_COLUMNS + j;
-        if (column < w->columns) sums[j] = pack_column(w, group * w->columns + column, to + 4 * j);
-    }
-    narrow_of(job->to, w->groups, panels, padded(w->depth))[task] = is_narrow(to, padded(w->depth));
-}
-
-static prony_status build(const prony_context *context, void *argument, void *out)
-{
-    pack_job job = {argument, out};
-    prn_parallel_tasks(context->threads, job.weights->groups * panels_of(job.weights->columns), pack_task, &job);
-    return PRONY_OK;
-}
-
-prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, const int8_t **packed)
-{
-    char tag[160];
-    const void *out = NULL;
-    prn_code_weights copy = *weights;
-    const int64_t columns = weights->groups * panels_of(weights->columns) * PRN_CODE_COLUMNS;
-    const size_t bytes = prony_dtype_bytes(PRONY_INT8, columns * (padded(weights->depth) + (int64_t)sizeof(int32_t)) +
-                                                           columns / PRN_CODE_COLUMNS);
-    snprintf(tag, sizeof tag, "code panels %lld of %lldx%lld by %lld,%lld/%lld,%lld %d", (long long)weights->groups,
-             (long long)weights->depth, (long long)weights->columns, (long long)weights->column_step,
-             (long long)weights->inner, (long long)weights->inner_step, (long long)weights->outer_step,
-             weights->is_signed);
-    PRN_TRY(context->host->packed(context, weights->codes, tag, bytes, build, &copy, &out));
-    *packed = out;
-    return PRONY_OK;
-}
-
-void prn_code_bias(const prn_code_weights *weights, const int8_t *packed, int32_t x_zero, const int32_t *given,
-                   int32_t *bias)
-{
-    const int32_t *sums = sums_of(weights, packed);
-    const int64_t columns = weights->columns, stored = panels_of(columns) * PRN_CODE_COLUMNS;
-    for (int64_t c = 0; c < weights->groups * columns; c++) {
-        const uint32_t sum = (uint32_t)sums[c / columns * stored + c % columns];
-        bias[c] = (int32_t)((given ? (uint32_t)given[c] : 0) - (uint32_t)x_zero * sum);
-    }
 }
 
 /* ---- the product */
@@ -154,6 +46,7 @@ typedef struct job {
     int64_t blocks, panels; /* of a group */
     int64_t panels_per_task, chunks, blocks_per_task, parts; /* a task is a chunk of panels by a part of the blocks */
     bool shared;                                             /* all rows are fetched first */
+    bool turns;                                              /* rows are turned over too, behind those that are fetched */
     uint8_t *space;
     int64_t slot_bytes;
     _Atomic uint64_t free_slots; /* a bit each */
@@ -162,7 +55,7 @@ typedef struct job {
 /* An odd number of lines, so that neighbours do not compete for the same places of a cache. */
 static int64_t fetched_row(int64_t depth)
 {
-    return padded(depth) + (padded(depth) / LINE % 2 == 0 ? LINE : 0);
+    return prn_code_padded(depth) + (prn_code_padded(depth) / LINE % 2 == 0 ? LINE : 0);
 }
 
 /* Tiles read rows where they lie if every row begins a line and no depth is missing. */
@@ -173,9 +66,9 @@ static bool lies_ready(const prn_code_product *p)
 
 static job job_of(const prn_code_product *p)
 {
-    job job = {.product = p, .row = fetched_row(p->depth), .depth = padded(p->depth)};
+    job job = {.product = p, .row = fetched_row(p->depth), .depth = prn_code_padded(p->depth)};
     job.blocks = prn_ceil_div(p->rows, BLOCK);
-    job.panels = panels_of(p->columns);
+    job.panels = prn_code_panels(p->columns);
     const bool few = job.blocks * p->groups < FEW_BLOCKS;
     job.shared = few && !lies_ready(p);
     const int64_t panel_work = prn_least(BLOCK, p->rows) * PRN_CODE_COLUMNS * (job.depth + FINISH_DEPTH);
@@ -187,7 +80,8 @@ static job job_of(const prn_code_product *p)
                                prn_ceil_div(TASK_WORK, panel_work * job.panels_per_task));
     job.blocks_per_task = prn_least(job.blocks_per_task, job.blocks);
     job.parts = prn_ceil_div(job.blocks, job.blocks_per_task);
-    job.slot_bytes = BLOCK * job.row;
+    job.turns = p->packed.excess && p->rows > FEW_ROWS;
+    job.slot_bytes = BLOCK * (job.row + (job.turns ? job.depth : 0));
     return job;
 }
 
@@ -206,38 +100,93 @@ static void fetch_rows(const job *job, int64_t group, int64_t row, int64_t rows,
     job->product->fetch(job->product->argument, group, row, rows, to, job->row);
 }
 
+/* Where rows of a slot lie turned over: 32 of them after another. */
+static uint8_t *turned_in(const job *job, uint8_t *slot)
+{
+    return slot + BLOCK * job->row;
+}
+
+/* Rows [row, row + rows) of a block, `row` a multiple of 16. */
+static void turn_rows(const job *job, const uint8_t *a, int64_t a_row, int64_t row, int64_t rows, uint8_t *turned)
+{
+    for (int64_t r = row; r < row + rows; r += TURNED, a += TURNED * a_row) {
+        uint8_t *to = turned + r / PRN_CODE_ROWS * PRN_CODE_ROWS * job->depth + r % PRN_CODE_ROWS;
+        prn_code_dot_table()->turn(a, a_row, prn_least(TURNED, row + rows - r), job->product->depth, to);
+    }
+}
+
 static void fetch_task(void *argument, int64_t task)
 {
     const job *job = argument;
     const int64_t pieces = prn_ceil_div(job->product->rows, FETCH_ROWS), row = task % pieces * FETCH_ROWS;
-    uint8_t *space = job->space + task / pieces * job->blocks * job->slot_bytes;
-    fetch_rows(job, task / pieces, row, prn_least(FETCH_ROWS, job->product->rows - row), space + row * job->row);
+    const int64_t rows = prn_least(FETCH_ROWS, job->product->rows - row), in_block = row % BLOCK;
+    uint8_t *slot = job->space + (task / pieces * job->blocks + row / BLOCK) * job->slot_bytes;
+    uint8_t *to = slot + in_block * job->row;
+    fetch_rows(job, task / pieces, row, rows, to);
+    if (job->turns) turn_rows(job, to, job->row, in_block, rows, turned_in(job, slot));
 }
 
-/* Rows of one block by the panels [first, last). */
-static void multiply(const job *job, int64_t group, int64_t row, int64_t rows, const uint8_t *a, int64_t a_row,
-                     int64_t first, int64_t last)
+/* Panels that a task multiplies, of one group. */
+typedef struct panels {
+    const int8_t *packed;   /* of all of the group */
+    const uint32_t *starts; /* of the lists of each panel; NULL: panels are not split */
+    const uint8_t *steps;   /* of each panel */
+    int64_t first, last;
+} panels;
+
+static panels panels_of(const job *job, int64_t group, int64_t first, int64_t last)
 {
     const prn_code_product *p = job->product;
+    const int64_t all = p->groups * job->panels, begin = group * job->panels;
+    panels of = {.packed = p->packed.panels + begin * PRN_CODE_COLUMNS * job->depth, .first = first, .last = last};
+    if (!prn_code_dot_table()->splits) return of;
+    of.starts = prn_code_starts(p->packed.panels, all, job->depth) + begin;
+    of.steps = prn_code_steps(p->packed.panels, all, job->depth) + begin;
+    return of;
+}
+
+static bool has_excess(const panels *of)
+{
+    return of->starts && of->starts[of->first] != of->starts[of->last];
+}
+
+/* Sums of up to 32 rows by a panel. */
+static void sum_up(const job *job, const panels *of, int64_t panel, const uint8_t *a, int64_t a_row, int64_t rows,
+                   const uint8_t *turned, int32_t *sums)
+{
     const prn_code_dot *dot = prn_code_dot_table();
-    const int8_t *packed = p->packed + group * job->panels * PRN_CODE_COLUMNS * job->depth;
-    const uint8_t *narrow = narrow_of(p->packed, p->groups, job->panels, job->depth) + group * job->panels;
-    const int64_t depth = (p->depth + 3) / 4 * 4;
+    const int64_t depth = (job->product->depth + 3) / 4 * 4;
+    const int8_t *b = of->packed + panel * PRN_CODE_COLUMNS * job->depth;
+    const int steps = of->steps ? of->steps[panel] : 0;
+    for (int64_t k = 0; k < depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
+        dot->block(a + k, a_row, rows, b + k * PRN_CODE_COLUMNS, prn_least(DEPTH_PIECE, depth - k), sums, k > 0, steps);
+    if (!of->starts || !job->product->packed.excess) return;
+    const prn_code_excess *from = job->product->packed.excess + of->starts[panel];
+    const prn_code_excess *to = job->product->packed.excess + of->starts[panel + 1];
+    if (from == to) return;
+    if (job->turns)
+        prn_code_dot_table()->excess(turned, from, to, sums);
+    else
+        prn_code_excess_rows(a, a_row, rows, from, to, sums);
+}
+
+/* Rows of one block by panels. */
+static void multiply(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows, const uint8_t *a,
+                     int64_t a_row, const uint8_t *turned)
+{
+    const prn_code_product *p = job->product;
     _Alignas(64) int32_t sums[PRN_CODE_ROWS * PRN_CODE_COLUMNS];
-    for (int64_t panel = first; panel < last && !prn_stopped(); panel++) {
+    for (int64_t panel = of->first; panel < of->last && !prn_stopped(); panel++) {
         const int64_t in_group = panel * PRN_CODE_COLUMNS, column = group * p->columns + in_group;
         const int64_t columns = prn_least(PRN_CODE_COLUMNS, p->columns - in_group);
         for (int64_t r = 0; r < rows; r += PRN_CODE_ROWS) {
             const int64_t height = prn_least(PRN_CODE_ROWS, rows - r), at = (row + r) * p->y_row + column;
-            const int8_t *b = packed + in_group * job->depth;
-            for (int64_t k = 0; k < depth && (k == 0 || !prn_stopped()); k += DEPTH_PIECE)
-                dot->block(a + r * a_row + k, a_row, height, b + k * PRN_CODE_COLUMNS, prn_least(DEPTH_PIECE, depth - k),
-                           sums, k > 0, narrow[panel]);
+            sum_up(job, of, panel, a + r * a_row, a_row, height, turned + r * job->depth, sums);
             if (p->store) {
                 p->store(p->argument, row + r, height, column, columns, sums);
             } else {
-                dot->finish(&p->finish, sums, height, column, columns, p->y + at, p->y_row,
-                            p->residual ? p->residual + at : NULL, p->y_row);
+                prn_code_dot_table()->finish(&p->finish, sums, height, column, columns, p->y + at, p->y_row,
+                                             p->residual ? p->residual + at : NULL, p->y_row);
             }
         }
     }
@@ -253,30 +202,36 @@ static int take_slot(job *job)
     }
 }
 
+/* A block of rows that no one has fetched yet, or that lies where it is read. */
+static void multiply_block(const job *job, const panels *of, int64_t group, int64_t row, int64_t rows, uint8_t *slot)
+{
+    const prn_code_product *p = job->product;
+    const bool in_place = lies_ready(p) && rows % 16 == 0;
+    const uint8_t *a = in_place ? p->a + row * p->a_row : slot;
+    const int64_t a_row = in_place ? p->a_row : job->row;
+    if (!in_place) fetch_rows(job, group, row, rows, slot);
+    if (job->turns && has_excess(of)) turn_rows(job, a, a_row, 0, rows, turned_in(job, slot));
+    multiply(job, of, group, row, rows, a, a_row, turned_in(job, slot));
+}
+
 static void product_task(void *argument, int64_t task)
 {
     job *job = argument;
     const prn_code_product *p = job->product;
     const int64_t first = task % job->chunks * job->panels_per_task;
-    const int64_t last = prn_least(first + job->panels_per_task, job->panels);
     const int64_t group = task / job->chunks / job->parts, part = task / job->chunks % job->parts;
+    const panels of = panels_of(job, group, first, prn_least(first + job->panels_per_task, job->panels));
     const int64_t end = prn_least((part + 1) * job->blocks_per_task * BLOCK, p->rows);
-    const bool ready = lies_ready(p);
     const int slot = job->shared ? -1 : take_slot(job);
     prn_code_dot_table()->begin();
     for (int64_t row = part * job->blocks_per_task * BLOCK; row < end && !prn_stopped(); row += BLOCK) {
         const int64_t rows = prn_least(BLOCK, end - row);
-        const uint8_t *a = job->space + group * job->blocks * job->slot_bytes + row * job->row;
-        if (!job->shared && ready && rows % 16 == 0) {
-            multiply(job, group, row, rows, p->a + row * p->a_row, p->a_row, first, last);
-            continue;
+        if (job->shared) {
+            uint8_t *a = job->space + (group * job->blocks + row / BLOCK) * job->slot_bytes;
+            multiply(job, &of, group, row, rows, a, job->row, turned_in(job, a));
+        } else {
+            multiply_block(job, &of, group, row, rows, job->space + slot * job->slot_bytes);
         }
-        if (!job->shared) {
-            uint8_t *space = job->space + slot * job->slot_bytes;
-            fetch_rows(job, group, row, rows, space);
-            a = space;
-        }
-        multiply(job, group, row, rows, a, job->row, first, last);
     }
     prn_code_dot_table()->end();
     if (!job->shared) atomic_fetch_or(&job->free_slots, UINT64_C(1) << slot);

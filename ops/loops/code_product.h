@@ -11,23 +11,7 @@
 #ifndef PRN_OPS_LOOPS_CODE_PRODUCT_H
 #define PRN_OPS_LOOPS_CODE_PRODUCT_H
 
-#include "ops/loops/code_dot.h"
-#include "ops/op.h"
-
-/* Weights of `groups` matrices: entry (k, column) of group g is codes[(g columns + column) column_step +
- * k / inner outer_step + k % inner inner_step]. */
-typedef struct prn_code_weights {
-    const void *codes;
-    bool is_signed;
-    int64_t groups, columns, depth, column_step, inner, inner_step, outer_step;
-} prn_code_weights;
-
-/* Packs them through context->host, for all sessions of the model. */
-prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, const int8_t **packed);
-/* bias[column] = given - x_zero (sum of the column's weights), of all groups' columns; `given` NULL: 0. x_zero is that
- * of the unsigned codes. */
-void prn_code_bias(const prn_code_weights *weights, const int8_t *packed, int32_t x_zero, const int32_t *given,
-                   int32_t *bias);
+#include "ops/loops/code_pack.h"
 
 /* Codes of rows [row, row + rows) of group `group` as unsigned bytes, `depth` of each; rows are to_row bytes apart. */
 typedef void (*prn_code_rows_fn)(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to,
@@ -38,7 +22,7 @@ typedef void (*prn_code_store_fn)(const void *argument, int64_t row, int64_t row
 
 typedef struct prn_code_product {
     int64_t rows, groups, columns, depth; /* columns and depth of a group */
-    const int8_t *packed;
+    prn_code_packed packed;
     const uint8_t
         *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
     int64_t a_row;

@@ -131,7 +131,7 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     s->taps = padded_taps(conv);
     snprintf(tag, sizeof tag, "code taps %s %lldx%lld %s", prn_code_dot_table()->name, (long long)channels,
              (long long)volume, prony_dtype_name(c->w_type));
-    PRN_TRY(context->host->packed(context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps),
+    PRN_TRY(context->host->packed(context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps * prn_code_dot_table()->depthwise_bytes),
                                   build_depthwise, c, &packed));
     s->depthwise = packed;
     int32_t *bias = prn_alloc((size_t)channels * 2 * sizeof *bias);
@@ -205,7 +205,7 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
     if (is_depthwise(conv)) return prepare_depthwise(context, c, s);
     const prn_code_weights weights = weights_of(c);
     PRN_TRY(prn_code_pack(context, &weights, &s->product.packed));
-    prn_code_bias(&weights, s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
+    prn_code_bias(&weights, &s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
     return PRONY_OK;
 }
 
@@ -365,6 +365,7 @@ static void depthwise_row(const run_job *job, int64_t index)
     const uint8_t *x = job->x + image * conv->in_spatial * conv->in_channels, *rows[MOST_TAPS], *tap[MOST_TAPS];
     const prn_code_depthwise d = {.channels = conv->out_channels,
                                   .taps = job->s->taps,
+                                  .used = conv->kernel_volume,
                                   .weights = job->s->depthwise,
                                   .finish = job->s->product.finish};
     for (int64_t r = 0; r < kernel[0] * kernel[1]; r++) {

@@ -12,7 +12,7 @@ enum { SIGN = 128, LINE = 64 };
 
 typedef struct byte_state {
     prn_code_weights weights;
-    const int8_t *packed;
+    prn_code_packed packed;
     int32_t *sums;      /* of B's columns */
     int32_t *bias;      /* with `scale`, where every parameter is known beforehand: sums become codes by vectors */
     float *scale;
@@ -71,7 +71,7 @@ static prony_status fill_finish(const prony_context *context, const prn_int_matm
     state->bias = prn_calloc((size_t)room, sizeof *state->bias);
     state->scale = prn_calloc((size_t)room, sizeof *state->scale);
     if (!state->bias || !state->scale) return prn_no_memory(context->error);
-    prn_code_bias(&state->weights, state->packed, zero, m->c ? m->c->data : NULL, state->bias);
+    prn_code_bias(&state->weights, &state->packed, zero, m->c ? m->c->data : NULL, state->bias);
     prn_int_matmul_scale(m, 0, 0, 0, columns, state->scale);
     state->finish = (prn_code_finish){.bias = state->bias,
                                       .scale = state->scale,
@@ -113,7 +113,7 @@ static prony_status fill_bytes(const prony_context *context, const prn_int_matmu
     state->sums = prn_calloc((size_t)shape->n, sizeof *state->sums);
     if (!state->sums) return prn_no_memory(context->error);
     PRN_TRY(prn_code_pack(context, &state->weights, &state->packed));
-    prn_code_bias(&state->weights, state->packed, -1, NULL, state->sums);
+    prn_code_bias(&state->weights, &state->packed, -1, NULL, state->sums);
     return finishes(m) ? fill_finish(context, m, state) : PRONY_OK;
 }
 
@@ -129,7 +129,8 @@ prony_status prn_code_matmul_prepare(const prony_context *context, prn_prepared 
         return status;
     }
     if (m.dynamic) state->codes_bytes = (size_t)(m.product.shape.m * m.product.shape.k + LINE - 1) / LINE * LINE;
-    const prn_code_product product = bytes_product(&m);
+    prn_code_product product = bytes_product(&m);
+    product.packed = state->packed;
     out->state = state;
     out->scratch_bytes = state->codes_bytes + prn_code_product_scratch(context->threads, &product);
     return PRONY_OK;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_OPERANDS = 32 };
+enum { MOST_OPERANDS = 32, MOST_PARTS = 16 };
 
 /* ---- looking ---- */
 
@@ -30,7 +30,8 @@ bool prn_quant_is_contraction(const prn_quant_node *node)
 size_t prn_quant_operands(const prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];
-    if (plan->nodes[n].kind == PRN_QUANT_ADD) return 2;
+    if (plan->nodes[n].kind == PRN_QUANT_ADD || plan->nodes[n].kind == PRN_QUANT_MUL) return 2;
+    if (plan->nodes[n].kind == PRN_QUANT_MAP) return 0;
     return plan->nodes[n].kind == PRN_QUANT_MOVE && strcmp(node->op_type, "Concat") == 0 ? node->input_count : 1;
 }
 
@@ -117,6 +118,12 @@ static bool is_sum(const prn_quant_plan *plan, const prn_model_node *node)
     return prn_shape_equal(&value_of(plan, node->inputs[0])->info.shape, &value_of(plan, node->inputs[1])->info.shape);
 }
 
+static bool is_product_of_values(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    return is_op(node, "Mul") && node->input_count == 2 && is_activation(plan, node->inputs[0]) &&
+           is_activation(plan, node->inputs[1]);
+}
+
 static bool is_average(const prn_quant_plan *plan, const prn_model_node *node)
 {
     if (!is_op(node, "GlobalAveragePool") && !is_op(node, "AveragePool")) return false;
@@ -156,16 +163,126 @@ static bool is_norm(const prn_quant_plan *plan, const prn_model_node *node, int6
     return true;
 }
 
+/* ---- functions of each element ---- */
+
+static bool is_scalar(const prn_quant_plan *plan, const char *name)
+{
+    const prn_quant_value *v = value_of(plan, name);
+    return !*name || (v && v->constant && prn_shape_known(&v->info.shape) && prony_shape_numel(&v->info.shape) == 1);
+}
+
+/* What rewriting computes by a table (engine/rewrites/codes_map.c); Relu and Clip are taken along where they can be. */
+static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    static const char *const names[] = {"Sigmoid",  "Tanh",     "HardSigmoid", "HardSwish", "Swish", "Gelu",  "LeakyRelu",
+                                        "Elu",      "Selu",     "Celu",        "Softplus",  "Softsign", "Mish", "Erf",
+                                        "Exp",      "Sqrt",     "Reciprocal",  "Abs",       "Neg",   "Pow",   "Relu",
+                                        "Clip",     "Add",      "Sub",         "Mul",       "Div",   "ThresholdedRelu"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) is = is || is_op(node, names[i]);
+    return is && node->output_count == 1 && is_activation(plan, node->outputs[0]);
+}
+
+/* Whether the Relu or Clip bounds what a contraction, sum or product in front of it stores. */
+static bool bounds_another(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    static const char *const names[] = {"Conv", "BatchNormalization", "Gemm", "MatMul"};
+    const prn_quant_value *v = value_of(plan, node->inputs[0]);
+    if (!is_clamp(plan, node) || !v || v->producer == PRN_QUANT_NONE || v->outside || v->use_count != 1) return false;
+    const prn_model_node *maker = &plan->graph->nodes[v->producer];
+    bool bounds = is_sum(plan, maker) || is_product_of_values(plan, maker);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) bounds = bounds || is_op(maker, names[i]);
+    return bounds;
+}
+
+/* A function that is being looked for: its nodes, the last one first. */
+typedef struct function {
+    size_t nodes[MOST_PARTS];
+    size_t count, root;
+} function;
+
+static bool is_part(const function *f, size_t n)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->nodes[i] == n) return true;
+    return false;
+}
+
+/* Whether nobody but nodes of the function reads the value. */
+static bool is_inside(const function *f, const prn_quant_value *v)
+{
+    bool inside = !v->outside && v->use_count > 0;
+    for (size_t u = 0; u < v->use_count && inside; u++) inside = is_part(f, v->uses[u].node);
+    return inside;
+}
+
+/* Adds the makers of what its nodes read, where nobody else needs them. Returns whether there was one. */
+static bool grow(const prn_quant_plan *plan, function *f)
+{
+    const size_t before = f->count;
+    for (size_t k = 0; k < f->count; k++) {
+        const prn_model_node *node = &plan->graph->nodes[f->nodes[k]];
+        for (size_t i = 0; i < node->input_count && f->count < MOST_PARTS; i++) {
+            const prn_quant_value *v = value_of(plan, node->inputs[i]);
+            const size_t maker = v ? v->producer : PRN_QUANT_NONE;
+            if (maker == PRN_QUANT_NONE || is_part(f, maker) || plan->nodes[maker].map_of != PRN_QUANT_NONE) continue;
+            const prn_model_node *made_by = &plan->graph->nodes[maker];
+            if (is_inside(f, v) && is_elementwise(plan, made_by) && !bounds_another(plan, made_by))
+                f->nodes[f->count++] = maker;
+        }
+    }
+    return f->count > before;
+}
+
+static bool is_made_inside(const prn_quant_plan *plan, const function *f, size_t v)
+{
+    return plan->values[v].producer != PRN_QUANT_NONE && is_part(f, plan->values[v].producer);
+}
+
+/* The one value that its nodes read from outside, of the shape that they make. false: there is none, or there are several. */
+static bool find_root(const prn_quant_plan *plan, function *f)
+{
+    const prony_shape *shape = &value_of(plan, plan->graph->nodes[f->nodes[0]].outputs[0])->info.shape;
+    f->root = PRN_QUANT_NONE;
+    for (size_t k = 0; k < f->count; k++) {
+        const prn_model_node *node = &plan->graph->nodes[f->nodes[k]];
+        for (size_t i = 0; i < node->input_count; i++) {
+            const size_t v = prn_quant_value_find(plan, node->inputs[i]);
+            if (is_scalar(plan, node->inputs[i])) continue;
+            if (v == PRN_QUANT_NONE || (f->root != PRN_QUANT_NONE && f->root != v && !is_made_inside(plan, f, v))) return false;
+            if (is_made_inside(plan, f, v)) continue;
+            if (!is_activation(plan, node->inputs[i]) || !prn_shape_equal(&plan->values[v].info.shape, shape)) return false;
+            f->root = v;
+        }
+    }
+    return f->root != PRN_QUANT_NONE;
+}
+
+/* Readers are asked before those that make what they read, so that a function is as long as it can be. */
+static void find_function(prn_quant_plan *plan, size_t last)
+{
+    const prn_model_node *node = &plan->graph->nodes[last];
+    function f = {.nodes = {last}, .count = 1};
+    if (plan->nodes[last].map_of != PRN_QUANT_NONE || !is_elementwise(plan, node) || bounds_another(plan, node)) return;
+    while (grow(plan, &f)) continue;
+    if (!find_root(plan, &f)) return;
+    plan->nodes[last].root = f.root;
+    for (size_t k = 0; k < f.count; k++) plan->nodes[f.nodes[k]].map_of = last;
+}
+
 static void classify(prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];
     prn_quant_node *q = &plan->nodes[n];
     if (node->output_count == 0 || node->input_count == 0 || !is_activation(plan, node->outputs[0])) return;
     if (!is_contraction(plan, node, q))
-        q->kind = is_sum(plan, node)       ? PRN_QUANT_ADD
-                  : is_average(plan, node) ? PRN_QUANT_AVERAGE
-                  : is_move(plan, node)    ? PRN_QUANT_MOVE
-                                           : PRN_QUANT_OTHER;
+        q->kind = q->map_of == n                     ? PRN_QUANT_MAP
+                  : q->map_of != PRN_QUANT_NONE      ? PRN_QUANT_OTHER
+                  : is_sum(plan, node)               ? PRN_QUANT_ADD
+                  : is_product_of_values(plan, node) ? PRN_QUANT_MUL
+                  : is_average(plan, node)           ? PRN_QUANT_AVERAGE
+                  : is_move(plan, node)              ? PRN_QUANT_MOVE
+                                                     : PRN_QUANT_OTHER;
     if (q->kind == PRN_QUANT_OTHER) return;
     const char *result = node->outputs[0];
     size_t reader = only_reader(plan, result);
@@ -177,6 +294,7 @@ static void classify(prn_quant_plan *plan, size_t n)
     }
     /* A product of stacks has no bounds on codes; averages and moves keep what they read. */
     const bool bounded = q->kind == PRN_QUANT_CONV || q->kind == PRN_QUANT_GEMM || q->kind == PRN_QUANT_ADD ||
+                         q->kind == PRN_QUANT_MUL ||
                          (q->kind == PRN_QUANT_MATMUL && value_of(plan, node->inputs[0])->info.shape.rank == 2);
     if (bounded && reader != PRN_QUANT_NONE && is_clamp(plan, &plan->graph->nodes[reader]) &&
         is_activation(plan, plan->graph->nodes[reader].outputs[0])) {
@@ -215,7 +333,8 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
     for (size_t n = 0; n < g->node_count; n++) {
         const prn_model_node *node = &g->nodes[n];
         plan->nodes[n] = (prn_quant_node){.norm = PRN_QUANT_NONE, .clamp = PRN_QUANT_NONE, .norm_of = PRN_QUANT_NONE,
-                                          .clamp_of = PRN_QUANT_NONE, .result = PRN_QUANT_NONE};
+                                          .clamp_of = PRN_QUANT_NONE, .map_of = PRN_QUANT_NONE, .root = PRN_QUANT_NONE,
+                                          .result = PRN_QUANT_NONE};
         for (size_t k = 0; k < node->output_count; k++) add_value(plan, node->outputs[k], NULL, n, PRN_QUANT_NONE);
         const prn_attr *value = is_op(node, "Constant") ? prn_attr_find(&node->attributes, "value") : NULL;
         if (!value || !value->tensor || !*node->outputs[0]) continue;
@@ -290,6 +409,7 @@ prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_model *model,
     PRN_TRY(list_values(plan, error));
     take_types(plan, types);
     PRN_TRY(note_uses(plan, error));
+    for (size_t n = plan->graph->node_count; n-- > 0;) find_function(plan, n);
     for (size_t n = 0; n < plan->graph->node_count; n++) classify(plan, n);
     return PRONY_OK;
 }
@@ -311,13 +431,15 @@ static void mark_made(prn_quant_plan *plan)
 
 static bool is_read_by_codes(const prn_quant_plan *plan, const prn_quant_value *v)
 {
-    for (size_t u = 0; u < v->use_count; u++)
-        if (plan->nodes[v->uses[u].node].quantized && v->uses[u].input < prn_quant_operands(plan, v->uses[u].node))
-            return true;
+    for (size_t u = 0; u < v->use_count; u++) {
+        const size_t n = v->uses[u].node, last = plan->nodes[n].map_of;
+        if (plan->nodes[n].quantized && v->uses[u].input < prn_quant_operands(plan, n)) return true;
+        if (last != PRN_QUANT_NONE && plan->nodes[last].quantized && &plan->values[plan->nodes[last].root] == v) return true;
+    }
     return false;
 }
 
-/* Whether a sum, average or move stands between quantized nodes. */
+/* Whether what is no contraction stands between quantized nodes. */
 static bool is_between(const prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];
@@ -325,6 +447,7 @@ static bool is_between(const prn_quant_plan *plan, size_t n)
     size_t made = 0;
     for (size_t i = 0; i < operands; i++) made += value_of(plan, node->inputs[i])->made_coded;
     if (plan->nodes[n].kind == PRN_QUANT_ADD ? made == 0 : made < operands) return false;
+    if (plan->nodes[n].kind == PRN_QUANT_MAP && !plan->values[plan->nodes[n].root].made_coded) return false;
     return is_read_by_codes(plan, &plan->values[plan->nodes[n].result]);
 }
 

@@ -1,11 +1,14 @@
 /* Which nodes of a float model compute on codes of 8 bits, and which values are stored so.
  *
- *   kinds       what a node could be: a contraction with constant weights, a sum, an average, a move
+ *   kinds       what a node could be: a contraction with constant weights, a sum, a product, an average, a move, a function
+ *               of each element
  *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized nodes
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
  *
  * A contraction or sum takes a Relu or Clip behind it along, a convolution a BatchNormalization too: nothing in between is
  * stored. What moves elements alone keeps the codes that it has, so its operands and its result are one group, of one scale.
+ * A function is a node and those in front of it that it alone needs, down to one value (SiLU is Sigmoid and Mul, of one
+ * value): again nothing in between is stored.
  *
  * Names are those of the main graph; nothing inside of subgraphs and functions is quantized. The plan borrows from the model,
  * whose file stays as it is. */
@@ -23,6 +26,8 @@ typedef enum prn_quant_kind {
     PRN_QUANT_GEMM,
     PRN_QUANT_MATMUL,
     PRN_QUANT_ADD,
+    PRN_QUANT_MUL,
+    PRN_QUANT_MAP,
     PRN_QUANT_AVERAGE,
     PRN_QUANT_MOVE
 } prn_quant_kind;
@@ -53,6 +58,8 @@ typedef struct prn_quant_node {
     size_t clamp;      /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
     size_t norm_of;    /* of a BatchNormalization: the convolution that takes it along */
     size_t clamp_of;   /* of a Relu or Clip: the node that takes it along */
+    size_t map_of;     /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
+    size_t root;       /* of a function's last node: the value it is a function of */
     size_t result;     /* value that is stored */
     int channel_axis;  /* of a contraction's weights */
     int64_t channels;
@@ -79,7 +86,7 @@ void prn_quant_plan_settle(prn_quant_plan *plan);
 /* PRN_QUANT_NONE: there is none of that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
-/* Operands that are activations: the first ones. */
+/* Operands that are activations and stored for the node's sake: the first ones. A function's root is stored anyway. */
 size_t prn_quant_operands(const prn_quant_plan *plan, size_t node);
 
 #endif

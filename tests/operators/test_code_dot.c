@@ -3,6 +3,7 @@
 #include "base/isa.h"
 #include "base/simd.h"
 #include "ops/loops/code_dot.h"
+#include "ops/loops/code_excess.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -41,43 +42,130 @@ static uint8_t next_code(void)
     return byte & 1 ? extremes[byte / 2 % 4] : next_byte();
 }
 
+enum { DEPTH = 320, ROW = DEPTH + 64, KINDS = 12, GROUPS = DEPTH * 2 * COLUMNS / 4 + COLUMNS };
+
+_Alignas(64) static uint8_t a[ROWS * ROW];
+_Alignas(64) static int8_t b[DEPTH * COLUMNS], rest[DEPTH * COLUMNS];
+static prn_code_excess list[GROUPS];
+static uint32_t groups; /* of it */
+
+static int64_t place_of(int64_t k, int64_t j)
+{
+    return k / 4 * 4 * COLUMNS + 4 * j + k % 4;
+}
+
+/* A weight of depth k in column j: both ends of the range, both signs by turns, a lone pair that is too large at any
+ * place, small ones, and bell-shaped ones. */
+static int8_t weight_of(int kind, int64_t k, int64_t j, int64_t depth)
+{
+    const int bell = next_byte() % 64 + next_byte() % 64 + next_byte() % 64 + next_byte() % 64 - 126;
+    switch (kind) {
+    case 0: return -128;
+    case 1: return 127;
+    case 2: return k % 2 ? 127 : -128;
+    case 3: return k / 2 % 2 ? 127 : -128;
+    case 4: return (k + j) % 3 ? 127 : 0;
+    case 5: return k / 2 == (37 * j + 11) % (depth / 2) ? 127 : 0;
+    case 6: return k == (37 * j + 11) % depth || k == (37 * j + 14) % depth ? -128 : (int8_t)(j % 3 - 1);
+    case 7: return (int8_t)(next_byte() % 129 - 64);
+    case 8: return (int8_t)(bell * 127 / 126);
+    case 9: return (int8_t)(bell / 3);
+    case 10: return j == 5 ? 127 : 0;
+    default: return (int8_t)next_code();
+    }
+}
+
+/* What the sums ought to be on top of `first`. */
+static void wanted_sums(int64_t depth, uint32_t first, int32_t *wanted)
+{
+    for (int64_t r = 0; r < ROWS; r++) {
+        for (int64_t j = 0; j < COLUMNS; j++) {
+            uint32_t sum = first;
+            for (int64_t k = 0; k < depth; k++) sum += (uint32_t)(a[r * ROW + k] * b[place_of(k, j)]);
+            wanted[r * COLUMNS + j] = (int32_t)sum;
+        }
+    }
+}
+
+/* Splits b into rest and list as packing does, and checks that nothing that meets passes 16 bits. */
+static int split_panel(int64_t depth)
+{
+    memcpy(rest, b, sizeof rest);
+    const int steps = prn_code_excess_split(rest, depth, &groups);
+    assert_in_range(groups, 0, GROUPS);
+    assert_int_equal(prn_code_excess_list(b, rest, depth, list), groups);
+    for (int64_t k = 0; k < depth; k += 4 * steps) {
+        for (int lane = 0; lane < 2 * COLUMNS; lane++) {
+            int positive = 0, negative = 0;
+            for (int i = 0; i < 2 * steps; i++) {
+                const int w = rest[place_of(k + i / 2 * 4 + lane % 2 * 2 + i % 2, lane / 2)];
+                positive += w > 0 ? w : 0;
+                negative += w < 0 ? w : 0;
+            }
+            assert_in_range(positive, 0, 128);
+            assert_in_range(-negative, 0, 128);
+        }
+    }
+    return steps;
+}
+
+/* The block as the product computes it: on levels that split, with the list by turned rows or row by row. */
+static void block_of(const prn_code_dot *dot, int64_t rows, int64_t depth, int64_t used, int32_t *sums, bool add,
+                     bool by_rows)
+{
+    static uint8_t turned[DEPTH * ROWS];
+    const int steps = dot->splits ? split_panel(depth) : 0;
+    dot->begin();
+    dot->block(a, ROW, rows, dot->splits ? rest : b, used, sums, add, steps);
+    dot->end();
+    if (!dot->splits) return;
+    if (by_rows) {
+        prn_code_excess_rows(a, ROW, rows, list, list + groups, sums);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r += 16)
+        dot->turn(a + r * ROW, ROW, rows - r < 16 ? rows - r : 16, used, turned + r);
+    dot->excess(turned, list, list + groups, sums);
+}
+
 static void blocks_are_exact(void **state)
 {
     (void)state;
-    enum { DEPTH = 320, ROW = DEPTH + 64 };
-    _Alignas(64) static uint8_t a[ROWS * ROW];
-    _Alignas(64) static int8_t b[DEPTH * COLUMNS];
     _Alignas(64) int32_t sums[ROWS * COLUMNS], wanted[ROWS * COLUMNS];
     for (size_t level = 0; level < LEVELS; level++) {
         if (!prn_isa_has(levels[level].needs)) continue;
-        const prn_code_dot *dot = levels[level].table;
-        for (int64_t trial = 0; trial < 4 * ROWS; trial++) {
-            const bool narrow = trial >= 3 * ROWS; /* then neighbours' sums are at most 128 */
-            const int64_t rows = trial % ROWS + 1, depth = trial % 4 ? trial % 5 * 64 + 64 : 4 + trial % 77 * 4;
-            const bool add = trial >= 2 * ROWS, all = trial < ROWS;
+        for (int trial = 0; trial < 4 * KINDS * ROWS; trial++) {
+            const int64_t rows = trial % ROWS + 1;
+            const int64_t used = trial % 4 ? trial % 5 * 64 + 64 : 4 + trial % 77 * 4, depth = (used + 63) / 64 * 64;
+            const bool add = trial & 8, all = trial & 64;
             for (size_t i = 0; i < sizeof a; i++) a[i] = all ? 255 : next_code();
-            for (size_t i = 0; i < sizeof b; i++) b[i] = all ? -128 : (int8_t)next_code();
-            for (size_t i = 0; i < sizeof b && narrow; i += 2) {
-                b[i] = (int8_t)(trial % 2 ? next_byte() % 129 - 64 : -128);
-                b[i + 1] = (int8_t)(trial % 2 ? next_byte() % 129 - 64 : next_byte() % 128);
-            }
-            for (int64_t k = depth; k < (depth + 63) / 64 * 64; k++) {
-                for (int64_t j = 0; j < COLUMNS; j++) b[k / 4 * 4 * COLUMNS + 4 * j + k % 4] = 0;
-            }
-            for (int64_t r = 0; r < ROWS; r++) {
-                for (int64_t j = 0; j < COLUMNS; j++) {
-                    uint32_t sum = add ? 0x7fffff00u : 0;
-                    sums[r * COLUMNS + j] = (int32_t)sum;
-                    for (int64_t k = 0; k < depth; k++)
-                        sum += (uint32_t)(a[r * ROW + k] * b[k / 4 * 4 * COLUMNS + 4 * j + k % 4]);
-                    wanted[r * COLUMNS + j] = (int32_t)sum;
-                }
-            }
-            dot->begin();
-            dot->block(a, ROW, rows, b, depth, sums, add, narrow);
-            dot->end();
+            for (int64_t k = 0; k < depth; k++)
+                for (int64_t j = 0; j < COLUMNS; j++)
+                    b[place_of(k, j)] = k < used - trial % 4 ? weight_of(trial / ROWS % KINDS, k, j, used) : 0;
+            wanted_sums(used, add ? 0x7fffff00u : 0, wanted);
+            for (int i = 0; i < ROWS * COLUMNS; i++) sums[i] = 0x7fffff00;
+            block_of(levels[level].table, rows, depth, used, sums, add, trial % 3 == 0);
             assert_memory_equal(sums, wanted, (size_t)(rows * COLUMNS) * sizeof *sums);
         }
+    }
+}
+
+/* More products meet where weights are small; few of bell-shaped ones are taken out, half of the extreme ones. */
+static void steps_follow_the_weights(void **state)
+{
+    static const struct {
+        int kind, steps;
+        uint32_t least, most;
+    } cases[] = {{9, 4, 0, GROUPS / 20}, {8, 2, 1, GROUPS / 10}, {0, 1, DEPTH * COLUMNS / 4, DEPTH * COLUMNS / 4}};
+    (void)state;
+    memset(b, 1, sizeof b);
+    assert_int_equal(split_panel(DEPTH), 4);
+    assert_int_equal(groups, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int64_t k = 0; k < DEPTH; k++)
+            for (int64_t j = 0; j < COLUMNS; j++) b[place_of(k, j)] = weight_of(cases[i].kind, k, j, DEPTH);
+        assert_int_equal(split_panel(DEPTH), cases[i].steps);
+        assert_in_range(groups, cases[i].least, cases[i].most);
     }
 }
 
@@ -157,12 +245,12 @@ static void depthwise_is_exact(void **state)
     (void)state;
     enum { MOST = 200, TAPS = 24, POSITIONS = 3, STEP = 208 };
     static uint8_t x[TAPS][POSITIONS * STEP], y[POSITIONS * MOST + 1], residual[POSITIONS * MOST];
-    static int8_t w[MOST * TAPS], packed[256 * TAPS];
+    static int8_t w[MOST * TAPS]; _Alignas(64) static int8_t packed[2 * 256 * TAPS];
     int32_t bias[MOST], ordered_bias[256];
     float scale[MOST], ordered_scale[256];
     const uint8_t *tap[TAPS];
     for (int trial = 0; trial < 60; trial++) {
-        const int64_t channels = trial % 2 ? 1 + next_byte() % MOST : 64 * (1 + trial % 3);
+        const int64_t channels = trial % 2 ? 1 + next_byte() % MOST : trial % 8 ? 64 * (1 + trial % 3) : 8 + trial % 32;
         const int64_t taps = trial % 3 ? 9 : 1 + next_byte() % TAPS, padded = (taps + 3) / 4 * 4;
         const uint8_t flip = trial % 4 ? 0 : 128;
         for (int t = 0; t < TAPS; t++) {
@@ -178,7 +266,7 @@ static void depthwise_is_exact(void **state)
         for (size_t level = 0; level < LEVELS; level++) {
             if (!prn_isa_has(levels[level].needs)) continue;
             const prn_code_dot *dot = levels[level].table;
-            prn_code_depthwise d = {.channels = channels, .taps = padded, .weights = packed};
+            prn_code_depthwise d = {.channels = channels, .taps = padded, .used = taps, .weights = packed};
             next_finish(&d.finish, trial);
             d.finish.bias = ordered_bias;
             d.finish.scale = ordered_scale;
@@ -198,11 +286,11 @@ static void depthwise_is_exact(void **state)
     }
 }
 
-static void sums_copies_and_maxima_are_exact(void **state)
+static void elementwise_loops_are_exact(void **state)
 {
     (void)state;
     enum { MOST = 300 };
-    uint8_t a[MOST], b[MOST], y[MOST + 1], rows[4][MOST];
+    uint8_t a[MOST], b[MOST], y[MOST + 1], rows[4][MOST], table[256];
     const uint8_t *tap[4] = {rows[0], rows[1], rows[2], rows[3]};
     for (int trial = 0; trial < 200; trial++) {
         const int64_t n = trial % MOST + 1;
@@ -212,6 +300,8 @@ static void sums_copies_and_maxima_are_exact(void **state)
         prn_code_finish f = {.bias = &bias, .scale = &scale};
         next_finish(&f, trial);
         f.rounds = false;
+        const float small = scale / 64.0f;
+        for (int i = 0; i < 256; i++) table[i] = next_byte();
         for (int i = 0; i < MOST; i++) {
             a[i] = next_code();
             b[i] = next_code();
@@ -221,11 +311,21 @@ static void sums_copies_and_maxima_are_exact(void **state)
             if (!prn_isa_has(levels[level].needs)) continue;
             const prn_code_dot *dot = levels[level].table;
             memset(y, 7, sizeof y);
+            f.scale = &scale;
             dot->add(&f, is_signed, a, b, y, n);
             for (int64_t i = 0; i < n; i++) {
                 const int32_t code = is_signed ? (int8_t)a[i] : a[i];
                 assert_int_equal(y[i], code_of(&f, code + bias, scale, true, b[i]));
             }
+            f.scale = &small;
+            dot->multiply(&f, is_signed, a, b, y, n);
+            for (int64_t i = 0; i < n; i++) {
+                const int32_t left = (is_signed ? (int8_t)a[i] : a[i]) + bias;
+                const int32_t right = (f.residual_signed ? (int8_t)b[i] : b[i]) - f.residual_zero;
+                assert_int_equal(y[i], code_of(&f, left * right, scale / 64.0f, false, 0));
+            }
+            dot->look_up(table, a, y, n);
+            for (int64_t i = 0; i < n; i++) assert_int_equal(y[i], table[a[i]]);
             dot->copy(y, 0, a, 0, 1, n, 128);
             for (int64_t i = 0; i < n; i++) assert_int_equal(y[i], a[i] ^ 128);
             dot->largest(tap, 4, n, is_signed, y);
@@ -246,9 +346,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_exact),
+        cmocka_unit_test(steps_follow_the_weights),
         cmocka_unit_test(finishing_is_exact),
         cmocka_unit_test(depthwise_is_exact),
-        cmocka_unit_test(sums_copies_and_maxima_are_exact),
+        cmocka_unit_test(elementwise_loops_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,9 +92,9 @@ static void release(made *m)
     *m = (made){.builder = m->builder};
 }
 
-static made begin(void)
+static made begin_with(model_builder *builder)
 {
-    made m = {.builder = build()};
+    made m = {.builder = builder};
     prony_error error = {0};
     if (load(&m, &error) != PRONY_OK || prony_calibrate(&m.calibration, m.model, m.data, NULL, &error) != PRONY_OK)
         fail_msg("%s", error.message);
@@ -105,6 +105,41 @@ static void end(made *m)
 {
     release(m);
     mb_free(m->builder);
+}
+
+static made begin(void)
+{
+    return begin_with(build());
+}
+
+/* x -> Conv, SiLU -> a gate (pool, Conv, Relu, Conv, HardSigmoid) by Mul -> pool -> Flatten -> Gemm. */
+static model_builder *build_gated(void)
+{
+    model_builder *m = build(); /* fills x */
+    mb_free(m);
+    float w[4 * 2 * 3 * 3], gate[4 * 4], dense[4 * CLASSES];
+    fill(w, sizeof w / sizeof *w);
+    fill(gate, sizeof gate / sizeof *gate);
+    fill(dense, sizeof dense / sizeof *dense);
+    m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "N,2,4,4");
+    mb_initializer(m, "w", PRONY_FLOAT32, "4,2,3,3", w);
+    mb_initializer(m, "gate", PRONY_FLOAT32, "4,4,1,1", gate);
+    mb_initializer(m, "dense", PRONY_FLOAT32, "4,3", dense);
+    mb_node(m, "Conv", "x w", "c", "pads=[1,1,1,1]");
+    mb_node(m, "Sigmoid", "c", "g", "");
+    mb_node(m, "Mul", "c g", "s", "");
+    mb_node(m, "GlobalAveragePool", "s", "a", "");
+    mb_node(m, "Conv", "a gate", "e", "");
+    mb_node(m, "Relu", "e", "r", "");
+    mb_node(m, "Conv", "r gate", "h", "");
+    mb_node(m, "HardSigmoid", "h", "i", "");
+    mb_node(m, "Mul", "s i", "p", "");
+    mb_node(m, "GlobalAveragePool", "p", "b", "");
+    mb_node(m, "Flatten", "b", "f", "");
+    mb_node(m, "Gemm", "f dense", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "N,3");
+    return m;
 }
 
 /* ---- what comes out ---- */
@@ -157,6 +192,25 @@ static void outputs_stay_near(void **unused)
         prony_model_release(quantized);
     }
     assert_int_equal(prony_model_quantized(m.model, NULL), 0);
+    end(&m);
+}
+
+/* All that is between input and output is stored in codes. */
+static void activations_and_gates_compute_on_codes(void **unused)
+{
+    (void)unused;
+    enum { STORED = 11 }; /* x, c, s, a, r, h, i, p, b, f, y: neither g, inside of SiLU, nor e, in front of Relu */
+    made m = begin_with(build_gated());
+    float floats[SAMPLES * CLASSES], codes[SAMPLES * CLASSES];
+    prony_model *quantized = NULL;
+    prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
+    options.calibration = m.calibration;
+    assert_int_equal(prony_calibration_count(m.calibration), STORED);
+    assert_int_equal(prony_model_quantize(&quantized, m.model, &options, NULL), PRONY_OK);
+    outputs_of(m.model, NULL, floats);
+    outputs_of(quantized, "int8", codes);
+    assert_true(distance(floats, codes) > 0 && distance(floats, codes) < 0.05);
+    prony_model_release(quantized);
     end(&m);
 }
 
@@ -302,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_stay_near),
+        cmocka_unit_test(activations_and_gates_compute_on_codes),
         cmocka_unit_test(a_bound_is_kept),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(labels_are_wanted_where_they_count),

@@ -282,7 +282,7 @@ static void moves(void **unused)
         {"Concat", "xd x", "axis=1", X_STEP, "DequantizeLinear Concat QuantizeLinear"},
         {"GlobalAveragePool", "xd", "", 0.0625f, "QLinearGlobalAveragePool"},
         {"AveragePool", "xd", "kernel_shape=[2,2] strides=[2,2]", 0.0625f, "QLinearAveragePool"},
-        {"Sigmoid", "xd", "", 0.0078125f, "DequantizeLinear Sigmoid QuantizeLinear"},
+        {"Softmax", "xd", "", 0.0078125f, "DequantizeLinear Softmax QuantizeLinear"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         model_builder *m = begin(PRONY_UINT8);
@@ -290,6 +290,95 @@ static void moves(void **unused)
         pair(m, "c", "y", PRONY_UINT8, cases[k].step, 128);
         expect(m, "y", cases[k].wanted);
     }
+}
+
+/* ---- functions of each element, sums and products ---- */
+
+typedef struct step {
+    const char *op, *inputs, *output, *attributes;
+} step;
+
+/* What stands between "xd" and "y", and what is to become of it. */
+typedef struct chain {
+    step steps[6];
+    const char *wanted;
+} chain;
+
+static void functions(void **unused)
+{
+    (void)unused;
+    static const chain cases[] = {
+        {{{"Sigmoid", "xd", "c", ""}}, "QMap"},
+        {{{"Tanh", "xd", "c", ""}}, "QMap"},
+        {{{"HardSwish", "xd", "c", ""}}, "QMap"},
+        {{{"HardSigmoid", "xd", "c", "alpha=0.17"}}, "QMap"},
+        {{{"Relu", "xd", "c", ""}}, "QMap"},
+        {{{"Clip", "xd low high", "c", ""}}, "QMap"},
+        {{{"Sigmoid", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "QMap"},
+        {{{"Mul", "xd half", "s", ""}, {"Elu", "s", "t", ""}, {"Sub", "high t", "u", ""}, {"Clip", "u low", "c", ""}}, "QMap"},
+        {{{"Div", "xd root", "s", ""}, {"Erf", "s", "t", ""}, {"Add", "t one", "u", ""}, {"Mul", "xd u", "v", ""},
+          {"Mul", "v half", "c", ""}}, "QMap"},
+        {{{"Tanh", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
+        {{{"Tanh", "xd", "s", ""}, {"Mul", "s row", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
+        {{{"Max", "xd x", "c", ""}}, "DequantizeLinear Max QuantizeLinear"},
+    };
+    const float one = 1.0f, half = 0.5f, root = 1.41421356f, row[] = {0.5f, 1.0f, 2.0f, 4.0f};
+    for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
+        const chain *c = &cases[k / 2];
+        model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
+        scale(m, "low", -0.25f);
+        scale(m, "high", 1.5f);
+        scale(m, "one", one);
+        scale(m, "half", half);
+        scale(m, "root", root);
+        mb_initializer(m, "row", PRONY_FLOAT32, "4,1,1", row);
+        for (size_t i = 0; i < 6 && c->steps[i].op; i++)
+            mb_node(m, c->steps[i].op, c->steps[i].inputs, c->steps[i].output, c->steps[i].attributes);
+        pair(m, "c", "y", k % 2 ? PRONY_UINT8 : PRONY_INT8, 0.0078125f, k % 2 ? 100 : -9);
+        expect(m, "y", c->wanted);
+    }
+    model_builder *m = begin(PRONY_UINT8); /* the float result is an output */
+    mb_node(m, "Sigmoid", "xd", "c", "");
+    pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
+    rc_output(m, "c");
+    expect(m, "y", "DequantizeLinear Sigmoid QuantizeLinear");
+}
+
+static void products_of_values(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *op, *left, *right, *clamp, *wanted;
+    } cases[] = {
+        {"Mul", "xd", "gd", NULL, "QLinearGlobalAveragePool QMul"}, /* a gate for each channel */
+        {"Mul", "gd", "xd", "Relu", "QLinearGlobalAveragePool QMul"},
+        {"Add", "xd", "gd", NULL, "QLinearGlobalAveragePool QAdd"},
+        {"Mul", "xd", "xd", NULL, "QMul"},
+        {"Mul", "xd", "x", NULL, "DequantizeLinear Mul QuantizeLinear"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char inputs[32];
+        model_builder *m = begin(PRONY_UINT8);
+        if (strstr(cases[k].wanted, "Pool")) {
+            mb_node(m, "GlobalAveragePool", "xd", "g", "");
+            pair(m, "g", "gd", PRONY_UINT8, 0.015625f, 128);
+        }
+        snprintf(inputs, sizeof inputs, "%s %s", cases[k].left, cases[k].right);
+        mb_node(m, cases[k].op, inputs, "c", "");
+        if (cases[k].clamp) mb_node(m, cases[k].clamp, "c", "r", "");
+        pair(m, cases[k].clamp ? "r" : "c", "y", PRONY_INT8, 0.0625f, -20);
+        expect(m, "y", cases[k].wanted);
+    }
+    model_builder *m = begin(PRONY_UINT8); /* a convolution takes no residual of another shape */
+    conv(m, "xd", "c");
+    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "GlobalAveragePool", "cd", "g", "");
+    pair(m, "g", "gd", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Conv", "xd w", "e", "pads=[1,1,1,1]");
+    pair(m, "e", "ed", PRONY_UINT8, 0.125f, 120);
+    mb_node(m, "Add", "ed gd", "s", "");
+    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    expect(m, "y", "QLinearConv QLinearGlobalAveragePool QLinearConv QAdd");
 }
 
 /* ---- what must stay ---- */
@@ -392,10 +481,15 @@ static void reasons(void **unused)
 {
     (void)unused;
     model_builder *m = begin(PRONY_UINT8);
-    mb_node(m, "Sigmoid", "xd", "c", "");
+    mb_node(m, "Softmax", "xd", "c", "");
     pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
     rc_output(m, "y");
-    assert_int_equal(reason_of(m, "Sigmoid"), PRN_FLOAT_NO_FORM);
+    assert_int_equal(reason_of(m, "Softmax"), PRN_FLOAT_NO_FORM);
+
+    m = begin(PRONY_UINT8);
+    mb_node(m, "Sigmoid", "xd", "y", "");
+    rc_output(m, "y");
+    assert_int_equal(reason_of(m, "Sigmoid"), PRN_FLOAT_NOT_STORED);
 
     m = begin(PRONY_UINT8);
     conv(m, "xd", "y");
@@ -431,6 +525,8 @@ int main(void)
         cmocka_unit_test(products),
         cmocka_unit_test(residuals),
         cmocka_unit_test(moves),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(products_of_values),
         cmocka_unit_test(keep),
         cmocka_unit_test(keep_unsound_scales),
         cmocka_unit_test(reasons),
