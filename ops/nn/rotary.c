@@ -141,11 +141,13 @@ static void turn_rows_f32(void *argument, int64_t begin, int64_t end)
 {
     const rotary *job = argument;
     const float *cosines = job->cosines->data, *sines = job->sines->data;
+    const int64_t half = job->turned / 2;
+    const prn_pairs pairs = prn_pairs_of(half, job->interleaved);
     for (int64_t i = begin, angle; i < end; i++) {
         const int64_t row = row_of(job, i, &angle);
         const float *x = (const float *)job->x->data + row;
         float *y = (float *)job->y->data + row;
-        prn_rotate_f32(y, x, cosines + angle, sines + angle, job->turned / 2, job->interleaved);
+        prn_rotate_f32(y, x, cosines + angle, sines + angle, half, pairs);
         if (y != x && job->size > job->turned) memcpy(y + job->turned, x + job->turned, (size_t)(job->size - job->turned) * sizeof *y);
     }
 }
@@ -162,7 +164,7 @@ static void turn_rows_half(void *argument, int64_t begin, int64_t end)
         prn_convert(row, PRONY_FLOAT32, prn_block_at(job->x->data, dtype, at), dtype, job->size);
         prn_convert(cosine, PRONY_FLOAT32, prn_block_at(job->cosines->data, dtype, angle), dtype, half);
         prn_convert(sine, PRONY_FLOAT32, prn_block_at(job->sines->data, dtype, angle), dtype, half);
-        prn_rotate_f32(row, row, cosine, sine, half, job->interleaved);
+        prn_rotate_f32(row, row, cosine, sine, half, prn_pairs_of(half, job->interleaved));
         prn_convert((char *)job->y->data + prony_dtype_bytes(dtype, at), dtype, row, PRONY_FLOAT32, job->size);
     }
 }

@@ -28,6 +28,9 @@ typedef struct known {
 static const known neural[] = {
 #include "tests/operators/values/neural.inc"
 };
+static const known group_query[] = {
+#include "tests/operators/values/group_query.inc"
+};
 
 static const char *only = "";
 
@@ -117,9 +120,15 @@ static void test_neural(void **state)
     check(neural, sizeof neural / sizeof *neural);
 }
 
+static void test_group_query(void **state)
+{
+    (void)state;
+    check(group_query, sizeof group_query / sizeof *group_query);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
