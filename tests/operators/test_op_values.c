@@ -28,6 +28,9 @@ typedef struct known {
 static const known neural[] = {
 #include "tests/operators/values/neural.inc"
 };
+static const known moe[] = {
+#include "tests/operators/values/moe.inc"
+};
 static const known group_query[] = {
 #include "tests/operators/values/group_query.inc"
 };
@@ -126,9 +129,15 @@ static void test_group_query(void **state)
     check(group_query, sizeof group_query / sizeof *group_query);
 }
 
+static void test_moe(void **state)
+{
+    (void)state;
+    check(moe, sizeof moe / sizeof *moe);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
