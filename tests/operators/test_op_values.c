@@ -28,6 +28,11 @@ typedef struct known {
 static const known neural[] = {
 #include "tests/operators/values/neural.inc"
 };
+#if defined(PRN_HAVE_PNG)
+static const known image[] = {
+#include "tests/operators/values/image.inc"
+};
+#endif
 static const known moe[] = {
 #include "tests/operators/values/moe.inc"
 };
@@ -129,6 +134,16 @@ static void test_group_query(void **state)
     check(group_query, sizeof group_query / sizeof *group_query);
 }
 
+static void test_image(void **state)
+{
+    (void)state;
+#if defined(PRN_HAVE_PNG)
+    check(image, sizeof image / sizeof *image);
+#else
+    skip();
+#endif
+}
+
 static void test_moe(void **state)
 {
     (void)state;
@@ -137,7 +152,7 @@ static void test_moe(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neural), cmocka_unit_test(test_group_query), cmocka_unit_test(test_moe), cmocka_unit_test(test_image)};
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

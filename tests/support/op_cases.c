@@ -3,6 +3,7 @@
  * four threads must give the same bytes. Invariant: a case passes only if every kernel ran. */
 #include "tests/support/op_cases.h"
 
+#include "engine/run/host.h"
 #include "tests/support/op_case_values.h"
 
 #include <math.h>
@@ -91,11 +92,23 @@ static prony_status host_output_alloc(const prony_context *context, size_t index
     return PRONY_OK;
 }
 
+static prony_status host_image_decode(const prony_context *context, const void *bytes, size_t size, prn_pixels *out)
+{
+    return prn_engine_host.image_decode(context, bytes, size, out);
+}
+
+static void host_image_drop(prn_pixels *image)
+{
+    prn_engine_host.image_drop(image);
+}
+
 static const prn_host test_host = {.packed = host_packed,
                                    .subgraph_infer = host_infer,
                                    .subgraph_cost = host_cost,
                                    .subgraph_run = host_infer,
-                                   .output_alloc = host_output_alloc};
+                                   .output_alloc = host_output_alloc,
+                                   .image_decode = host_image_decode,
+                                   .image_drop = host_image_drop};
 
 /* ---- layouts */
 
