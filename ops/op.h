@@ -90,6 +90,13 @@ void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t f
 /* Whether zero stays zero (an addition's does where the residual is zero). */
 bool prn_post_op_keeps_zero(const prn_post_op *op);
 
+/* An image as it was read: rows from top to bottom, channels (1: grey, 3: red, green, blue) side by side. */
+typedef struct prn_pixels {
+    uint8_t *data; /* the host's until image_drop */
+    int64_t height, width;
+    int channels;
+} prn_pixels;
+
 /* ---- host: what an operator may ask of the engine ----------------------------------------------------------------- */
 
 typedef struct prn_host {
@@ -144,6 +151,11 @@ typedef struct prn_host {
     int64_t (*trip_limit)(const prony_context *context);
     /* Adds work of the operator's own to what its subgraphs execute in this run. Only for operators with subgraphs. */
     prony_status (*work_add)(const prony_context *context, const prony_cost *cost);
+
+    /* Reads an image file's bytes. What is damaged or no image gives out->data NULL and PRONY_OK; a format that is known, but not to
+     * this build, is an error that names it. */
+    prony_status (*image_decode)(const prony_context *context, const void *bytes, size_t size, prn_pixels *out);
+    void (*image_drop)(prn_pixels *image);
 } prn_host;
 
 /* Why an operator's products stay float32 although the session asks for another precision: the fact `stays_in_fp32`. */

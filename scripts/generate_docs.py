@@ -16,6 +16,7 @@ DOMAIN_TITLES = {
     "": ("ai.onnx", "The ONNX standard."),
     "ai.onnx.ml": ("ai.onnx.ml", "Classical machine learning."),
     "ai.onnx.preview": ("ai.onnx.preview", "Operators that the standard tries out."),
+    "ai.onnx.preview.training": ("ai.onnx.preview.training", "Steps of gradient methods."),
     "com.microsoft": ("com.microsoft", "What ONNX Runtime's optimizer and quantizer write into files."),
     "prony": ("prony", "What Prony's own rewrites put in a model's place; no file needs them."),
 }

@@ -1,10 +1,12 @@
 /* The host table. Subgraphs are bound when their node is first inferred, planned with the outer plan, and run inside the
  * outer step with buffers of their own in the outer arena. */
+#include "base/alloc.h"
 #include "base/stack.h"
 #include "base/stop.h"
 #include "engine/bind/node.h"
 #include "engine/run/host.h"
 #include "engine/run/live_value.h"
+#include "loaders/images/image.h"
 
 #include <string.h>
 
@@ -377,6 +379,25 @@ static prony_status text_take(const prony_context *context, size_t bytes, char *
     return PRONY_OK;
 }
 
+static prony_status image_decode(const prony_context *context, const void *bytes, size_t size, prn_pixels *out)
+{
+    prony_error error = {0};
+    prn_image image;
+    *out = (prn_pixels){0};
+    const prony_status status = prn_image_decode(&image, bytes, size, 0, &error);
+    if (status == PRONY_INVALID_ARGUMENT) return PRONY_OK;
+    if (status == PRONY_OUT_OF_MEMORY) return prn_no_memory(context->error);
+    if (status != PRONY_OK) return prony_fail(context, status, "%s", error.message);
+    *out = (prn_pixels){image.pixels, image.height, image.width, image.channels};
+    return PRONY_OK;
+}
+
+static void image_drop(prn_pixels *image)
+{
+    prn_free(image->data);
+    *image = (prn_pixels){0};
+}
+
 const prn_host prn_engine_host = {.packed = host_packed,
                                   .subgraph_infer = subgraph_infer,
                                   .subgraph_cost = subgraph_cost,
@@ -392,4 +413,6 @@ const prn_host prn_engine_host = {.packed = host_packed,
                                   .output_set = output_set,
                                   .text_take = text_take,
                                   .trip_limit = trip_limit,
-                                  .work_add = work_add};
+                                  .work_add = work_add,
+                                  .image_decode = image_decode,
+                                  .image_drop = image_drop};

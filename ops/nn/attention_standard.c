@@ -291,8 +291,8 @@ static inline bool is_left(int64_t t, int64_t count)
     return count > 4096 ? prn_stopped() : prn_stopped_at(t);
 }
 
-/* One row in float with vector kernels, or in double. A query that may attend to no key gets zeros, while its softmax,
- * if asked for, is what the formula gives: NaN. */
+/* One row in float with vector kernels, or in double. A query that may attend to no key has no weights: zeros, as its
+ * softmax too if that is asked for. */
 #define DEFINE_ROW(name, type, DOT, TANH, SOFTMAX, ADD_SCALED)                                                         \
     static void row_##name(const attention *at, int64_t row, int64_t first_key, type *scores, const type *query,       \
                            type *result)                                                                               \
@@ -310,6 +310,7 @@ static inline bool is_left(int64_t t, int64_t count)
         bool alone = true;                                                                                             \
         for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -(type)INFINITY;                          \
         SOFTMAX(scores, scores, at->keys);                                                                             \
+        if (alone) memset(scores, 0, (size_t)at->keys * sizeof *scores);                                               \
         keep_scores(at, row, scores, SCORES_SOFTMAX);                                                                  \
         memset(result, 0, (size_t)at->width * sizeof *result);                                                         \
         for (int64_t t = 0; t < at->keys && !alone && !is_left(t, at->width); t++)                                     \
@@ -393,7 +394,7 @@ static void add_mask(const attention *at, int64_t b, int64_t h, int64_t s, int64
     for (int64_t t = 0; t < seen && !prn_stopped_at(t); t++) scores[t] += (float)bias_of(at, b, h, s, t);
 }
 
-/* A query that may attend to no key gets zeros, while its softmax, if asked for, is what the formula gives: NaN. */
+/* A query that may attend to no key has no weights: zeros. */
 static void weigh_row(const void *argument, int64_t b, int64_t h, int64_t s, float *scores)
 {
     const attention *at = argument;
@@ -413,8 +414,8 @@ static void weigh_row(const void *argument, int64_t b, int64_t h, int64_t s, flo
     bool alone = true;
     for (int64_t t = 0; t < at->keys && alone; t++) alone = scores[t] == -INFINITY;
     prn_vec()->softmax(scores, scores, at->keys);
-    keep_scores(at, row, scores, SCORES_SOFTMAX);
     if (alone) memset(scores, 0, (size_t)at->keys * sizeof *scores);
+    keep_scores(at, row, scores, SCORES_SOFTMAX);
 }
 
 /* Heads of `size` columns beside each other in a row, or one after the other. */

@@ -9,15 +9,11 @@
  * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
 #include "base/alloc.h"
 #include "base/integers.h"
-#include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/bit_weights.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
-#include "ops/loops/stored_weights.h"
 #include "ops/loops/widen.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 1 << 20 };
 
@@ -117,22 +113,21 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, outputs, b.bias != NULL, 0);
 }
 
-/* ---- what B says */
-
-static int32_t code_at(const bits_problem *b, int64_t n, int64_t k)
+/* B as it lies in the inputs. A block's bytes are whole, so that a row is one run of codes. */
+static prn_bit_weights weights_of(const bits_problem *b)
 {
-    const uint8_t *codes = b->b->data;
-    const int64_t bit = k % b->block * b->bits;
-    return codes[(n * b->blocks + k / b->block) * b->blob + bit / 8] >> (bit % 8) & ((1 << b->bits) - 1);
-}
-
-static double zero_at(const bits_problem *b, int64_t n, int64_t block)
-{
-    if (!b->zero) return (double)(1 << (b->bits - 1));
-    if (b->zero->dtype != PRONY_UINT8) return prn_get_f64(b->zero->data, b->zero->dtype, n * b->blocks + block);
-    const int64_t bit = block * b->bits;
-    const uint8_t *codes = b->zero->data;
-    return (double)(codes[n * b->zero_row + bit / 8] >> (bit % 8) & ((1 << b->bits) - 1));
+    return (prn_bit_weights){.k = b->k,
+                             .n = b->n,
+                             .bits = b->bits,
+                             .block = b->block,
+                             .blocks = b->blocks,
+                             .codes = b->b->data,
+                             .row_bytes = b->blocks * b->blob,
+                             .scales = b->scales->data,
+                             .scale_type = b->scales->dtype,
+                             .zeros = b->zero ? b->zero->data : NULL,
+                             .zero_type = b->zero ? b->zero->dtype : PRONY_UINT8,
+                             .zero_bytes = b->zero_row};
 }
 
 /* ---- native: constants, in the order of their depths */
@@ -148,66 +143,19 @@ static bool native_usable(const prony_context *context)
     return b.rows > 0 && b.k > 0 && b.n > 0;
 }
 
-typedef struct pack_job {
-    const bits_problem *problem;
-    const prn_stored *stored;
-    char *to;
-} pack_job;
-
-static void pack_panel(void *argument, int64_t panel)
-{
-    const pack_job *job = argument;
-    const bits_problem *b = job->problem;
-    const prn_stored *s = job->stored;
-    const int32_t half = 1 << (b->bits - 1);
-    const int64_t bytes = prn_stored_panel_bytes(s), first = panel * PRN_STORED_COLUMNS;
-    char *to = job->to + panel * bytes;
-    memset(to, 0, (size_t)bytes);
-    for (int64_t block = 0; block < b->blocks && !prn_stopped(); block++, to += prn_stored_group_bytes(s)) {
-        float *scales = (float *)(void *)to;
-        char *codes = to + (1 + s->offsets) * PRN_STORED_COLUMNS * (int64_t)sizeof(float);
-        const int64_t k0 = block * b->block, depths = b->k - k0 < b->block ? b->k - k0 : b->block;
-        for (int64_t c = 0; c < PRN_STORED_COLUMNS && first + c < b->n; c++) {
-            const double scale = prn_get_f64(b->scales->data, b->scales->dtype, (first + c) * b->blocks + block);
-            scales[c] = (float)scale;
-            if (s->offsets) scales[PRN_STORED_COLUMNS + c] = (float)((half - zero_at(b, first + c, block)) * scale);
-            for (int64_t d = 0; d < depths; d++) prn_stored_put_code(s->kind, codes, d, c, code_at(b, first + c, k0 + d) - half);
-        }
-    }
-}
-
-static prony_status build(const prony_context *context, void *argument, void *packed)
-{
-    pack_job *job = argument;
-    job->to = packed;
-    prn_parallel_tasks(context->threads, prn_ceil_div(job->problem->n, PRN_STORED_COLUMNS), pack_panel, job);
-    return PRONY_OK;
-}
-
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
     bits_problem b;
-    char tag[192];
-    const void *packed = NULL;
     PRN_TRY(describe(context, &b));
     bits_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
-    state->stored = (prn_stored){.kind = b.bits == 8 ? PRN_STORED_INT8 : b.bits == 4 ? PRN_STORED_INT4 : PRN_STORED_INT2,
-                                 .k = b.k,
-                                 .n = b.n,
-                                 .group = b.block < b.k ? b.block : b.k,
-                                 .offsets = b.zero != NULL};
-    pack_job job = {.problem = &b, .stored = &state->stored};
-    snprintf(tag, sizeof tag, "nbits %lld, %lldx%lld in blocks of %lld, scales %p, zero points %p", (long long)b.bits, (long long)b.n,
-             (long long)b.k, (long long)b.block, b.scales->data, b.zero ? b.zero->data : NULL);
-    prony_status status = context->host->packed(context, b.b->data, tag, prn_stored_bytes(&state->stored), build, &job, &packed);
-    if (status != PRONY_OK) {
+    const prn_bit_weights weights = weights_of(&b);
+    const prony_status status = prn_bit_pack_shared(context, &weights, 1, 0, &state->stored);
+    if (status == PRONY_OK)
+        out->state = state;
+    else
         prn_free(state);
-        return status;
-    }
-    state->stored.panels = packed;
-    out->state = state;
-    return PRONY_OK;
+    return status;
 }
 
 static void native_release(void *state)
@@ -259,14 +207,15 @@ static void reference_columns(void *argument, int64_t begin, int64_t end)
     const prony_context *context = argument;
     bits_problem b;
     if (describe(context, &b) != PRONY_OK) return;
+    const prn_bit_weights weights = weights_of(&b);
     for (int64_t at = begin; at < end; at++) {
         const int64_t row = at / b.n, n = at % b.n;
         double sum = b.bias ? prn_get_f64(b.bias->data, b.bias->dtype, n) : 0.0;
         for (int64_t k = 0; k < b.k; k++) {
             if (prn_stopped_at(k)) return;
             const int64_t block = b.order ? ((const int32_t *)b.order->data)[k] : k / b.block;
-            const double scale = prn_get_f64(b.scales->data, b.scales->dtype, n * b.blocks + block);
-            sum += prn_get_f64(b.a->data, b.a->dtype, row * b.k + k) * ((double)code_at(&b, n, k) - zero_at(&b, n, block)) * scale;
+            const double code = (double)prn_bit_code(&weights, n, k) - prn_bit_zero(&weights, n, block);
+            sum += prn_get_f64(b.a->data, b.a->dtype, row * b.k + k) * code * prn_bit_scale(&weights, n, block);
         }
         prn_put_f64(context->outputs[0]->data, b.a->dtype, at, sum);
         if (prn_stopped_at(at)) return;

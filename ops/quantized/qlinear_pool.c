@@ -331,13 +331,13 @@ static const prn_kernel global_average_pool_kernels[] = {
     {0}};
 
 const prn_op prn_ops_qlinear_pool[] = {
-    {.name = "QLinearAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+    {.name = "QLinearAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5},
      .non_weight_inputs = 0x1e,
      .params = window_attributes, .params_bytes = sizeof(pool_params), .check = check_window,
      .variant = &(const pool_extent){WINDOW},
      .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",
      .kernels = average_pool_kernels},
-    {.name = "QLinearGlobalAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 5},
+    {.name = "QLinearGlobalAveragePool", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 5},
      .non_weight_inputs = 0x1e,
      .params = global_attributes, .params_bytes = sizeof(pool_params), .variant = &(const pool_extent){GLOBAL},
      .infer = infer, .cost = cost, .cost_text = "int_ops n K + 7n (average, dequantization, quantization)",

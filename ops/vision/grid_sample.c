@@ -126,7 +126,7 @@ static prn_taps taps_of(const sample_job *job, double coordinate, int64_t extent
     const double length = (double)extent;
     double x = job->aligned ? (coordinate + 1.0) / 2.0 * (length - 1.0) : ((coordinate + 1.0) * length - 1.0) / 2.0;
     if (job->grid->dtype != PRONY_FLOAT64) x = (double)(float)x;
-    if (job->mode == SAMPLE_NEAREST) x = job->axes == 3 ? round(x) : nearbyint(x);
+    if (job->mode == SAMPLE_NEAREST) x = nearbyint(x);
     const double low = job->aligned ? 0.0 : -0.5, high = job->aligned ? length - 1.0 : length - 0.5;
     if (!(x >= low && x <= high)) {
         /* Four taps meet the border one by one; two further out they all lie on it. */

@@ -122,9 +122,17 @@ static unsigned sum_bytes(const prony_value *value)
     return sum;
 }
 
-static prony_status run(prony_session *session, const op_case_node *row, op_case_form form, prony_error *error)
+static void read_bytes(void *argument, size_t output, const prony_value *value)
 {
     static volatile unsigned sink;
+    (void)argument;
+    (void)output;
+    sink = sink + sum_bytes(value);
+}
+
+static prony_status run(prony_session *session, const op_case_node *row, op_case_form form,
+                        void (*see)(void *argument, size_t output, const prony_value *value), void *argument, prony_error *error)
+{
     for (size_t i = 0; i < row->input_count; i++) {
         char name[24];
         snprintf(name, sizeof name, "x%zu", i);
@@ -136,12 +144,18 @@ static prony_status run(prony_session *session, const op_case_node *row, op_case
     for (size_t k = 0; status == PRONY_OK && k < output_count(row); k++) {
         const prony_value *value = NULL;
         status = prony_session_output(session, k, &value, error);
-        if (status == PRONY_OK) sink = sink + sum_bytes(value);
+        if (status == PRONY_OK) see(argument, k, value);
     }
     return status;
 }
 
 prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error *error)
+{
+    return op_case_show(row, form, read_bytes, NULL, error);
+}
+
+prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see)(void *argument, size_t output, const prony_value *value),
+                          void *argument, prony_error *error)
 {
     prony_model *model = NULL;
     prony_session *session = NULL;
@@ -153,7 +167,7 @@ prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error
     options.memory_limit_bytes = (uint64_t)64 << 20;
     prony_status status = prony_model_load_memory(&model, "case", bytes, size, NULL, error);
     if (status == PRONY_OK) status = prony_session_create(&session, model, &options, error);
-    if (status == PRONY_OK) status = run(session, row, form, error);
+    if (status == PRONY_OK) status = run(session, row, form, see, argument, error);
     prony_session_release(session);
     prony_model_release(model);
     free(bytes);

@@ -16,4 +16,8 @@ uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size)
 /* Load, bind, plan and one run with a bound on memory and Loop trips; every byte of the outputs is read. */
 prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error *error);
 
+/* The same, and shows every output to `see`. */
+prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see)(void *argument, size_t output, const prony_value *value),
+                          void *argument, prony_error *error);
+
 #endif

@@ -167,6 +167,8 @@ static void long_rows_are_left(void **state)
         size_t closed;
     } rows[] = {
         {{"Softmax", "Softmax", 13, "f1,20000000", "", 0, 0}, 0},
+        {{"QLinearSoftmax", "com.microsoft::QLinearSoftmax", 1, "u1,80000000 !f1=1 ? !f1=1", "opset=13", 0, 0}, 0},
+        {{"QLinearReduceMean", "com.microsoft::QLinearReduceMean", 1, "u1,80000000 !f1=1 ? !f1=1", "axes=[1]", 0, 0}, 0},
         {{"LogSoftmax", "LogSoftmax", 13, "f1,20000000", "", 0, 0}, 0},
         {{"Hardmax", "Hardmax", 13, "f1,20000000", "", 0, 0}, 0},
         {{"LayerNormalization", "LayerNormalization", 17, "f1,20000000 f20000000", "", 0, 0}, 0},
