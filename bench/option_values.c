@@ -220,6 +220,17 @@ static int no_memory(const options *o)
     return fail(o, "out of memory");
 }
 
+static int add_dim(options *o, prony_dim **dims, size_t *count, const char *name, const char *value, int64_t least)
+{
+    prony_dim *list = realloc(*dims, (*count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    *dims = list;
+    list[*count].name = name;
+    if (!parse_int(value, least, INT64_MAX, &list[*count].value)) return usage(o, "dimension '%s' cannot be '%s'", name, value);
+    ++*count;
+    return 0;
+}
+
 static int parse_pair(options *o, int option, char *argument)
 {
     char *value = cut_name(argument);
@@ -230,12 +241,9 @@ static int parse_pair(options *o, int option, char *argument)
         o->inputs = list;
         list[o->input_count++] = (named_file){argument, value};
     } else if (option == OPT_DIM) {
-        prony_dim *list = realloc(o->dims, (o->dim_count + 1) * sizeof *list);
-        if (!list) return no_memory(o);
-        o->dims = list;
-        list[o->dim_count].name = argument;
-        if (!parse_int(value, 0, INT64_MAX, &list[o->dim_count++].value))
-            return usage(o, "dimension '%s' cannot be '%s'", argument, value);
+        return add_dim(o, &o->dims, &o->dim_count, argument, value, 0);
+    } else if (option == OPT_MAX_DIM) {
+        return add_dim(o, &o->max_dims, &o->max_dim_count, argument, value, 1);
     } else {
         prony_named_shape *list = realloc(o->shapes, (o->shape_count + 1) * sizeof *list);
         if (!list) return no_memory(o);
@@ -488,6 +496,7 @@ static const struct row {
     {'t', SECONDS, AT(seconds), 0, 0, "-t", "seconds above 0, or 500ms, 10m", NULL},
     {'i', PAIRS},
     {OPT_DIM, PAIRS},
+    {OPT_MAX_DIM, PAIRS},
     {OPT_SHAPE, PAIRS},
     {'o', TEXTS(output)},
     {'q', FLAGS(quiet)},
