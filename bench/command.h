@@ -35,6 +35,8 @@ typedef struct options {
     int64_t batch; /* 0: not given */
     prony_dim *dims;
     size_t dim_count;
+    prony_dim *max_dims;
+    size_t max_dim_count;
     prony_named_shape *shapes;
     size_t shape_count;
     named_file *inputs;

@@ -70,6 +70,8 @@ prony_session_options session_options(const options *o)
     s.affinity = o->affinity;
     s.dims = o->dims;
     s.dim_count = o->dim_count;
+    s.max_dims = o->max_dims;
+    s.max_dim_count = o->max_dim_count;
     s.shapes = o->shapes;
     s.shape_count = o->shape_count;
     s.batch = o->batch;

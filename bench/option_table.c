@@ -9,6 +9,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"affinity", required_argument, NULL, OPT_AFFINITY},
                                       {"batch", required_argument, NULL, 'b'},
                                       {"dim", required_argument, NULL, OPT_DIM},
+                                      {"max-dim", required_argument, NULL, OPT_MAX_DIM},
                                       {"shape", required_argument, NULL, OPT_SHAPE},
                                       {"input", required_argument, NULL, 'i'},
                                       {"seed", required_argument, NULL, 'S'},
@@ -94,20 +95,22 @@ static const int shape_options[] = {
     OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
 static const int run_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
-    OPT_NO_HELP, OPT_FROM, OPT_TO, 0};
+    OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_MAX_DIM, 0};
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
-    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_REFERENCE, 0};
+    OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_REFERENCE,
+    OPT_MAX_DIM, 0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
-    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
+    OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS,
+    OPT_MAX_DIM, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
-    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, 0};
+    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, OPT_MAX_DIM, 0};
 static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
@@ -174,6 +177,8 @@ static const struct {
     {'b', "  -b, --batch N          first dimension of every input, where it is free\n"},
     {OPT_DIM, "      --dim NAME=N       a free dimension, by symbol or as INPUT.AXIS; '*' for\n"
               "                         every one that nothing else says anything of\n"},
+    {OPT_MAX_DIM, "      --max-dim NAME=N   a free dimension that changes from run to run, and its\n"
+                  "                         largest extent: one plan serves all up to that\n"},
     {OPT_SHAPE, "      --shape NAME=1x3x224x224   a whole input shape\n"},
     {'i', "  -i, --input NAME=FILE  .npy, .npz, .pb, .png, .jpg or raw; or a value: 16000,\n"
           "                         [1,2,3], zeros, ones, uniform:-1:1; otherwise\n"

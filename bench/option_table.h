@@ -64,6 +64,7 @@ enum {
     OPT_WITH_LOAD,
     OPT_TIME_LIMIT,
     OPT_MAX_LOOP_TRIPS,
+    OPT_MAX_DIM,
     OPT_COPY_MODEL,
     OPT_VERSION,
     OPT_DATA_FOLDER,
@@ -111,8 +112,19 @@ void print_help(FILE *to, const command_row *command);
 int usage(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes an option's argument over, which it may cut in place. 0, or the exit status after a message. */
 int option_take(options *o, int option, char *argument);
+/* ---- option_parse.c ---- */
+
+/* "5000" or "5k": a suffix k, M or G multiplies. */
+bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out);
 /* "2", "60s", "500ms", "10m", "1h"; above 0. */
 bool parse_duration(const char *text, double *seconds);
+/* NAME=REST; cuts the text in place. NULL: it is not of that form. */
+char *cut_name(char *text);
+/* "1x3x224x224" or "scalar"; cuts it in place. */
+bool parse_shape(char *text, prony_shape *out);
+
+/* ---- */
+
 /* --memory-limit, PRONY_MEMORY_LIMIT, or what is available less a margin becomes the process's bound. 0, or the exit status
  * after a message. */
 int set_memory_limit(const options *o);

@@ -24,38 +24,6 @@ int usage(const options *o, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* "5000" or "5k": a suffix k, M or G multiplies. */
-static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *out)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10), factor = 1;
-    if (errno || end == text) return false;
-    if (*end && !end[1]) factor = *end == 'k' || *end == 'K' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 0;
-    else if (*end) factor = 0;
-    if (!factor || __builtin_mul_overflow(v, factor, &v) || v < min || v > max) return false;
-    *out = v;
-    return true;
-}
-
-bool parse_duration(const char *text, double *seconds)
-{
-    static const struct {
-        const char *suffix;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"sec", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}};
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || !(v > 0) || !isfinite(v)) return false;
-    while (*end == ' ') end++;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].suffix) != 0) continue;
-        *seconds = v * units[i].seconds;
-        return true;
-    }
-    return false;
-}
-
 static bool parse_threads(const char *text, int *out)
 {
     int64_t v = 0;
@@ -134,29 +102,6 @@ static int take_precisions(options *o, char *argument)
     return 0;
 }
 
-/* NAME=REST; cuts the argument in place. */
-static char *cut_name(char *text)
-{
-    char *equals = strchr(text, '=');
-    if (!equals || equals == text || !equals[1]) return NULL;
-    *equals = 0;
-    return equals + 1;
-}
-
-static bool parse_shape(char *text, prony_shape *out)
-{
-    *out = (prony_shape){0};
-    if (strcmp(text, "scalar") == 0) return true;
-    for (char *part = text; part;) {
-        char *next = strchr(part, 'x');
-        if (next) *next++ = 0;
-        if (out->rank == PRONY_MAX_RANK || !parse_int(part, 0, INT64_MAX, &out->dim[out->rank])) return false;
-        out->rank++;
-        part = next;
-    }
-    return true;
-}
-
 static int take_levels(options *o, char *argument)
 {
     static const struct {
@@ -220,6 +165,17 @@ static int no_memory(const options *o)
     return fail(o, "out of memory");
 }
 
+static int add_dim(options *o, prony_dim **dims, size_t *count, const char *name, const char *value, int64_t least)
+{
+    prony_dim *list = realloc(*dims, (*count + 1) * sizeof *list);
+    if (!list) return no_memory(o);
+    *dims = list;
+    list[*count].name = name;
+    if (!parse_int(value, least, INT64_MAX, &list[*count].value)) return usage(o, "dimension '%s' cannot be '%s'", name, value);
+    ++*count;
+    return 0;
+}
+
 static int parse_pair(options *o, int option, char *argument)
 {
     char *value = cut_name(argument);
@@ -230,12 +186,9 @@ static int parse_pair(options *o, int option, char *argument)
         o->inputs = list;
         list[o->input_count++] = (named_file){argument, value};
     } else if (option == OPT_DIM) {
-        prony_dim *list = realloc(o->dims, (o->dim_count + 1) * sizeof *list);
-        if (!list) return no_memory(o);
-        o->dims = list;
-        list[o->dim_count].name = argument;
-        if (!parse_int(value, 0, INT64_MAX, &list[o->dim_count++].value))
-            return usage(o, "dimension '%s' cannot be '%s'", argument, value);
+        return add_dim(o, &o->dims, &o->dim_count, argument, value, 0);
+    } else if (option == OPT_MAX_DIM) {
+        return add_dim(o, &o->max_dims, &o->max_dim_count, argument, value, 1);
     } else {
         prony_named_shape *list = realloc(o->shapes, (o->shape_count + 1) * sizeof *list);
         if (!list) return no_memory(o);
@@ -488,6 +441,7 @@ static const struct row {
     {'t', SECONDS, AT(seconds), 0, 0, "-t", "seconds above 0, or 500ms, 10m", NULL},
     {'i', PAIRS},
     {OPT_DIM, PAIRS},
+    {OPT_MAX_DIM, PAIRS},
     {OPT_SHAPE, PAIRS},
     {'o', TEXTS(output)},
     {'q', FLAGS(quiet)},

@@ -197,6 +197,7 @@ void options_free(options *o)
     free(o->words);
     free(o->arguments);
     free(o->dims);
+    free(o->max_dims);
     free(o->shapes);
     free(o->precisions);
     free(o->inputs);

@@ -34,6 +34,8 @@ static int part_options(const options *o, const prony_model *part, prony_session
     *out = *o;
     out->dims = NULL;
     out->dim_count = 0;
+    out->max_dims = NULL; /* the part's shapes are those of one run */
+    out->max_dim_count = 0;
     out->batch = 0;
     out->shape_count = out->input_count = 0;
     out->shapes = calloc(count + 1, sizeof *out->shapes);

@@ -29,6 +29,7 @@ typedef struct own_data {
 } own_data;
 
 struct prn_extents {
+    prn_program *program;
     walked *nodes;
     size_t count, capacity;
     extent_class *classes;
@@ -58,18 +59,6 @@ void prn_extents_release(prn_extents *x)
     prn_free(x->classes);
     prn_free(x->own);
     prn_free(x);
-}
-
-void prn_extents_count_uses(const prn_program *program, uint32_t *uses)
-{
-    const prn_extents *x = program->extents;
-    for (size_t i = 0; x && i < x->count; i++) {
-        const prn_node_def *node = &x->nodes[i].node;
-        for (uint32_t k = 0; k < node->input_count; k++)
-            if (node->inputs[k] != PRN_NO_VALUE) uses[node->inputs[k]]++;
-        for (uint32_t k = 0; node->folded && k < node->output_count; k++) /* compared with what they come out as */
-            if (node->outputs[k] != PRN_NO_VALUE) uses[node->outputs[k]]++;
-    }
 }
 
 /* ---- what is walked ---- */
@@ -339,15 +328,16 @@ static prony_status walk(prn_extents *x, prn_program *p, const prony_value *inpu
 
 /* ---- */
 
-prony_status prn_extents_open(prn_program *p, const prony_value *second, bool *fits, prony_error *error)
+prony_status prn_extents_open(prn_extents **out, prn_program *p, const prony_value *second, bool *fits, prony_error *error)
 {
     *fits = false;
-    prn_extents *x = p->extents = prn_calloc(1, sizeof *x);
+    prn_extents *x = *out = prn_calloc(1, sizeof *x);
     prony_shape *first = prn_calloc(p->input_count + 1, sizeof *first);
     if (!x || !first) {
         prn_free(first);
         return prn_no_memory(error);
     }
+    x->program = p;
     x->bound_values = p->value_count;
     for (size_t i = 0; i < p->input_count; i++) first[i] = p->values[p->inputs[i]]->info.shape;
     prony_status status = collect(x, p, fits, error);
@@ -366,11 +356,12 @@ prony_status prn_extents_open(prn_program *p, const prony_value *second, bool *f
     return status;
 }
 
-void prn_extents_fixed(const prn_program *p, bool *fixed, bool *any)
+void prn_extents_fixed(const prn_extents *x, bool *fixed, bool *any)
 {
+    const prn_program *p = x->program;
     *any = false;
-    for (size_t n = 0; n < p->extents->count; n++) {
-        const prn_node_def *node = &p->extents->nodes[n].node;
+    for (size_t n = 0; n < x->count; n++) {
+        const prn_node_def *node = &x->nodes[n].node;
         for (uint32_t k = 0; node->folded && k < node->output_count; k++) {
             if (node->outputs[k] == PRN_NO_VALUE || (p->values[node->outputs[k]]->extents & PRN_EXTENTS_CHANGE)) continue;
             fixed[node->outputs[k]] = *any = true;
@@ -387,9 +378,21 @@ static bool made_of_extents(const prn_extents *x, const prony_shape *shape)
     return false;
 }
 
-prony_status prn_extents_rewritten(prn_program *p, bool *fits, prony_error *error)
+/* The reads of the walk. */
+static void count_uses(const prn_extents *x, uint32_t *uses)
 {
-    prn_extents *x = p->extents;
+    for (size_t i = 0; i < x->count; i++) {
+        const prn_node_def *node = &x->nodes[i].node;
+        for (uint32_t k = 0; k < node->input_count; k++)
+            if (node->inputs[k] != PRN_NO_VALUE) uses[node->inputs[k]]++;
+        for (uint32_t k = 0; node->folded && k < node->output_count; k++) /* compared with what they come out as */
+            if (node->outputs[k] != PRN_NO_VALUE) uses[node->outputs[k]]++;
+    }
+}
+
+prony_status prn_extents_rewritten(prn_extents *x, bool *fits, prony_error *error)
+{
+    prn_program *p = x->program;
     *fits = true;
     for (size_t v = x->bound_values; v < p->value_count; v++) *fits &= !made_of_extents(x, &p->values[v]->info.shape);
     for (size_t n = 0; n < p->node_count; n++) {
@@ -399,7 +402,12 @@ prony_status prn_extents_rewritten(prn_program *p, bool *fits, prony_error *erro
             continue;
         PRN_TRY(add_own(x, p, node->inputs[1], node->outputs[0], error));
     }
-    return PRONY_OK;
+    uint32_t *uses = prn_calloc(p->value_count + 1, sizeof *uses);
+    if (!uses) return prn_no_memory(error);
+    count_uses(x, uses);
+    const bool trimmed = prn_program_trim(p, uses);
+    prn_free(uses);
+    return trimmed ? PRONY_OK : prn_no_memory(error);
 }
 
 static prony_status set_shapes(prn_extents *x, prn_program *p, prony_error *error)
@@ -416,9 +424,9 @@ static prony_status set_shapes(prn_extents *x, prn_program *p, prony_error *erro
     return PRONY_OK;
 }
 
-prony_status prn_extents_set(prn_program *p, const prony_value *inputs, bool *fits, prony_error *error)
+prony_status prn_extents_set(prn_extents *x, const prony_value *inputs, bool *fits, prony_error *error)
 {
-    prn_extents *x = p->extents;
+    prn_program *p = x->program;
     forget_extents(x);
     PRN_TRY(walk(x, p, inputs, false, fits, error));
     return *fits ? set_shapes(x, p, error) : PRONY_OK;

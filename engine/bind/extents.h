@@ -10,7 +10,7 @@
  *     changes (of a weight, say), equal to that: whatever a rewrite found to agree still does.
  *
  * Where that does not hold, and where a subgraph or an extent of 0 is met, the program does not fit, and the caller binds another.
- * Ownership: the program owns it. One thread at a time. */
+ * One thread at a time. */
 #ifndef PRN_ENGINE_BIND_EXTENTS_H
 #define PRN_ENGINE_BIND_EXTENTS_H
 
@@ -18,21 +18,20 @@
 
 typedef struct prn_extents prn_extents;
 
-/* Once, of a program bound with `open` inputs, before it is rewritten: `second` are the inputs at other extents, each open one other
- * than before. *fits: false where the program cannot change its extents so; it is then good for nothing but to be released, as after
- * a failure. It is left without the data of constants that change, until prn_extents_set. */
-PRN_MUST_USE prony_status prn_extents_open(prn_program *program, const prony_value *second, bool *fits, prony_error *error);
+/* Of a program bound with `open` inputs, before it is rewritten: `second` are the inputs at other extents, each open one other than
+ * before. *fits: false where the program cannot change its extents so; it is then good for nothing but to be released, as after a
+ * failure. It is left without the data of constants that change, until prn_extents_set. *out is to be released, whatever comes of it,
+ * when the program has been; it borrows the program. */
+PRN_MUST_USE prony_status prn_extents_open(prn_extents **out, prn_program *program, const prony_value *second, bool *fits,
+                                           prony_error *error);
+void prn_extents_release(prn_extents *extents);
 /* After that: which values (fixed[value_count], zeroed) are constants that follow from the extents and came out the same. Bound once
  * more with them, what follows from them is as in any program: weights cut by numbers that follow from shapes, say. */
-void prn_extents_fixed(const prn_program *program, bool *fixed, bool *any);
-/* Once, after it was rewritten. */
-PRN_MUST_USE prony_status prn_extents_rewritten(prn_program *program, bool *fits, prony_error *error);
+void prn_extents_fixed(const prn_extents *extents, bool *fixed, bool *any);
+/* Once, after it was rewritten; trims it too. */
+PRN_MUST_USE prony_status prn_extents_rewritten(prn_extents *extents, bool *fits, prony_error *error);
 /* Gives the inputs the shapes in `inputs` (one per graph input; types as bound). Unless *fits comes back true, and after a failure, the
  * program is of no extents at all until the next success. */
-PRN_MUST_USE prony_status prn_extents_set(prn_program *program, const prony_value *inputs, bool *fits, prony_error *error);
-
-/* Adds the reads that prn_extents_set makes; `uses` as in prn_program_count_uses. */
-void prn_extents_count_uses(const prn_program *program, uint32_t *uses);
-void prn_extents_release(prn_extents *extents);
+PRN_MUST_USE prony_status prn_extents_set(prn_extents *extents, const prony_value *inputs, bool *fits, prony_error *error);
 
 #endif

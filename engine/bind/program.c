@@ -1,6 +1,6 @@
 /* Building and editing programs. Everything is pool-owned, so no edit frees anything; a failed edit leaves the program
  * as it was, and the caller gives the whole program up. */
-#include "engine/bind/extents.h"
+#include "engine/bind/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -306,12 +306,12 @@ static bool trim_children(prn_program *program)
     for (size_t n = 0; n < program->node_count; n++) {
         const prn_node_def *node = program->nodes[n];
         for (uint32_t c = 0; c < node->child_count && !node->dead; c++)
-            if (node->children[c].program && !prn_program_trim(node->children[c].program)) return false;
+            if (node->children[c].program && !prn_program_trim(node->children[c].program, NULL)) return false;
     }
     return true;
 }
 
-bool prn_program_trim(prn_program *program)
+bool prn_program_trim(prn_program *program, const uint32_t *others)
 {
     if (program->static_only) return true;
     uint32_t *uses = prn_calloc(program->value_count + 1, sizeof *uses);
@@ -319,11 +319,10 @@ bool prn_program_trim(prn_program *program)
     bool ok = uses && used.items && trim_children(program);
     if (ok) {
         prn_program_count_uses(program, uses);
-        prn_extents_count_uses(program, uses);
         for (size_t v = 0; v < program->value_count; v++) {
             prn_value_def *value = program->values[v];
             if (!value->constant || value->input) continue;
-            if (uses[v]) {
+            if (uses[v] || (others && others[v])) {
                 used.items[used.count++] = value->info.data;
             } else {
                 value->info.data = NULL;
@@ -345,7 +344,6 @@ void prn_program_release(prn_program *program)
         for (uint32_t c = 0; c < program->nodes[n]->child_count; c++)
             prn_program_release(program->nodes[n]->children[c].program);
     prn_shared_drop(program->model->shared, &program->refs);
-    prn_extents_release(program->extents);
     prn_free(program->values);
     prn_free(program->nodes);
     prn_free(program->layers);

@@ -139,7 +139,6 @@ struct prn_program {
     const prn_program *parent;
     bool static_only; /* inspect: large constants are not read, nothing runs */
     bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
-    struct prn_extents *extents; /* NULL: it is for the extents that it was bound at */
     const bool *fixed;           /* while it is bound: of the options */
     size_t fixed_count;
     prn_pool pool;
@@ -241,8 +240,8 @@ PRN_MUST_USE bool prn_program_absorb(prn_program *program, prn_node_def *keep, p
  * another node took the layers over; bind calls this before costs are fixed, rewrites absorb before they sweep. */
 PRN_MUST_USE bool prn_program_sweep(prn_program *program);
 /* Gives up the data of constants that no live node, no subgraph and no output reads: what rewrites put others in place of,
- * and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too. false: out
- * of memory, nothing is lost. */
-PRN_MUST_USE bool prn_program_trim(prn_program *program);
+ * and what was packed to evaluate nodes. Their types and shapes stay. Subgraphs that are bound are trimmed too. `others`: per
+ * value, reads besides; NULL: there are none. false: out of memory, nothing is lost. */
+PRN_MUST_USE bool prn_program_trim(prn_program *program, const uint32_t *others);
 
 #endif

@@ -1,7 +1,6 @@
 /* One plan for dimensions whose extents change from run to run: a program bound at extents that occur nowhere else in the model,
  * planned at the largest ones, and taken to those of each run (engine/bind/extents.h, engine/plan/follow.c). */
 #include "base/clock.h"
-#include "engine/bind/extents.h"
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/session/session.h"
@@ -118,28 +117,36 @@ static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_b
                             bool *fits, prony_error *error)
 {
     PRN_TRY(prn_program_bind(&open->program, session->model, &session->model->file->graph, NULL, NULL, options, error));
-    return prn_extents_open(open->program, second, fits, error);
+    return prn_extents_open(&open->extents, open->program, second, fits, error);
+}
+
+static void release_program(prn_cached_plan *open)
+{
+    prn_program_release(open->program);
+    prn_extents_release(open->extents);
+    open->program = NULL;
+    open->extents = NULL;
 }
 
 /* Once more, where numbers follow from the extents and are always the same. */
 static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, prn_bind_options *options, const prony_value *second,
                                bool *fits, prony_error *error)
 {
-    bool any;
-    prn_program *before = open->program;
-    bool *fixed = prn_calloc(before->value_count + 1, sizeof *fixed);
+    bool any, *fixed = prn_calloc(open->program->value_count + 1, sizeof *fixed);
     if (!fixed) return prn_no_memory(error);
-    prn_extents_fixed(before, fixed, &any);
+    prn_extents_fixed(open->extents, fixed, &any);
+    prn_cached_plan again = {0};
     options->fixed = fixed;
-    options->fixed_count = before->value_count;
-    open->program = NULL;
-    prony_status status = any ? bind_at(session, open, options, second, fits, error) : PRONY_OK;
-    if (status == PRONY_OK && (!any || (*fits && !same_names(before, open->program)))) {
-        prn_program *other = open->program;
-        open->program = before;
-        before = other;
+    options->fixed_count = open->program->value_count;
+    prony_status status = any ? bind_at(session, &again, options, second, fits, error) : PRONY_OK;
+    if (any && (status != PRONY_OK || !*fits || same_names(open->program, again.program))) {
+        prn_cached_plan before = *open;
+        open->program = again.program;
+        open->extents = again.extents;
+        again.program = before.program;
+        again.extents = before.extents;
     }
-    prn_program_release(before);
+    release_program(&again);
     prn_free(fixed);
     return status;
 }
@@ -160,8 +167,7 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
     const int64_t bound = prn_now_ns();
     if (!*fits) return PRONY_OK;
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(open->program, error));
-    PRN_TRY(prn_extents_rewritten(open->program, fits, error));
-    if (!prn_program_trim(open->program)) return prn_no_memory(error);
+    PRN_TRY(prn_extents_rewritten(open->extents, fits, error));
     open->bind_ns = bound - start;
     open->rewrite_ns = prn_now_ns() - bound;
     return PRONY_OK;
@@ -176,8 +182,7 @@ static prony_status try_binds(prony_session *session, prn_cached_plan *open, pro
         if (!set_probes(session, attempt, false, first) || !set_probes(session, attempt, true, second)) continue;
         prony_status status = bind_open(session, open, first, second, &fits, error);
         if (status == PRONY_OK && fits) return PRONY_OK;
-        prn_program_release(open->program);
-        open->program = NULL;
+        release_program(open);
         if (status != PRONY_OK && !may_go_on(status, error)) return status;
     }
     return PRONY_OK;
@@ -192,7 +197,7 @@ static prony_status plan_largest(prony_session *session, prn_cached_plan *open, 
     for (size_t i = 0; i < session->input_count; i++) inputs[i] = open->inputs[i];
     for (size_t k = 0; k < session->open_count; k++)
         inputs[session->open_dims[k].input].shape.dim[session->open_dims[k].axis] = session->open_dims[k].most;
-    prony_status status = prn_extents_set(open->program, inputs, &fits, error);
+    prony_status status = prn_extents_set(open->extents, inputs, &fits, error);
     if (status != PRONY_OK && !may_go_on(status, error)) return status;
     return status == PRONY_OK && fits ? prn_cached_plan_program(session, open, error) : PRONY_OK;
 }
@@ -227,7 +232,7 @@ static prony_status take_extents(prony_session *session, prn_cached_plan *open, 
     bool follows = false;
     session->open_settled = open->pointed = false;
     prony_status status = prn_cached_inputs(session, open, error);
-    if (status == PRONY_OK) status = prn_extents_set(open->program, open->inputs, fits, error);
+    if (status == PRONY_OK) status = prn_extents_set(open->extents, open->inputs, fits, error);
     if (status == PRONY_OK && *fits) status = plan_again(session, open, &follows, error);
     *fits &= status == PRONY_OK;
     session->open_settled = *fits;

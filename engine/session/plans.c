@@ -11,6 +11,7 @@ void prn_cached_release(prn_cached_plan *cached)
 {
     prn_plan_release(cached->plan);
     prn_program_release(cached->program);
+    prn_extents_release(cached->extents);
     prn_free(cached->inputs);
     *cached = (prn_cached_plan){0};
 }
@@ -83,7 +84,7 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
                                 .no_help = session->options.no_help,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
-                                .follows = cached->program->extents != NULL,
+                                .follows = cached->extents != NULL,
                                 .no_reuse = session->options.no_reuse};
     if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
     const int64_t start = prn_now_ns();
@@ -107,7 +108,7 @@ static prony_status try_plan(prony_session *session, prn_cached_plan *cached, pr
     PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
-    if (!prn_program_trim(cached->program)) return prn_no_memory(error);
+    if (!prn_program_trim(cached->program, NULL)) return prn_no_memory(error);
     cached->bind_ns = bound - start;
     cached->rewrite_ns = prn_now_ns() - bound;
     return prn_cached_plan_program(session, cached, error);

@@ -8,6 +8,7 @@
 
 #include "base/placement.h"
 #include "base/stop.h"
+#include "engine/bind/extents.h"
 #include "engine/plan/plan.h"
 #include "engine/session/free_dims.h"
 #include "engine/session/ports.h"
@@ -31,6 +32,7 @@ typedef struct prn_session_output {
 
 typedef struct prn_cached_plan {
     prn_program *program;
+    prn_extents *extents; /* NULL: the program is for the extents that it was bound at */
     prn_plan *plan;
     prony_value *inputs; /* types and shapes it was made for */
     uint64_t used;       /* when last, in runs */

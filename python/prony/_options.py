@@ -15,6 +15,7 @@ class SessionOptions(TypedDict, total=False):
     """threads: inside of an operator, or "auto" (the cores there are); inter_op: workers that run operators side by side, or "auto";
     precision: "fp32", "fp32-strict", "fast", "bf16", "fp16", "int8" (of a quantized model), "int8-weights", "int4-weights";
     dims: {symbol: extent} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
+    max_dims: {symbol: largest extent} of free dimensions that change from run to run: one plan for all up to that;
     rewrites, reuse: False runs the model's own nodes unfused, every buffer its own; affinity: core list such as "0-3,8";
     memory_limit: bytes; max_loop_trips: of a Loop."""
 
@@ -22,6 +23,7 @@ class SessionOptions(TypedDict, total=False):
     inter_op: Threads
     precision: str
     dims: Optional[Mapping[str, int]]
+    max_dims: Optional[Mapping[str, int]]
     shapes: Optional[Mapping[str, Sequence[int]]]
     batch: Optional[int]
     rewrites: bool
@@ -48,7 +50,7 @@ def session_dict(options: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(options)
     made["threads"] = threads_number(options.get("threads"), 0)
     made["inter_op"] = threads_number(options.get("inter_op", 1), -1)
-    for key in ("dims", "shapes"):
+    for key in ("dims", "max_dims", "shapes"):
         if made.get(key) is not None:
             made[key] = dict(made[key])
     return made

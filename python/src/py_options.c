@@ -71,22 +71,22 @@ static const char *name_of(pyp_options *out, PyObject *key)
     return PyList_Append(out->held, key) == 0 ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
 }
 
-static int get_dims(pyp_options *out, PyObject *dims)
+/* *list is the caller's to free, whatever comes of it. */
+static int get_dims(pyp_options *out, const char *what, PyObject *dims, prony_dim **list, size_t *count)
 {
     Py_ssize_t place = 0, n = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(dims)) return PyErr_Format(PyExc_TypeError, "dims: a dict is expected, not %R", dims), -1;
-    out->dims = calloc((size_t)PyDict_Size(dims) + 1, sizeof *out->dims);
-    if (!out->dims) return PyErr_NoMemory(), -1;
+    if (!PyDict_Check(dims)) return PyErr_Format(PyExc_TypeError, "%s: a dict is expected, not %R", what, dims), -1;
+    *list = calloc((size_t)PyDict_Size(dims) + 1, sizeof **list);
+    if (!*list) return PyErr_NoMemory(), -1;
     for (; PyDict_Next(dims, &place, &key, &value); n++) {
-        out->dims[n].name = name_of(out, key);
-        PyObject *number = out->dims[n].name ? PyNumber_Index(value) : NULL;
-        out->dims[n].value = number ? PyLong_AsLongLong(number) : -1;
+        (*list)[n].name = name_of(out, key);
+        PyObject *number = (*list)[n].name ? PyNumber_Index(value) : NULL;
+        (*list)[n].value = number ? PyLong_AsLongLong(number) : -1;
         Py_XDECREF(number);
         if (PyErr_Occurred()) return -1;
     }
-    out->session.dims = out->dims;
-    out->session.dim_count = (size_t)n;
+    *count = (size_t)n;
     return 0;
 }
 
@@ -135,8 +135,11 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
         return -1;
     if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", (long long)limit), -1;
     s->memory_limit_bytes = (uint64_t)limit;
-    PyObject *dims = entry(dict, "dims"), *shapes = entry(dict, "shapes");
-    if (dims && get_dims(out, dims) != 0) return -1;
+    PyObject *dims = entry(dict, "dims"), *most = entry(dict, "max_dims"), *shapes = entry(dict, "shapes");
+    if (dims && get_dims(out, "dims", dims, &out->dims, &s->dim_count) != 0) return -1;
+    if (most && get_dims(out, "max_dims", most, &out->max_dims, &s->max_dim_count) != 0) return -1;
+    s->dims = out->dims;
+    s->max_dims = out->max_dims;
     if (shapes && get_shapes(out, shapes) != 0) return -1;
     return 0;
 }
@@ -144,6 +147,7 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
 void pyp_options_release(pyp_options *options)
 {
     free(options->dims);
+    free(options->max_dims);
     free(options->shapes);
     Py_XDECREF(options->held);
 }

@@ -68,11 +68,11 @@ PyObject *pyp_helper(const char *module, const char *name);
 
 typedef struct pyp_options {
     prony_session_options session;
-    prony_dim *dims;
+    prony_dim *dims, *max_dims;
     prony_named_shape *shapes;
     PyObject *held; /* list of what names are borrowed from */
 } pyp_options;
-/* From a dict of threads, inter_op, precision, affinity, dims, shapes, batch, rewrites, reuse, profiled, memory, max_loop_trips,
+/* From a dict of threads, inter_op, precision, affinity, dims, max_dims, shapes, batch, rewrites, reuse, profiled, memory, max_loop_trips,
  * memory_limit, helped, ask; None: the defaults. Released also after a failure. */
 int pyp_options_from(pyp_options *out, PyObject *dict);
 void pyp_options_release(pyp_options *options);

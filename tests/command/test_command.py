@@ -187,6 +187,13 @@ class Shapes(CommandTest):
         self.assertEqual(self.shape(self.two_inputs(), "--dim", "N=0"), [0, 3])
         self.assertEqual(self.shape(self.lenet, "--dim", "batch=0"), [0, 10])
 
+    def test_largest_extents(self):
+        two = self.two_inputs()
+        self.assertEqual(self.shape(two, "--dim", "N=5", "--max-dim", "N=50"), [5, 3])
+        self.refuse(FAILED, ["dimension 'N' (axis 0) is 51, its maximum is 50"], "run", two, "--dim", "N=51", "--max-dim", "N=50")
+        self.refuse(FAILED, ["'M'", "the model has 'N'"], "run", two, "--max-dim", "M=5")
+        self.refuse(USAGE, ["'N'", "'0'"], "run", two, "--max-dim", "N=0")
+
     def test_undeclared_shape(self):
         free = self.save("free.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, None)],
                                                [ob.value("y", ob.FLOAT, None)]))

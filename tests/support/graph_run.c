@@ -118,7 +118,7 @@ static prony_status bind_and_run(graph_model *m, const graph_way *way, prn_progr
     free(types);
     PRN_TRY(status);
     if (!way->no_rewrites) PRN_TRY(prn_program_rewrite(*program, &m->error));
-    if (!prn_program_trim(*program)) abort();
+    if (!prn_program_trim(*program, NULL)) abort();
     prn_plan_options options = {.precision = way->precision,
                                 .threads = way->threads,
                                 .workers = way->workers,

@@ -71,6 +71,21 @@ typedef struct rg_recipe {
     unsigned kinds; /* of graphs that it may stand in besides RG_ANY */
 } rg_recipe;
 
+/* An axis of `id` that may be cut or walked along; -1: there is none. */
+int64_t rg_pick_axis(rg_maker *k, int id);
+/* A second operand that broadcasts to `x` without changing its shape. */
+int rg_partner(rg_maker *k, int x);
+/* random_graph_types.c, for the first table */
+void rg_make_reduce(rg_maker *k);
+void rg_make_softmax(rg_maker *k);
+void rg_make_layer_norm(rg_maker *k);
+void rg_make_cast(rg_maker *k);
+void rg_make_compare(rg_maker *k);
+void rg_make_where(rg_maker *k);
+void rg_make_quantized(rg_maker *k);
+void rg_make_topk(rg_maker *k);
+void rg_make_shape(rg_maker *k);
+
 extern const rg_recipe rg_plain_recipes[];   /* random_graph_ops.c; end with NULL */
 extern const rg_recipe rg_image_recipes[];   /* random_graph_images.c: what has layouts, and what rewrites look for */
 extern const rg_recipe rg_control_recipes[]; /* random_graph_control.c: bodies and shapes that only a run knows */

@@ -14,7 +14,7 @@ static int first_axis(const rg_maker *k)
 }
 
 /* -1: none. */
-static int64_t pick_axis(rg_maker *k, int id)
+int64_t rg_pick_axis(rg_maker *k, int id)
 {
     int first = first_axis(k), rank = rg_rank(k, id);
     return rank > first ? first + rg_below(k, rank - first) : -1;
@@ -53,7 +53,7 @@ static int unary(rg_maker *k, int x)
 }
 
 /* A second operand that broadcasts to `x` without changing its shape. */
-static int partner(rg_maker *k, int x)
+int rg_partner(rg_maker *k, int x)
 {
     const rg_value value = *rg_of(k, x);
     if (rg_chance(k, 45)) return rg_tame(k, rg_pick_like(k, x));
@@ -82,7 +82,7 @@ static int binary(rg_maker *k, int x)
     static const char *const logic[] = {"And", "Or", "Xor"};
     x = rg_tame(k, x);
     prony_dtype dtype = rg_of(k, x)->dtype;
-    int y = partner(k, x), in[2] = {x, y};
+    int y = rg_partner(k, x), in[2] = {x, y};
     if (rg_chance(k, 40)) in[0] = y, in[1] = x;
     if (dtype == PRONY_BOOL) return rg_same(k, logic[rg_below(k, 3)], in, 2, x, "%s", "");
     if (dtype == PRONY_FLOAT32 && rg_chance(k, 8) && in[0] == x && rg_rank(k, y) <= rg_rank(k, x))
@@ -136,7 +136,7 @@ static void make_wide(rg_maker *k)
     }
     int64_t limit = most[rg_below(k, 6)], repeated = rg_chance(k, 50) ? 30 : 0;
     size_t count = 1 + (size_t)(rg_chance(k, 50) ? limit - 1 - rg_below(k, 3) : rg_below(k, limit));
-    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, (int)repeated) ? x : partner(k, x);
+    for (size_t i = 0; i < count; i++) in[i] = rg_chance(k, (int)repeated) ? x : rg_partner(k, x);
     in[repeated ? rg_below(k, (int64_t)count) : rg_below(k, count > 1 ? 2 : 1)] = x;
     if (rg_chance(k, 70)) in[count - 1] = x;
     size_t op = (size_t)rg_below(k, 4);
@@ -195,7 +195,7 @@ static void make_view(rg_maker *k)
     if (x < 0) return;
     const rg_value value = *rg_of(k, x);
     prony_shape to = value.shape;
-    int64_t axis = pick_axis(k, x);
+    int64_t axis = rg_pick_axis(k, x);
     switch (rg_below(k, 4)) {
     case 0:
         if (value.shape.rank < 1 || (k->kinds & RG_BATCHED)) break;
@@ -288,7 +288,7 @@ static void make_join(rg_maker *k)
 {
     static const int64_t most[] = {2, 3, 3, 5, 40, 70};
     int x = rg_pick(k, RG_ALL, 1, 5), in[RG_MOST_OPERANDS];
-    int64_t axis = x < 0 ? -1 : rg_chance(k, 30) ? first_axis(k) : pick_axis(k, x);
+    int64_t axis = x < 0 ? -1 : rg_chance(k, 30) ? first_axis(k) : rg_pick_axis(k, x);
     if (axis < 0 || axis >= rg_rank(k, x)) return;
     size_t wanted = 1 + (size_t)rg_below(k, most[rg_below(k, 6)]), count = 0;
     int64_t elements = 0;
@@ -337,7 +337,7 @@ static size_t split(rg_maker *k, int x, int64_t axis, int out[RG_MOST_RESULTS])
 static void make_split(rg_maker *k)
 {
     int x = rg_pick(k, RG_ALL, 1, 5), parts[RG_MOST_RESULTS];
-    int64_t axis = x < 0 ? -1 : rg_chance(k, 40) ? first_axis(k) : pick_axis(k, x);
+    int64_t axis = x < 0 ? -1 : rg_chance(k, 40) ? first_axis(k) : rg_pick_axis(k, x);
     if (axis < 0 || axis >= rg_rank(k, x)) return;
     size_t count = split(k, x, axis, parts);
     for (size_t i = 0; i < count; i++)
@@ -349,7 +349,7 @@ static void make_split(rg_maker *k)
 static void make_dense(rg_maker *k)
 {
     int x = rg_pick(k, RG_F32, 1, 5);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x);
+    int64_t axis = x < 0 ? -1 : rg_pick_axis(k, x);
     if (axis < 0) return;
     for (int64_t turns = 2 + rg_below(k, 3); turns > 0 && rg_elements(k, x) < RG_MOST_ELEMENTS / 2; turns--) {
         int y = unary(k, x);
@@ -370,7 +370,7 @@ static int slice(rg_maker *k, int x, int64_t axis, int64_t from, int64_t to, int
 static void make_slice(rg_maker *k)
 {
     int x = rg_pick(k, RG_ALL, 1, 5);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x);
+    int64_t axis = x < 0 ? -1 : rg_pick_axis(k, x);
     if (axis < 0) return;
     int64_t extent = rg_of(k, x)->shape.dim[axis], from = rg_below(k, extent + 1),
             to = from + rg_below(k, extent - from + 1);
@@ -414,7 +414,7 @@ static void make_expand(rg_maker *k)
 static void make_gather(rg_maker *k)
 {
     int x = rg_pick(k, RG_ALL, 1, 4);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x), indices[8];
+    int64_t axis = x < 0 ? -1 : rg_pick_axis(k, x), indices[8];
     if (axis < 0 || rg_of(k, x)->shape.dim[axis] == 0) return;
     const rg_value value = *rg_of(k, x);
     prony_shape shape = value.shape;
@@ -434,7 +434,7 @@ static void hide(rg_maker *k, size_t mark)
 /* A view or part of `x`, perhaps of the same bytes, that broadcasts to it. */
 static int derive(rg_maker *k, int x)
 {
-    int64_t axis = pick_axis(k, x), extent = axis < 0 ? 0 : rg_of(k, x)->shape.dim[axis], from;
+    int64_t axis = rg_pick_axis(k, x), extent = axis < 0 ? 0 : rg_of(k, x)->shape.dim[axis], from;
     if (rg_chance(k, 25) || extent == 0) return x;
     switch (rg_below(k, 4)) {
     case 0:
@@ -457,7 +457,7 @@ static void make_overlap(rg_maker *k)
     if (x < 0) return;
     size_t mark = k->visible_count;
     x = unary(k, x);
-    int in[4] = {derive(k, x), derive(k, x), derive(k, x), partner(k, x)};
+    int in[4] = {derive(k, x), derive(k, x), derive(k, x), rg_partner(k, x)};
     size_t op = (size_t)rg_below(k, 5), count = op == 3 || op == 2 ? 2 + (size_t)rg_below(k, 3) : 2;
     if (rg_chance(k, 40)) in[1] = in[3];
     if (rg_chance(k, 70)) in[rg_below(k, 2)] = rg_chance(k, 50) ? x : in[3];
@@ -475,137 +475,12 @@ static void make_overlap(rg_maker *k)
     rg_node1(k, ops[op], in, count, rg_of(k, large)->dtype, &shape, 64, "%s", "");
 }
 
-/* ---- reductions ---- */
-
-static void make_reduce(rg_maker *k)
-{
-    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2"};
-    int x = rg_pick(k, RG_FLOATS, 1, 5);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x);
-    if (axis < 0 || rg_elements(k, x) == 0) return;
-    x = rg_tame(k, x);
-    const rg_value value = *rg_of(k, x);
-    prony_shape shape = value.shape;
-    bool keep = rg_chance(k, 60);
-    shape.dim[axis] = 1;
-    if (!keep) {
-        memmove(&shape.dim[axis], &shape.dim[axis + 1], (size_t)(shape.rank - axis - 1) * sizeof *shape.dim);
-        shape.rank--;
-    }
-    if (rg_chance(k, 30))
-        rg_node1(k, "ReduceSum", (int[]){x, rg_ints(k, &axis, 1)}, 2, value.dtype, &shape, 64 * value.most,
-                 "keepdims=%d", keep);
-    else
-        rg_node1(k, ops[rg_below(k, 4)], &x, 1, value.dtype, &shape, 8 * value.most, "axes=[%d] keepdims=%d", (int)axis,
-                 keep);
-}
-
-static void make_softmax(rg_maker *k)
-{
-    int x = rg_pick(k, RG_F32, 1, 5);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x);
-    if (axis < 0) return;
-    x = rg_tame(k, x);
-    rg_same(k, rg_chance(k, 70) ? "Softmax" : "LogSoftmax", &x, 1, x, "axis=%d", (int)axis);
-}
-
-static void make_layer_norm(rg_maker *k)
-{
-    int x = rg_pick(k, RG_F32, 2, 5);
-    if (x < 0) return;
-    x = rg_tame(k, x);
-    const rg_value value = *rg_of(k, x);
-    prony_shape last = {1, {value.shape.dim[value.shape.rank - 1]}};
-    int in[3] = {x, rg_constant(k, PRONY_FLOAT32, &last, 0.5, 1.5), rg_constant(k, PRONY_FLOAT32, &last, -1, 1)};
-    int y = rg_same(k, "LayerNormalization", in, rg_chance(k, 70) ? 3 : 2, x, "%s", "epsilon=0.1");
-    k->g->values[y].most = 8;
-}
-
-/* ---- other types ---- */
-
-static void make_cast(rg_maker *k)
-{
-    static const prony_dtype to[] = {PRONY_FLOAT32, PRONY_FLOAT32, PRONY_FLOAT64, PRONY_INT64,
-                                     PRONY_INT32,   PRONY_INT8,    PRONY_UINT8,   PRONY_BOOL};
-    int x = rg_pick(k, RG_ALL, 0, 5);
-    if (x < 0) return;
-    prony_dtype dtype = to[rg_below(k, 8)];
-    x = rg_tame(k, x);
-    if (rg_of(k, x)->dtype == PRONY_FLOAT32 || rg_of(k, x)->dtype == PRONY_FLOAT64) {
-        if (dtype == PRONY_UINT8) x = rg_same(k, "Abs", &x, 1, x, "%s", "");
-    }
-    prony_shape shape = rg_of(k, x)->shape;
-    bool wraps = rg_of(k, x)->dtype == PRONY_INT64 || rg_of(k, x)->dtype == PRONY_INT32;
-    rg_node1(k, "Cast", &x, 1, dtype, &shape, wraps ? 1000 : rg_of(k, x)->most, "to=%d", (int)dtype);
-}
-
-static void make_compare(rg_maker *k)
-{
-    static const char *const ops[] = {"Less", "Greater", "Equal", "LessOrEqual"};
-    int x = rg_pick(k, RG_NUMBERS, 0, 5);
-    if (x < 0) return;
-    int in[2] = {x, partner(k, x)};
-    prony_shape shape;
-    if (rg_broadcast(k, in[0], in[1], &shape)) rg_node1(k, ops[rg_below(k, 4)], in, 2, PRONY_BOOL, &shape, 1, "%s", "");
-}
-
-static void make_where(rg_maker *k)
-{
-    int c = rg_pick(k, RG_BOOLS, 0, 5), x = rg_pick(k, RG_NUMBERS, 0, 5);
-    if (c < 0 || x < 0) return;
-    int y = partner(k, x);
-    prony_shape shape, all;
-    if (!rg_broadcast(k, x, y, &shape) || !rg_broadcast(k, c, x, &all)) return;
-    if (!prn_shape_equal(&shape, &all)) return;
-    double most = rg_of(k, x)->most + rg_of(k, y)->most;
-    rg_node1(k, "Where", (int[]){c, x, y}, 3, rg_of(k, x)->dtype, &shape, most, "%s", "");
-}
-
-static void make_quantized(rg_maker *k)
-{
-    int x = rg_pick(k, RG_F32, 1, 4);
-    if (x < 0) return;
-    x = rg_tame(k, x);
-    prony_shape scalar = {0}, shape = rg_of(k, x)->shape;
-    prony_dtype dtype = rg_chance(k, 50) ? PRONY_INT8 : PRONY_UINT8;
-    int in[3] = {x, rg_constant(k, PRONY_FLOAT32, &scalar, 0.05, 0.2), rg_constant(k, dtype, &scalar, 0, 5)};
-    in[0] = rg_node1(k, "QuantizeLinear", in, 3, dtype, &shape, 100, "%s", "");
-    if (rg_chance(k, 80)) rg_node1(k, "DequantizeLinear", in, 3, PRONY_FLOAT32, &shape, 26, "%s", "");
-}
-
-static void make_topk(rg_maker *k)
-{
-    int x = rg_pick(k, RG_FLOATS, 1, 4);
-    int64_t axis = x < 0 ? -1 : pick_axis(k, x);
-    if (axis < 0 || rg_of(k, x)->shape.dim[axis] == 0) return;
-    const rg_value value = *rg_of(k, x);
-    prony_shape shape = value.shape;
-    int64_t count = shape.dim[axis] = 1 + rg_below(k, shape.dim[axis]);
-    int in[2] = {x, rg_ints(k, &count, 1)};
-    char attributes[32];
-    snprintf(attributes, sizeof attributes, "axis=%d", (int)axis);
-    rg_node *node = rg_add_node(k->g, k->graph, "TopK", in, 2, attributes);
-    node->out_count = 2;
-    node->out[0] = rg_add_value(k->g, (rg_value){.dtype = value.dtype, .shape = shape, .most = value.most});
-    node->out[1] = rg_add_value(k->g, (rg_value){.dtype = PRONY_INT64, .shape = shape, .most = 100});
-    rg_show(k, node->out[0]);
-    rg_show(k, node->out[1]);
-}
-
-static void make_shape(rg_maker *k)
-{
-    int x = rg_pick(k, RG_ALL | RG_OPEN, 0, 5);
-    if (x < 0) return;
-    prony_shape shape = {1, {rg_rank(k, x)}};
-    rg_node1(k, "Shape", &x, 1, PRONY_INT64, &shape, 100, "%s", "");
-}
-
 /* ---- for bodies ---- */
 
 int rg_step(rg_maker *k, int x)
 {
     int parts[RG_MOST_RESULTS];
-    int64_t perm[PRONY_MAX_RANK], back[PRONY_MAX_RANK], axis = pick_axis(k, x);
+    int64_t perm[PRONY_MAX_RANK], back[PRONY_MAX_RANK], axis = rg_pick_axis(k, x);
     prony_shape shape = rg_of(k, x)->shape, other;
     switch (axis < 0 ? 0 : rg_below(k, 9)) {
     case 0:
@@ -649,13 +524,13 @@ const rg_recipe rg_plain_recipes[] = {{make_unary, 14, EVERYWHERE},
                                       {make_pad, 2, EVERYWHERE},
                                       {make_expand, 2, SMOOTH},
                                       {make_gather, 3, EVERYWHERE},
-                                      {make_reduce, 4, EVERYWHERE},
-                                      {make_softmax, 3, EVERYWHERE},
-                                      {make_layer_norm, 3, EVERYWHERE},
-                                      {make_cast, 4, 0},
-                                      {make_compare, 3, 0},
-                                      {make_where, 4, 0},
-                                      {make_quantized, 3, 0},
-                                      {make_topk, 2, 0},
-                                      {make_shape, 1, SMOOTH},
+                                      {rg_make_reduce, 4, EVERYWHERE},
+                                      {rg_make_softmax, 3, EVERYWHERE},
+                                      {rg_make_layer_norm, 3, EVERYWHERE},
+                                      {rg_make_cast, 4, 0},
+                                      {rg_make_compare, 3, 0},
+                                      {rg_make_where, 4, 0},
+                                      {rg_make_quantized, 3, 0},
+                                      {rg_make_topk, 2, 0},
+                                      {rg_make_shape, 1, SMOOTH},
                                       {NULL, 0, 0}};

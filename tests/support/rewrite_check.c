@@ -300,7 +300,7 @@ void rc_expect_with(prony_registry *registry, model_builder *m, const char *want
     assert_string_equal(text, wanted);
     rc_check_well_formed(after);
     rc_check_conserved(before, after);
-    assert_true(prn_program_trim(after));
+    assert_true(prn_program_trim(after, NULL));
     rc_check_runs(before, after);
     prn_program_release(before);
     prn_program_release(after);

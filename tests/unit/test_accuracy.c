@@ -1,5 +1,5 @@
 /* The accuracy profile: figures that can be worked out by hand, on models whose rounding is known. */
-#include "tests/support/model_run.h"
+#include "tests/support/accuracy_run.h"
 #include "tests/support/text_sink.h"
 
 #include "base/alloc.h"
@@ -15,89 +15,37 @@
 
 #include <cmocka.h>
 
-static prony_report *profile(model_run *r, const prony_accuracy_options *options)
-{
-    prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
-    prony_report *report = NULL;
-    p.runs = 1;
-    p.warmup_runs = 0;
-    if (prony_session_profile(&report, r->session, &p, &r->error) != PRONY_OK) fail_msg("%s", r->error.message);
-    if (prony_session_accuracy(report, r->session, options, &r->error) != PRONY_OK) fail_msg("%s", r->error.message);
-    return report;
-}
-
-static const prony_accuracy_row *row_of(const prony_report *report, const char *name)
-{
-    size_t count, rows;
-    const prony_layer_row *layers = prony_report_layers(report, &count);
-    const prony_accuracy_row *errors = prony_report_accuracy_rows(report, PRONY_LEVEL_LAYER, &rows);
-    assert_int_equal(count, rows);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(layers[i].name, name) == 0) return &errors[i];
-    fail_msg("no layer '%s'", name);
-    return NULL;
-}
-
-static void near(double found, double wanted)
-{
-    if (!(fabs(found - wanted) <= 1e-12 * fabs(wanted))) fail_msg("%.17g, wanted %.17g", found, wanted);
-}
-
 /* ---- float16: 2048 + 1 has no place in it, and becomes 2048 */
-
-static const uint16_t half_2048 = 0x6800, half_1 = 0x3c00, half_300 = 0x5cb0;
-
-static model_builder *build_half(void)
-{
-    const uint16_t ones[2] = {half_1, half_1}, offset[2] = {half_2048, 0};
-    model_builder *m = mb_begin(13);
-    mb_input(m, "x", PRONY_FLOAT16, "2");
-    mb_initializer(m, "ones", PRONY_FLOAT16, "2", ones);
-    mb_initializer(m, "offset", PRONY_FLOAT16, "2", offset);
-    mb_node(m, "Add", "x ones", "sum", "");
-    mb_node_name(m, "add");
-    mb_node(m, "Sub", "sum offset", "y", "");
-    mb_node_name(m, "sub");
-    mb_output(m, "y", PRONY_FLOAT16, "2");
-    return m;
-}
-
-static void open_half(model_run *r)
-{
-    static const uint16_t x[2] = {0x6800, 0};
-    mr_open(r, build_half());
-    mr_set(r, "x", PRONY_FLOAT16, "2", x);
-}
 
 static void own_and_accumulated_errors_differ(void **state)
 {
     (void)state;
     model_run r = {0};
-    open_half(&r);
-    prony_report *report = profile(&r, NULL);
-    const prony_accuracy_row *add = row_of(report, "add"), *sub = row_of(report, "sub");
+    accuracy_open_half(&r);
+    prony_report *report = accuracy_profile(&r, NULL);
+    const prony_accuracy_row *add = accuracy_row(report, "add"), *sub = accuracy_row(report, "sub");
     /* y = 2048, 1 beside r = 2049, 1 */
-    near(add->own.max_abs, 1);
-    near(add->own.range, 2048);
-    near(add->own.max_rel, 1.0 / 2048);
-    near(add->own.ulp, 0.5); /* numbers of float16 between 2048 and 4096 are 2 apart */
-    near(add->own.snr_db, 10 * log10(2049.0 * 2049.0 + 1));
-    near(add->own.beyond, 0);
+    accuracy_near(add->own.max_abs, 1);
+    accuracy_near(add->own.range, 2048);
+    accuracy_near(add->own.max_rel, 1.0 / 2048);
+    accuracy_near(add->own.ulp, 0.5); /* numbers of float16 between 2048 and 4096 are 2 apart */
+    accuracy_near(add->own.snr_db, 10 * log10(2049.0 * 2049.0 + 1));
+    accuracy_near(add->own.beyond, 0);
     assert_int_equal(add->own.elements, 2);
-    near(add->accumulated.max_abs, 1);
+    accuracy_near(add->accumulated.max_abs, 1);
     /* y = 0, 1: exact beside 2048 - 2048 and 1 - 0; the reference's own is 1, 1 */
     assert_true(sub->own.known);
     assert_true(sub->own.max_abs == 0 && sub->own.ulp == 0 && isnan(sub->own.snr_db));
-    near(sub->accumulated.max_abs, 1);
-    near(sub->accumulated.max_rel, 1); /* 1 throughout: over its size */
-    near(sub->accumulated.ulp, 1024);
-    near(sub->accumulated.snr_db, 10 * log10(2.0));
-    near(sub->accumulated.beyond, 0.5);
+    accuracy_near(sub->accumulated.max_abs, 1);
+    accuracy_near(sub->accumulated.max_rel, 1); /* 1 throughout: over its size */
+    accuracy_near(sub->accumulated.ulp, 1024);
+    accuracy_near(sub->accumulated.snr_db, 10 * log10(2.0));
+    accuracy_near(sub->accumulated.beyond, 0.5);
     const prony_accuracy *a = prony_report_accuracy(report);
     assert_int_equal(a->compared, 2);
     assert_int_equal(a->without_reference, 0);
     assert_int_equal(a->output_count, 1);
-    near(a->outputs[0].error.max_abs, 1);
+    accuracy_near(a->outputs[0].error.max_abs, 1);
     uint32_t worst[4];
     assert_int_equal(prony_report_accuracy_worst(report, worst, 4), 1);
     assert_string_equal(prony_report_operators(report, NULL)[worst[0]].name, "add");
@@ -109,7 +57,7 @@ static void own_and_accumulated_errors_differ(void **state)
 static void infinities_are_counted_where_they_are_born(void **state)
 {
     (void)state;
-    const uint16_t x[2] = {half_300, half_1};
+    const uint16_t x[2] = {HALF_300, HALF_1};
     model_run r = {0};
     model_builder *m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT16, "2");
@@ -120,11 +68,11 @@ static void infinities_are_counted_where_they_are_born(void **state)
     mb_output(m, "y", PRONY_FLOAT16, "2");
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT16, "2", x);
-    prony_report *report = profile(&r, NULL);
-    assert_int_equal(row_of(report, "mul")->own.nonfinite, 1); /* 90000 */
-    assert_int_equal(row_of(report, "neg")->own.nonfinite, 0);
-    assert_int_equal(row_of(report, "neg")->accumulated.nonfinite, 1);
-    near(row_of(report, "mul")->own.beyond, 0.5);
+    prony_report *report = accuracy_profile(&r, NULL);
+    assert_int_equal(accuracy_row(report, "mul")->own.nonfinite, 1); /* 90000 */
+    assert_int_equal(accuracy_row(report, "neg")->own.nonfinite, 0);
+    assert_int_equal(accuracy_row(report, "neg")->accumulated.nonfinite, 1);
+    accuracy_near(accuracy_row(report, "mul")->own.beyond, 0.5);
     assert_non_null(strstr(prony_report_accuracy_verdict(report), "'mul' (Mul) makes 1 elements infinite or NaN"));
     prony_report_release(report);
     mr_close(&r);
@@ -155,20 +103,20 @@ static void errors_of_codes_are_what_they_stand_for(void **state)
     model_run r = {0};
     mr_open(&r, build_codes());
     mr_set(&r, "x", PRONY_FLOAT32, "3", x);
-    prony_report *report = profile(&r, NULL);
-    const prony_accuracy_row *quantize = row_of(report, "quantize"), *dequantize = row_of(report, "dequantize");
+    prony_report *report = accuracy_profile(&r, NULL);
+    const prony_accuracy_row *quantize = accuracy_row(report, "quantize"), *dequantize = accuracy_row(report, "dequantize");
     /* codes 14, 20, 5 beside 13, 20, 5 */
-    near(quantize->own.max_abs, (double)0.1f);
-    near(quantize->own.ulp, 1);
-    near(quantize->own.range, 15 * (double)0.1f);
-    near(quantize->own.max_rel, 1.0 / 15);
-    near(quantize->own.snr_db, 10 * log10(9 + 100 + 25));
-    near(quantize->own.beyond, 1.0 / 3);
+    accuracy_near(quantize->own.max_abs, (double)0.1f);
+    accuracy_near(quantize->own.ulp, 1);
+    accuracy_near(quantize->own.range, 15 * (double)0.1f);
+    accuracy_near(quantize->own.max_rel, 1.0 / 15);
+    accuracy_near(quantize->own.snr_db, 10 * log10(9 + 100 + 25));
+    accuracy_near(quantize->own.beyond, 1.0 / 3);
     /* 4 * 0.1f in float32 beside the exact products */
     const double exact = 4 * (double)0.1f, rounded = (double)(4 * 0.1f), ten = (double)(10 * 0.1f) - 10 * (double)0.1f;
     assert_true(dequantize->own.max_abs >= fabs(rounded - exact) && dequantize->own.max_abs >= fabs(ten));
     assert_true(dequantize->own.ulp <= 0.5);
-    near(dequantize->accumulated.max_abs, fabs(rounded - 3 * (double)0.1f));
+    accuracy_near(dequantize->accumulated.max_abs, fabs(rounded - 3 * (double)0.1f));
     prony_report_release(report);
     mr_close(&r);
 }
@@ -246,20 +194,20 @@ static void fused_operators_are_compared_at_their_value(void **state)
     (void)state;
     model_run r = {0};
     open_block(&r, true, 1);
-    prony_report *report = profile(&r, NULL);
+    prony_report *report = accuracy_profile(&r, NULL);
     every_layer_has_figures_or_a_reason(report);
-    assert_non_null(strstr(row_of(report, "conv")->not_compared, "inside of an operator"));
-    assert_non_null(row_of(report, "identity")->not_compared);
-    assert_string_equal(row_of(report, "norm")->not_compared, "removed by rewriting");
-    assert_null(row_of(report, "relu")->not_compared);
-    assert_null(row_of(report, "add")->not_compared);
+    assert_non_null(strstr(accuracy_row(report, "conv")->not_compared, "inside of an operator"));
+    assert_non_null(accuracy_row(report, "identity")->not_compared);
+    assert_string_equal(accuracy_row(report, "norm")->not_compared, "removed by rewriting");
+    assert_null(accuracy_row(report, "relu")->not_compared);
+    assert_null(accuracy_row(report, "add")->not_compared);
     prony_report_release(report);
     mr_close(&r);
     open_block(&r, false, 1);
-    report = profile(&r, NULL);
+    report = accuracy_profile(&r, NULL);
     every_layer_has_figures_or_a_reason(report);
-    assert_null(row_of(report, "conv")->not_compared);
-    assert_null(row_of(report, "norm")->not_compared);
+    assert_null(accuracy_row(report, "conv")->not_compared);
+    assert_null(accuracy_row(report, "norm")->not_compared);
     prony_report_release(report);
     mr_close(&r);
 }
@@ -272,12 +220,12 @@ static void workers_and_samples_change_no_figure(void **state)
     sampled.samples = 1;
     open_block(&one, true, 1);
     open_block(&two, true, 2);
-    prony_report *a = profile(&one, NULL), *b = profile(&two, &sampled);
-    const prony_accuracy_row *x = row_of(a, "add"), *y = row_of(b, "add");
+    prony_report *a = accuracy_profile(&one, NULL), *b = accuracy_profile(&two, &sampled);
+    const prony_accuracy_row *x = accuracy_row(a, "add"), *y = accuracy_row(b, "add");
     assert_true(x->own.max_abs == y->own.max_abs && x->accumulated.snr_db == y->accumulated.snr_db);
     assert_int_equal(prony_report_accuracy(b)->sampled, 1); /* the last one */
-    assert_false(row_of(b, "relu")->own.known);
-    assert_true(row_of(b, "relu")->accumulated.known);
+    assert_false(accuracy_row(b, "relu")->own.known);
+    assert_true(accuracy_row(b, "relu")->accumulated.known);
     assert_true(prony_report_accuracy(a)->sampled > 1);
     assert_true(prony_report_accuracy(a)->peak_bytes > 0);
     prony_report_release(a);
@@ -290,8 +238,8 @@ static void a_report_reads_back(void **state)
 {
     (void)state;
     model_run r = {0};
-    open_half(&r);
-    prony_report *report = profile(&r, NULL), *again = NULL;
+    accuracy_open_half(&r);
+    prony_report *report = accuracy_profile(&r, NULL), *again = NULL;
     sink a = {0}, b = {0};
     assert_int_equal(prony_report_write(report, PRONY_FORMAT_JSON, NULL, sink_write, &a, &r.error), PRONY_OK);
     if (prony_report_load_memory(&again, "r", a.text, a.size, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
@@ -311,7 +259,7 @@ static void a_report_reads_back(void **state)
 static void loops_have_a_reference(void **state)
 {
     (void)state;
-    static const uint16_t x[2] = {0x3800, half_1}, c[2] = {0x2e66, 0}; /* 0.5, 1; 0.1 in float16, 0 */
+    static const uint16_t x[2] = {0x3800, HALF_1}, c[2] = {0x2e66, 0}; /* 0.5, 1; 0.1 in float16, 0 */
     const int64_t most = 5;
     const bool yes = true;
     model_run r = {0};
@@ -339,8 +287,8 @@ static void loops_have_a_reference(void **state)
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT16, "2", x);
     mr_set(&r, "c", PRONY_FLOAT16, "2", c);
-    prony_report *report = profile(&r, NULL);
-    const prony_accuracy_row *loop = row_of(report, "loop");
+    prony_report *report = accuracy_profile(&r, NULL);
+    const prony_accuracy_row *loop = accuracy_row(report, "loop");
     assert_true(loop->own.known && loop->accumulated.known);
     assert_int_equal(loop->own.elements, 12); /* both outputs */
     double value = 0.5, worst = 0;
@@ -350,7 +298,7 @@ static void loops_have_a_reference(void **state)
         worst = fmax(worst, fabs(value - (double)prn_f16_to_f32(all[2 * i])));
     }
     assert_true(worst > 0);
-    near(loop->own.max_abs, worst);
+    accuracy_near(loop->own.max_abs, worst);
     prony_report_release(report);
     mr_close(&r);
 }
@@ -358,7 +306,7 @@ static void loops_have_a_reference(void **state)
 static void branches_have_a_reference(void **state)
 {
     (void)state;
-    static const uint16_t x[2] = {0x6800, 0}, ones[2] = {half_1, half_1};
+    static const uint16_t x[2] = {HALF_2048, 0}, ones[2] = {HALF_1, HALF_1};
     for (int taken = 0; taken < 2; taken++) {
         const bool condition = taken;
         model_run r = {0};
@@ -380,159 +328,12 @@ static void branches_have_a_reference(void **state)
         mr_open(&r, m);
         mr_set(&r, "x", PRONY_FLOAT16, "2", x);
         mr_set(&r, "condition", PRONY_BOOL, "", &condition);
-        prony_report *report = profile(&r, NULL);
-        near(row_of(report, "if")->own.max_abs, taken); /* 2048 + 1, or nothing */
-        near(row_of(report, "if")->accumulated.max_abs, taken);
+        prony_report *report = accuracy_profile(&r, NULL);
+        accuracy_near(accuracy_row(report, "if")->own.max_abs, taken); /* 2048 + 1, or nothing */
+        accuracy_near(accuracy_row(report, "if")->accumulated.max_abs, taken);
         prony_report_release(report);
         mr_close(&r);
     }
-}
-
-/* ---- another model as the reference */
-
-static prony_model *load(model_builder *m)
-{
-    size_t size;
-    prony_model *model = NULL;
-    prony_error error = {0};
-    const void *bytes = mb_finish(m, &size);
-    if (prony_model_load_memory(&model, "other.onnx", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
-    return model;
-}
-
-/* In float32, with 2 where build_half has 1, and other names of values. */
-static model_builder *build_other(const char *add)
-{
-    static const float twos[2] = {2, 2}, offset[2] = {2048, 0};
-    model_builder *m = mb_begin(13);
-    mb_input(m, "image", PRONY_FLOAT32, "2");
-    mb_initializer(m, "twos", PRONY_FLOAT32, "2", twos);
-    mb_initializer(m, "minus", PRONY_FLOAT32, "2", offset);
-    mb_node(m, "Add", "image twos", "s", "");
-    mb_node_name(m, add);
-    mb_node(m, "Sub", "s minus", "t", "");
-    mb_node_name(m, *add == 'a' ? "sub" : "else");
-    mb_output(m, "t", PRONY_FLOAT32, "2");
-    return m;
-}
-
-static void another_model_is_found_by_layers_names(void **state)
-{
-    (void)state;
-    model_run r = {0};
-    model_builder *like = build_other("add"), *unlike = build_other("other");
-    prony_model *other = load(like), *stranger = load(unlike);
-    prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
-    open_half(&r);
-    o.model = other;
-    prony_report *report = profile(&r, &o);
-    const prony_accuracy_row *add = row_of(report, "add"), *sub = row_of(report, "sub");
-    near(add->own.max_abs, 2); /* 2048, 1 beside 2050, 2 */
-    near(add->own.range, 2048);
-    assert_true(sub->own.max_abs == 0); /* on the same inputs it is the same */
-    near(sub->accumulated.max_abs, 2);  /* 0, 1 beside 2, 2 */
-    near(prony_report_accuracy(report)->outputs[0].error.max_abs, 2);
-    assert_non_null(strstr(prony_report_accuracy(report)->reference, "other.onnx"));
-    o.model = stranger;
-    assert_int_equal(prony_session_accuracy(report, r.session, &o, &r.error), PRONY_INVALID_ARGUMENT);
-    assert_non_null(strstr(r.error.message, "no layer of the same name"));
-    near(row_of(report, "add")->own.max_abs, 2);
-    prony_report_release(report);
-    mr_close(&r);
-    prony_model_release(other);
-    prony_model_release(stranger);
-    mb_free(like);
-    mb_free(unlike);
-}
-
-/* Codes of 0.1f beside the float value that they are to stand for. */
-static void codes_are_compared_with_a_float_model(void **state)
-{
-    (void)state;
-    static const float x[3] = {0.34f, 1.0f, -0.5f};
-    const float scale = 0.1f, ones[3] = {1, 1, 1};
-    const uint8_t zero = 10;
-    model_run r = {0};
-    model_builder *m = mb_begin(13), *f = mb_begin(13);
-    mb_input(m, "x", PRONY_FLOAT32, "3");
-    mb_initializer(m, "scale", PRONY_FLOAT32, "", &scale);
-    mb_initializer(m, "zero", PRONY_UINT8, "", &zero);
-    mb_node(m, "QuantizeLinear", "x scale zero", "codes", "");
-    mb_node_name(m, "mul"); /* as if the product had been folded into it */
-    mb_node(m, "DequantizeLinear", "codes scale zero", "y", "");
-    mb_node_name(m, "dequantize");
-    mb_output(m, "y", PRONY_FLOAT32, "3");
-    mb_input(f, "x", PRONY_FLOAT32, "3");
-    mb_initializer(f, "ones", PRONY_FLOAT32, "3", ones);
-    mb_node(f, "Mul", "x ones", "y", "");
-    mb_node_name(f, "mul");
-    mb_output(f, "y", PRONY_FLOAT32, "3");
-    prony_model *other = load(f);
-    prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
-    o.model = other;
-    mr_open(&r, m);
-    mr_set(&r, "x", PRONY_FLOAT32, "3", x);
-    prony_report *report = profile(&r, &o);
-    const prony_accuracy_row *codes = row_of(report, "mul");
-    near(codes->own.max_abs, (double)0.34f - 3 * (double)0.1f); /* codes 13, 20, 5 */
-    near(codes->own.ulp, codes->own.max_abs / (double)0.1f);
-    near(codes->own.range, 1.5);
-    assert_non_null(strstr(row_of(report, "dequantize")->not_compared, "no layer of that name"));
-    prony_report_release(report);
-    mr_close(&r);
-    prony_model_release(other);
-    mb_free(f);
-}
-
-/* ---- another runtime's outputs */
-
-static void against_is_refused(model_run *r, prony_report *report, const prony_accuracy_against *given, prony_status status, const char *text)
-{
-    prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
-    o.against = given;
-    o.against_count = 1;
-    o.outputs_only = true;
-    r->error = (prony_error){0};
-    assert_int_equal(prony_session_accuracy(report, r->session, &o, &r->error), status);
-    if (!strstr(r->error.message, text)) fail_msg("'%s' is not in '%s'", text, r->error.message);
-}
-
-static void outputs_are_compared_with_given_ones(void **state)
-{
-    (void)state;
-    float wanted[2] = {0, 1.5f};
-    int32_t whole[2] = {0, 1};
-    prony_value value = {.dtype = PRONY_FLOAT32, .shape = mr_shape("2"), .data = wanted};
-    prony_accuracy_against given = {NULL, &value, "other.npy"};
-    prony_accuracy_options o = PRONY_ACCURACY_OPTIONS_INIT;
-    o.against = &given;
-    o.against_count = 1;
-    o.outputs_only = true;
-    model_run r = {0};
-    open_half(&r);
-    prony_report *report = profile(&r, &o);
-    const prony_accuracy *a = prony_report_accuracy(report);
-    assert_int_equal(a->output_count, 1);
-    near(a->outputs[0].error.max_abs, 0.5); /* 0, 1 beside 0, 1.5 */
-    near(a->outputs[0].error.max_rel, 1.0 / 3);
-    assert_string_equal(a->outputs[0].against, "other.npy");
-    assert_null(prony_report_accuracy_rows(report, PRONY_LEVEL_LAYER, NULL));
-    given.output = "z";
-    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT, "'other.npy': the model has no output 'z'; its first one is 'y'");
-    given.output = "y";
-    value.shape = mr_shape("1,2");
-    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "'other.npy' is float32[1, 2], output 'y' is float16[2]");
-    value = (prony_value){.dtype = PRONY_INT32, .shape = mr_shape("2"), .data = whole};
-    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "floats and integers are not compared");
-    value = (prony_value){.dtype = PRONY_FLOAT32, .shape = mr_shape("2"), .data = wanted};
-    wanted[0] = NAN;
-    against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT, "'other.npy' holds NaN where output 'y' has numbers");
-    near(prony_report_accuracy(report)->outputs[0].error.max_abs, 0.5); /* the report is as it was */
-    o.samples = -1;
-    assert_int_equal(prony_session_accuracy(report, r.session, &o, NULL), PRONY_INVALID_ARGUMENT);
-    assert_int_equal(prony_session_accuracy(NULL, r.session, NULL, NULL), PRONY_INVALID_ARGUMENT);
-    prony_report_release(report);
-    mr_close(&r);
 }
 
 static void a_model_of_text_has_nothing_to_compare(void **state)
@@ -560,14 +361,14 @@ static void a_model_of_text_has_nothing_to_compare(void **state)
 static void units_in_the_last_place(void **state)
 {
     (void)state;
-    near(prn_ulp(1, PRONY_FLOAT32), 0x1p-23);
-    near(prn_ulp(1.999, PRONY_FLOAT32), 0x1p-23);
-    near(prn_ulp(-2, PRONY_FLOAT32), 0x1p-22);
-    near(prn_ulp(0, PRONY_FLOAT32), 0x1p-149);
-    near(prn_ulp(1, PRONY_BFLOAT16), 0x1p-7);
-    near(prn_ulp(0x1p-20, PRONY_FLOAT16), 0x1p-24);
-    near(prn_ulp(1, PRONY_FLOAT64), 0x1p-52);
-    near(prn_ulp(100, PRONY_INT64), 1);
+    accuracy_near(prn_ulp(1, PRONY_FLOAT32), 0x1p-23);
+    accuracy_near(prn_ulp(1.999, PRONY_FLOAT32), 0x1p-23);
+    accuracy_near(prn_ulp(-2, PRONY_FLOAT32), 0x1p-22);
+    accuracy_near(prn_ulp(0, PRONY_FLOAT32), 0x1p-149);
+    accuracy_near(prn_ulp(1, PRONY_BFLOAT16), 0x1p-7);
+    accuracy_near(prn_ulp(0x1p-20, PRONY_FLOAT16), 0x1p-24);
+    accuracy_near(prn_ulp(1, PRONY_FLOAT64), 0x1p-52);
+    accuracy_near(prn_ulp(100, PRONY_INT64), 1);
 }
 
 /* Whatever allocation fails, nothing is lost and the report is as it was. */
@@ -575,7 +376,7 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     model_run r = {0};
-    open_half(&r);
+    accuracy_open_half(&r);
     prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;
     p.runs = 1;
     uint64_t n = 1;
@@ -605,9 +406,6 @@ int main(void)
                                        cmocka_unit_test(a_report_reads_back),
                                        cmocka_unit_test(loops_have_a_reference),
                                        cmocka_unit_test(branches_have_a_reference),
-                                       cmocka_unit_test(another_model_is_found_by_layers_names),
-                                       cmocka_unit_test(codes_are_compared_with_a_float_model),
-                                       cmocka_unit_test(outputs_are_compared_with_given_ones),
                                        cmocka_unit_test(a_model_of_text_has_nothing_to_compare),
                                        cmocka_unit_test(units_in_the_last_place),
                                        cmocka_unit_test(every_allocation_may_fail)};

@@ -1,5 +1,5 @@
-/* What runs in subgraphs, in every form of a report: written, read back, damaged, short of memory; and of runs that were called
- * off. */
+/* What runs in subgraphs, in every form of a report: written, read back, damaged, short of memory. */
+#include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 #include "tests/support/text_sink.h"
 
@@ -8,16 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static char *write_as(const prony_report *report, prony_format format, const prony_write_options *options)
-{
-    static const prony_write_options defaults = PRONY_WRITE_OPTIONS_INIT;
-    sink s = {0};
-    prony_error error = {0};
-    if (prony_report_write(report, format, options ? options : &defaults, sink_write, &s, &error) != PRONY_OK)
-        fail_msg("%s", error.message);
-    return s.text;
-}
 
 /* A report, and what it was made of: the model's bytes are the builder's, and the report still needs them for their hash. */
 typedef struct deep {
@@ -36,11 +26,6 @@ static void deep_close(deep *d)
 {
     prony_report_release(d->report);
     mr_close(&d->run);
-}
-
-static void expect(const char *text, const char *part)
-{
-    if (!strstr(text, part)) fail_msg("'%s' is not in:\n%s", part, text);
 }
 
 /* Parts in this order. */
@@ -71,25 +56,25 @@ static void text_indents_them(void **state)
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     options.all = true;
     options.levels = PRONY_LEVEL_LAYER;
-    char *text = write_as(report, PRONY_FORMAT_TEXT, &options);
+    char *text = nested_write(report, PRONY_FORMAT_TEXT, &options);
     expect_in_order(text, (const char *const[]){"runs", "/outer ", "\n", "then_branch", " 1", "  /loop ", "body", "10", "/loop/Less",
                                                 "/inner ", "then_branch", "3", "/inner/MatMul", "else_branch", "7", "/inner/Abs",
                                                 "/loop/NonZero", "else_branch", "0", "/calm/Tanh", "total", "indented:", NULL});
     expect_width(text, 80);
     prn_free(text);
     options.levels = PRONY_LEVEL_OPERATOR;
-    text = write_as(report, PRONY_FORMAT_TEXT, &options);
+    text = nested_write(report, PRONY_FORMAT_TEXT, &options);
     expect_in_order(text, (const char *const[]){"/outer", "then_branch", "/loop", "body", "/inner/MatMul", "matmul", "total", NULL});
     expect_width(text, 80);
     prn_free(text);
     options.levels = PRONY_LEVEL_NESTED;
-    text = write_as(report, PRONY_FORMAT_TEXT, &options);
+    text = nested_write(report, PRONY_FORMAT_TEXT, &options);
     expect_in_order(text, (const char *const[]){"Inside", "/outer", "/inner/MatMul", "selected", NULL});
     assert_null(strstr(text, "/begin"));
     prn_free(text);
     options.levels = PRONY_LEVEL_LAYER;
     options.filter = "op=Relu";
-    text = write_as(report, PRONY_FORMAT_TEXT, &options);
+    text = nested_write(report, PRONY_FORMAT_TEXT, &options);
     expect_in_order(text, (const char *const[]){"/inner/Relu", "selected", NULL});
     assert_null(strstr(text, "/loop/NonZero"));
     prn_free(text);
@@ -119,7 +104,7 @@ static void the_first_screen_says_what_dominates(void **state)
         deep d;
         prony_report *report = deep_open(&d);
         take_most(report, of[i].name);
-        char *text = write_as(report, PRONY_FORMAT_TEXT, NULL);
+        char *text = nested_write(report, PRONY_FORMAT_TEXT, NULL);
         expect_in_order(text, (const char *const[]){"In short", "Inside of /outer > then_branch > /loop > body", NULL});
         expect_in_order(text, (const char *const[]){"Inside of", of[i].said, of[i].executed, "Layers", "/outer", "then_branch", "/loop",
                                                     "body", NULL});
@@ -129,50 +114,17 @@ static void the_first_screen_says_what_dominates(void **state)
     }
 }
 
-static void expect_same(const char *a, const char *b)
-{
-    size_t at = 0;
-    while (a[at] && a[at] == b[at]) at++;
-    if (a[at] != b[at]) fail_msg("'%.60s' and '%.60s' at %zu", a + (at > 30 ? at - 30 : 0), b + (at > 30 ? at - 30 : 0), at);
-}
-
-static void round_trip(const prony_report *report)
-{
-    prony_report *again = NULL;
-    prony_error error = {0};
-    prony_write_options with_memory = PRONY_WRITE_OPTIONS_INIT;
-    with_memory.memory = true;
-    char *first = write_as(report, PRONY_FORMAT_JSON, &with_memory);
-    if (prony_report_load_memory(&again, "r.json", first, strlen(first), &error) != PRONY_OK) fail_msg("%s", error.message);
-    char *second = write_as(again, PRONY_FORMAT_JSON, &with_memory);
-    expect_same(first, second);
-    /* Other forms of it are the same as of the one that was written. */
-    for (prony_format format = PRONY_FORMAT_TEXT; format <= PRONY_FORMAT_DOT; format++) {
-        prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
-        if (format == PRONY_FORMAT_TRACE && (!report->operator_count || !report->operators[0].traced)) continue;
-        options.all = true;
-        options.levels = format == PRONY_FORMAT_CSV ? PRONY_LEVEL_NESTED : PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR;
-        char *a = write_as(report, format, &options), *b = write_as(again, format, &options);
-        expect_same(a, b);
-        prn_free(a);
-        prn_free(b);
-    }
-    prn_free(first);
-    prn_free(second);
-    prony_report_release(again);
-}
-
 static void json_reads_back(void **state)
 {
     (void)state;
     deep d;
     prony_report *inspected = NULL;
-    round_trip(deep_open(&d));
+    nested_round_trip(deep_open(&d));
     deep_close(&d);
     model_run r = {0};
     nested_open(&r, true, 10);
     assert_int_equal(prony_inspect(&inspected, r.model, NULL, &r.error), PRONY_OK);
-    round_trip(inspected);
+    nested_round_trip(inspected);
     prony_report_release(inspected);
     mr_close(&r);
 }
@@ -208,14 +160,14 @@ static void damage_is_refused(void **state)
     };
     deep d;
     prony_report *report = deep_open(&d);
-    char *json = write_as(report, PRONY_FORMAT_JSON, NULL);
+    char *json = nested_write(report, PRONY_FORMAT_JSON, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         prony_report *out = NULL;
         prony_error error = {0};
         char *bad = changed(json, cases[i].after, cases[i].from, cases[i].to);
         assert_int_equal(prony_report_load_memory(&out, "r.json", bad, strlen(bad), &error), PRONY_IO_ERROR);
         assert_null(out);
-        expect(error.message, cases[i].message);
+        nested_expect(error.message, cases[i].message);
         free(bad);
     }
     prn_free(json);
@@ -233,7 +185,7 @@ static void changed_digits_are_harmless(void **state)
     prony_report *report = deep_open(&d);
     all.all = true;
     all.chart = "graph";
-    char *json = write_as(report, PRONY_FORMAT_JSON, NULL);
+    char *json = nested_write(report, PRONY_FORMAT_JSON, NULL);
     const size_t begin = (size_t)(strstr(json, "\"nested_layers\"") - json), end = (size_t)(strstr(json, "\"modules\"") - json);
     for (int round = 0; round < 400; round++) {
         prony_report *out = NULL;
@@ -266,15 +218,15 @@ static void csv_has_a_level_for_them(void **state)
     prony_report *report = deep_open(&d);
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     options.levels = PRONY_LEVEL_NESTED;
-    char *text = write_as(report, PRONY_FORMAT_CSV, &options);
+    char *text = nested_write(report, PRONY_FORMAT_CSV, &options);
     size_t lines = 0;
     for (const char *at = text; (at = strstr(at, "\r\n")); at += 2) lines++;
     assert_int_equal(lines, 1 + report->nested_layer_count + report->nested_operator_count);
-    expect(text, "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,");
-    expect(text, "/outer,,1,/outer > then_branch,then_branch,/loop,Loop,loop_reference,reference,");
+    nested_expect(text, "level,index,owner,owner_name,parent,depth,path,subgraph,name,op,kernel,backend,");
+    nested_expect(text, "/outer,,1,/outer > then_branch,then_branch,/loop,Loop,loop_reference,reference,");
     prn_free(text);
     options.levels = PRONY_LEVEL_LAYER; /* the sums of a column stay the model's */
-    text = write_as(report, PRONY_FORMAT_CSV, &options);
+    text = nested_write(report, PRONY_FORMAT_CSV, &options);
     assert_null(strstr(text, "/loop"));
     prn_free(text);
     deep_close(&d);
@@ -286,9 +238,9 @@ static void folded_counts_sum_to_the_whole(void **state)
     (void)state;
     deep d;
     prony_report *report = deep_open(&d);
-    char *text = write_as(report, PRONY_FORMAT_FOLDED, NULL);
-    expect(text, ";outer [If];then_branch;loop [Loop];body;NonZero ");
-    expect(text, ";outer [If];then_branch;loop [Loop];body;inner [If];then_branch;MatMul ");
+    char *text = nested_write(report, PRONY_FORMAT_FOLDED, NULL);
+    nested_expect(text, ";outer [If];then_branch;loop [Loop];body;NonZero ");
+    nested_expect(text, ";outer [If];then_branch;loop [Loop];body;inner [If];then_branch;MatMul ");
     assert_null(strstr(text, "Tanh"));
     int64_t sum = 0, whole = 0;
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
@@ -307,16 +259,16 @@ static void graph_frames_subgraphs(void **state)
     (void)state;
     deep d;
     prony_report *report = deep_open(&d);
-    char *text = write_as(report, PRONY_FORMAT_DOT, NULL), edge[64];
-    expect(text, "label=\"/outer > then_branch x 1\"");
-    expect(text, "label=\"/outer > then_branch > /loop > body x 10\"");
-    expect(text, "label=\"/outer > else_branch x 0\"");
+    char *text = nested_write(report, PRONY_FORMAT_DOT, NULL), edge[64];
+    nested_expect(text, "label=\"/outer > then_branch x 1\"");
+    nested_expect(text, "label=\"/outer > then_branch > /loop > body x 10\"");
+    nested_expect(text, "label=\"/outer > else_branch x 0\"");
     snprintf(edge, sizeof edge, "m%u -> m%u;", nested_row(report, PRONY_LEVEL_LAYER, "/inner/MatMul")->index,
              nested_row(report, PRONY_LEVEL_LAYER, "/inner/Relu")->index);
-    expect(text, edge);
+    nested_expect(text, edge);
     snprintf(edge, sizeof edge, "m%u -> m%u [style=dotted];", nested_row(report, PRONY_LEVEL_LAYER, "/inner")->index,
              nested_row(report, PRONY_LEVEL_LAYER, "/inner/MatMul")->index);
-    expect(text, edge);
+    nested_expect(text, edge);
     int open = 0;
     for (const char *at = text; *at; at++) {
         open += *at == '{';
@@ -333,7 +285,7 @@ static void latex_indents_them(void **state)
     (void)state;
     deep d;
     prony_report *report = deep_open(&d);
-    char *text = write_as(report, PRONY_FORMAT_LATEX, NULL);
+    char *text = nested_write(report, PRONY_FORMAT_LATEX, NULL);
     expect_in_order(text, (const char *const[]){"layers", "\\textit{then\\_", "$\\times$1", "\\textit{/", "loop}", "\\textit{body}",
                                                 "$\\times$10", "operators", "\\textit{body}", NULL});
     prn_free(text);
@@ -353,7 +305,7 @@ static void trace_slices_nest(void **state)
     (void)state;
     deep d;
     prony_report *report = deep_open(&d);
-    char *text = write_as(report, PRONY_FORMAT_TRACE, NULL);
+    char *text = nested_write(report, PRONY_FORMAT_TRACE, NULL);
     const prony_operator_row *outer = &report->operators[report->nested_operators[0].owner];
     size_t slices = 0;
     for (const char *at = text; (at = strstr(at, "\"cat\": \"nested\"")); at++, slices++) {
@@ -363,7 +315,7 @@ static void trace_slices_nest(void **state)
     size_t executed = 0;
     for (size_t i = 0; i < report->nested_operator_count; i++) executed += report->nested_operators[i].executions > 0;
     assert_int_equal(slices, executed);
-    expect(text, "\"executions\": 10");
+    nested_expect(text, "\"executions\": 10");
     prn_free(text);
     deep_close(&d);
 }
@@ -437,7 +389,7 @@ static void a_comparison_pairs_them(void **state)
     assert_int_equal(seen, 1);
     sink s = {0};
     assert_int_equal(prony_comparison_write(comparison, PRONY_FORMAT_TEXT, NULL, sink_write, &s, &error), PRONY_OK);
-    expect(s.text, "Inside of these layers");
+    nested_expect(s.text, "Inside of these layers");
     s.size = 0;
     assert_int_equal(prony_comparison_write(comparison, PRONY_FORMAT_JSON, NULL, sink_write, &s, &error), PRONY_OK);
     expect_in_order(s.text, (const char *const[]){"\"nested_layers\": [", "\"a_executions\": ", NULL});
@@ -445,121 +397,6 @@ static void a_comparison_pairs_them(void **state)
     prony_comparison_release(comparison);
     deep_close(&d);
     deep_close(&e);
-}
-
-/* ---- runs that are called off ---- */
-
-typedef struct caller_off {
-    prony_session *session;
-    int calls, at; /* calls itself off in this one; 0: never */
-} caller_off;
-
-static prony_status same_as_input(const prony_context *context)
-{
-    context->outputs[0]->dtype = context->inputs[0]->dtype;
-    context->outputs[0]->shape = context->inputs[0]->shape;
-    return PRONY_OK;
-}
-
-static prony_status one_flop(const prony_context *context, prony_cost *cost)
-{
-    (void)context;
-    cost->flops = 1;
-    return PRONY_OK;
-}
-
-static prony_status copy_and_call_off(const prony_context *context)
-{
-    caller_off *c = context->user;
-    memcpy(context->outputs[0]->data, context->inputs[0]->data, 2 * sizeof(float));
-    if (++c->calls == c->at) prony_session_cancel(c->session);
-    return PRONY_OK;
-}
-
-static model_builder *call_off_model(void)
-{
-    model_builder *m = mb_begin(16);
-    mb_opset(m, "test", 1);
-    mb_input(m, "n", PRONY_INT64, "");
-    mb_input(m, "x", PRONY_FLOAT32, "2");
-    mb_node(m, "Loop", "n ? x", "y", "");
-    mb_node_name(m, "loop");
-    mb_graph_begin(m, "body");
-    mb_input(m, "i", PRONY_INT64, "");
-    mb_input(m, "on", PRONY_BOOL, "");
-    mb_input(m, "a", PRONY_FLOAT32, "2");
-    mb_node(m, "Neg", "a", "b", "");
-    mb_node_name(m, "before");
-    mb_node(m, "test::Touch", "b", "c", "");
-    mb_node_name(m, "touch");
-    mb_output(m, "on", PRONY_BOOL, "");
-    mb_output(m, "c", PRONY_FLOAT32, "2");
-    mb_graph_end(m);
-    mb_output(m, "y", PRONY_FLOAT32, "2");
-    return m;
-}
-
-/* The figures are the finished runs', the mark says where the last one was. */
-static void a_run_that_was_called_off_says_where(void **state)
-{
-    (void)state;
-    static const int64_t n = 10;
-    static const float x[2] = {1, 2};
-    caller_off c = {.at = 0};
-    prony_registry *registry = NULL;
-    prony_operator touch = PRONY_OPERATOR_INIT;
-    prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
-    prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
-    model_run r = {.builder = call_off_model()};
-    prony_report *report = NULL;
-    size_t size;
-    touch.domain = "test";
-    touch.name = "Touch";
-    touch.infer = same_as_input;
-    touch.cost = one_flop;
-    touch.run = copy_and_call_off;
-    touch.user = &c;
-    const void *bytes = mb_finish(r.builder, &size);
-    assert_int_equal(prony_registry_create(&registry, &r.error), PRONY_OK);
-    assert_int_equal(prony_registry_add(registry, &touch, &r.error), PRONY_OK);
-    options.registry = registry;
-    if (prony_model_load_memory(&r.model, "m", bytes, size, &options, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
-    assert_int_equal(prony_session_create(&r.session, r.model, NULL, &r.error), PRONY_OK);
-    mr_set(&r, "n", PRONY_INT64, "", &n);
-    mr_set(&r, "x", PRONY_FLOAT32, "2", x);
-    c.session = r.session;
-    c.at = 10 + 3 * 10 + 4; /* warm-up, three whole runs, the fourth trip of another one */
-    profile.runs = 100;
-    profile.warmup_runs = 1;
-    assert_int_equal(prony_session_profile(&report, r.session, &profile, &r.error), PRONY_CANCELLED);
-    expect(r.error.message, "node 'loop' (Loop), body: node 'touch' (test::Touch)");
-    assert_non_null(report);
-    assert_int_equal(prony_report_latency(report)->count, 3);
-    const prony_nested_row *row = nested_row(report, PRONY_LEVEL_OPERATOR, "touch");
-    assert_true(row->stopped);
-    assert_int_equal(row->executions, 10);
-    assert_int_equal(row->cost.flops, 10);
-    assert_true(nested_row(report, PRONY_LEVEL_LAYER, "touch")->stopped);
-    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "before")->stopped);
-    assert_string_equal(report->stopped_at, "loop > body > touch");
-    assert_true(report->conserved);
-    char *text = write_as(report, PRONY_FORMAT_TEXT, NULL);
-    expect(text, "was in loop > body > touch");
-    expect(text, "! the run that was called off was in it");
-    prn_free(text);
-    text = write_as(report, PRONY_FORMAT_JSON, NULL);
-    expect(text, "\"stopped_at\": \"loop > body > touch\"");
-    expect(text, "\"stopped\": true");
-    prn_free(text);
-    round_trip(report);
-    prony_report_release(report);
-    c.at = 0; /* the session goes on */
-    report = nested_profile(&r, 2);
-    assert_false(nested_row(report, PRONY_LEVEL_OPERATOR, "touch")->stopped);
-    assert_null(report->stopped_at);
-    prony_report_release(report);
-    mr_close(&r);
-    prony_registry_release(registry);
 }
 
 static void bounds_name_the_whole_path(void **state)
@@ -621,7 +458,6 @@ int main(void)
         cmocka_unit_test(trace_slices_nest),
         cmocka_unit_test(modules_below_get_their_part),
         cmocka_unit_test(a_comparison_pairs_them),
-        cmocka_unit_test(a_run_that_was_called_off_says_where),
         cmocka_unit_test(bounds_name_the_whole_path),
         cmocka_unit_test(forms_survive_faults),
     };

@@ -537,7 +537,7 @@ static void trim_what_is_folded(void **state)
     assert_int_equal(prn_shared_bytes(l.model.shared), bound + 2 * weights);
     for (uint64_t n = 1;; n++) {
         prn_alloc_fail_at(n);
-        bool done = prn_program_trim(after), failed = prn_alloc_failed();
+        bool done = prn_program_trim(after, NULL), failed = prn_alloc_failed();
         prn_alloc_fail_at(0);
         assert_int_equal(done, !failed);
         if (done) break;

@@ -1,0 +1,15 @@
+/* Reports as text, for tests of what subgraphs look like in them. What fails ends the test. */
+#ifndef PRN_TESTS_SUPPORT_NESTED_FORMS_H
+#define PRN_TESTS_SUPPORT_NESTED_FORMS_H
+
+#include "prony_report.h"
+
+/* The caller's to free with prn_free. `options` NULL: the defaults. */
+char *nested_write(const prony_report *report, prony_format format, const prony_write_options *options);
+/* `part` is in the text. */
+void nested_expect(const char *text, const char *part);
+void nested_expect_same(const char *a, const char *b);
+/* Written as JSON and read back, the report is the same in every form. */
+void nested_round_trip(const prony_report *report);
+
+#endif

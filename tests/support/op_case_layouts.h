@@ -1,0 +1,12 @@
+/* Values of a case in the layouts that kernels take. */
+#ifndef PRN_TESTS_SUPPORT_OP_CASE_LAYOUTS_H
+#define PRN_TESTS_SUPPORT_OP_CASE_LAYOUTS_H
+
+#include "ops/op.h"
+
+/* Copies `from` into `to` (same type and shape, data of the right size), each in its own layout; padding lanes become 0. */
+void op_case_convert(prony_value *to, const prony_value *from);
+/* Whether the lanes past the last channel are zero. */
+bool op_case_padding_is_zero(const prony_value *value);
+
+#endif
