@@ -9,7 +9,8 @@
  * With steps of s the image is dealt to s x s images of every s-th row and column, where the same holds. An image without padding and
  * steps is read where it lies; others are copied into the scratch.
  *
- *     unit = one image, a block of a group's output channels        task = successive units, or a run of one's tiles
+ *     unit = one image, a block of a group's output channels        task = successive units, or a run of one's tiles; where it has all units
+ *                                                                          of its inputs, it copies them itself, while caches hold them
  *     tile = the block's channels at a few vectors of positions, sums in registers
  *
  * Packed weights belong to the model: [group][block][input channel, row, column of the window][channel of the block].
@@ -37,6 +38,7 @@ enum {
     MOST_PLANE = 1 << 24,        /* floats of a channel as it is copied, which nothing interrupts */
     MOST_COPIED = 1 << 28,       /* floats */
     MOST_WORTH_COPIED = 1 << 18, /* stay in the second-level cache */
+    MOST_GROUPS_COPIED = 1 << 22,
     TASK_WORK = 400000,    /* multiply-adds */
     FILL_WORK = 1 << 15    /* floats */
 };
@@ -57,6 +59,7 @@ typedef struct flat_plan {
     int64_t taps, blocks;           /* blocks of a group's output channels */
     int64_t vectors, tiles;         /* of an image's positions */
     int64_t units, per_task, pieces; /* units of a task, or pieces of a unit */
+    bool copies;                     /* tasks copy what they read */
     prn_post_ops rest;              /* what tiles leave to do */
     bool clamped;
     float low, high;
@@ -112,21 +115,33 @@ bool prn_conv_flat_usable(const prony_context *context)
 
 /* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours in blocks are
  * reordered for. In processor cycles, each of two vectors of multiply-adds. */
+static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
+{
+    const int64_t in = conv->in_channels < lanes ? conv->in_channels : prn_ceil_div(conv->in_channels, lanes) * lanes;
+    const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
+    const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;
+    const double blocked = spatial * tap * (double)(in * out);
+    const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap * (double)(conv->in_channels * conv->out_channels);
+    double reordered = spatial * (double)conv->out_channels;
+    if (conv->in_channels >= lanes) reordered += (double)conv->in_spatial * (double)conv->in_channels;
+    return flat + 0.3 * reordered < blocked;
+}
+
 bool prn_conv_flat_worth(const prony_context *context)
 {
     prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK || conv.groups > 1) return false;
+    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     const int64_t lanes = prn_flat_rows()->lanes;
     const flat_image image = lay_out(&conv, prn_flat_rows());
-    if (image.copied && image.plane * conv.in_channels * conv.batch > MOST_WORTH_COPIED) return false;
-    const int64_t in = conv.in_channels < lanes ? conv.in_channels : prn_ceil_div(conv.in_channels, lanes) * lanes;
-    const int64_t out = prn_ceil_div(conv.out_channels, lanes) * lanes;
-    const double tap = 1.15 * (double)conv.kernel_volume / (double)(2 * lanes), spatial = (double)conv.out_spatial;
-    const double blocked = spatial * tap * (double)(in * out);
-    const double flat = (double)(prn_ceil_div(image.positions, lanes) * lanes) * tap * (double)(conv.in_channels * conv.out_channels);
-    double reordered = spatial * (double)conv.out_channels;
-    if (conv.in_channels >= lanes) reordered += (double)conv.in_spatial * (double)conv.in_channels;
-    return flat + 0.3 * reordered < blocked;
+    const double copied = image.copied ? (double)image.plane * (double)conv.in_channels * (double)conv.batch : 0;
+    if (conv.groups == 1) return copied < MOST_WORTH_COPIED && is_cheaper(&conv, &image, lanes);
+    if (conv.group_in == 1 && conv.group_out == 1) return false; /* conv_f32_depthwise */
+    if (copied > MOST_GROUPS_COPIED) return false;
+#ifdef PRN_HAVE_DNNL
+    return conv.group_in % lanes != 0 || conv.group_out % lanes != 0; /* groups that oneDNN's kernels do not take */
+#else
+    return true;
+#endif
 }
 
 /* ---- prepared */
@@ -226,6 +241,9 @@ static void cut(flat_plan *plan)
     plan->units = conv->batch * conv->groups * plan->blocks;
     plan->per_task = work < TASK_WORK ? prn_least((int64_t)(TASK_WORK / (work + 1)) + 1, plan->units) : 1;
     plan->pieces = prn_least((int64_t)(work / TASK_WORK) + 1, plan->tiles);
+    if (plan->pieces > 1 || plan->units == plan->blocks) return;
+    plan->per_task = prn_ceil_div(plan->per_task, plan->blocks) * plan->blocks;
+    plan->copies = plan->image.copied;
 }
 
 static void find_end(const prn_post_ops *post_ops, flat_plan *plan)
@@ -389,7 +407,11 @@ static void run_task(void *argument, int64_t task)
     const int64_t piece = task % plan->pieces, unit = task / plan->pieces * plan->per_task;
     const int64_t end_unit = prn_least(unit + plan->per_task, plan->units);
     const int64_t first = piece * plan->tiles / plan->pieces, end = (piece + 1) * plan->tiles / plan->pieces;
-    for (int64_t u = unit; u < end_unit && !prn_stopped(); u++) run_unit(job, u, first, end);
+    for (int64_t u = unit; u < end_unit && !prn_stopped(); u++) {
+        const int64_t plane = u / plan->blocks * plan->conv.group_in; /* of all images */
+        for (int64_t c = 0; c < plan->conv.group_in && plan->copies && u % plan->blocks == 0; c++) fill_plane(argument, plane + c);
+        run_unit(job, u, first, end);
+    }
     if (plan->rest.count)
         finish(job, unit, end_unit, plan->parts[first_vector(plan, first)].at,
                end < plan->tiles ? plan->parts[first_vector(plan, end)].at : plan->conv.out_spatial);
@@ -403,7 +425,8 @@ prony_status prn_conv_flat_run(const prony_context *context)
     if (plan->image.copied) {
         const int64_t planes = conv->batch * conv->in_channels;
         for (int64_t i = 0; i < plan->simd->lanes; i++) job.copy[planes * plan->image.plane + i] = 0.0f; /* the last vector reads on */
-        prn_parallel_tasks(planes * plan->image.plane < FILL_WORK ? 1 : context->threads, planes, fill_plane, &job);
+        if (!plan->copies)
+            prn_parallel_tasks(planes * plan->image.plane < FILL_WORK ? 1 : context->threads, planes, fill_plane, &job);
     }
     prn_parallel_tasks(context->threads, prn_ceil_div(plan->units, plan->per_task) * plan->pieces, run_task, &job);
     return PRONY_OK;

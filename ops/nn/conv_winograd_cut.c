@@ -8,6 +8,7 @@
 enum {
     LINE = 16,               /* floats of a cache line */
     NEAR_FILTERS = 1 << 18,  /* floats that stay in the second-level cache from batch to batch */
+    SMALL_FILTERS = 1 << 15, /* of the smallest tiles: of networks so small that they stay there from run to run */
     NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
     FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
     TASK_WORK = 1 << 20,     /* multiply-adds that are worth a task */
@@ -29,6 +30,13 @@ const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
 static double overlapped(double a, double b)
 {
     return a > b ? a + b / 4 : b + a / 4;
+}
+
+/* Cycles that reading so many floats of filters takes, `times` times. */
+static double read_cycles(const prn_conv *conv, double filters, double times)
+{
+    const double smallest = 16.0 * (double)conv->in_channels * (double)conv->out_channels;
+    return smallest > SMALL_FILTERS ? times * filters / LINE * per_line : 0.0;
 }
 
 /* Of an odd number of lines, so that the points of a tile do not all meet in one set of a cache. */
@@ -86,8 +94,7 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
                             (conv->in_channels < tile->long_channels ? short_runs : 1.0);
     const double batches = (double)(conv->batch * cut.batches_down * cut.batches_across);
-    const double lines = (cut.far ? batches : 1.0) * filters / LINE;
-    cut.cycles = overlapped(products, lines * per_line) +
+    cut.cycles = overlapped(products, read_cycles(conv, filters, cut.far ? batches : 1.0)) +
                  tiles * ((double)cut.in_blocks * tile->forward + (double)cut.blocks * tile->inverse);
     *out = cut;
 }
@@ -111,7 +118,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
     const double filters = (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
     const double outputs = (double)conv->batch * (double)conv->out_spatial;
     return overlapped(outputs * filters / (double)simd->lanes * per_product,
-                      filters / LINE * per_line);
+                      read_cycles(conv, filters, 1.0));
 }
 
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)

@@ -51,31 +51,56 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *ro
                            float empty)
 {
     int64_t l = 0;
-    const bool flat = row->depth == 1;
-    if (flat && row->height == 3 && taps == 3) {
-        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
-            v_store(y + l, window_vector(window + l, row, 1, 3, 3, VEC_LANES, average, empty));
-    } else if (flat && row->height == 2 && taps == 2) {
-        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
-            v_store(y + l, window_vector(window + l, row, 1, 2, 2, VEC_LANES, average, empty));
-    } else {
-        for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
-            v_store(y + l, window_vector(window + l, row, row->depth, row->height, taps, VEC_LANES, average, empty));
-    }
+    for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
+        v_store(y + l, window_vector(window + l, row, row->depth, row->height, taps, VEC_LANES, average, empty));
     if (l < row->lanes)
         v_store_part(y + l,
                      window_vector(window + l, row, row->depth, row->height, taps, row->lanes - l, average, empty),
                      row->lanes - l);
 }
 
+/* Outputs [begin, end) of a row, none of whose windows meets padding, `size` taps wide and high. */
+VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, bool average, float empty)
+{
+    const int64_t lanes = row->lanes, step = row->stride * lanes;
+    const float *x = row->x + (begin * row->stride - row->pad) * lanes;
+    for (int64_t i = begin; i < end; i++, x += step) {
+        for (int64_t l = 0; l < lanes; l += VEC_LANES) {
+            vf result = v_splat(empty);
+            PRN_UNROLL
+            for (int64_t j = 0; j < size; j++) {
+                PRN_UNROLL
+                for (int64_t t = 0; t < size; t++) result = combined(result, v_load(x + j * row->height_step + t * lanes + l), average);
+            }
+            v_store(y + i * lanes + l, result);
+        }
+    }
+}
+
 VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average, float empty)
 {
+    int64_t first = begin, last = begin; /* those inside */
+    const bool square = row->depth == 1 && row->height == row->taps && (row->taps == 2 || row->taps == 3);
+    if (square && row->dilation == 1 && row->lanes % VEC_LANES == 0) {
+        const int64_t room = row->in - row->taps + row->pad, inside = room < 0 ? 0 : room / row->stride + 1;
+        first = (row->pad + row->stride - 1) / row->stride;
+        if (first < begin) first = begin;
+        last = inside < end ? inside : end;
+        if (last < first) first = last = begin;
+        if (row->taps == 2)
+            some_inside(y, row, first, last, 2, average, empty);
+        else
+            some_inside(y, row, first, last, 3, average, empty);
+    }
     for (int64_t i = begin; i < end; i++) {
+        if (i == first && last > first) {
+            i = last - 1;
+            continue;
+        }
         const int64_t start = i * row->stride - row->pad;
-        int64_t first, last;
-        clip_taps(row, start, &first, &last);
-        one_window(y + i * row->lanes, row->x + (start + first * row->dilation) * row->lanes, row, last - first,
-                   average, empty);
+        int64_t from, to;
+        clip_taps(row, start, &from, &to);
+        one_window(y + i * row->lanes, row->x + (start + from * row->dilation) * row->lanes, row, to - from, average, empty);
     }
 }
 
