@@ -9,14 +9,9 @@
 
 #include "base/simd.h"
 #include "ops/loops/code_dot.h"
+#include "ops/loops/word_pairs.h"
 
 #include <string.h>
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #if defined(__AVX512BW__)
 #define WIDE 1 /* 512 bits */
@@ -190,71 +185,13 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
 
 /* Both operands are widened to 16 bits, a piece of the depth at a time: then pairs of products fit every sum. */
 
-#if WIDE
-enum { LANES = 16, TILE_ROWS = 12 };
-#else
-enum { LANES = 4, TILE_ROWS = 4 };
-#endif
-enum { PIECE = 128, PAIR_ROW = 2 * COLUMNS };
-
-typedef uint32_t vec __attribute__((vector_size(LANES * 4)));
-typedef uint32_t vec_unaligned __attribute__((vector_size(LANES * 4), aligned(2), may_alias));
-
-static inline vec load(const void *p)
-{
-    return *(const vec_unaligned *)p;
-}
-
-static inline void store(void *p, vec x)
-{
-    *(vec_unaligned *)p = x;
-}
-
-/* Each lane is a pair of signed 16-bit numbers; the sum of the two products of a lane. */
-static inline vec multiply_pairs(vec a, vec b)
-{
-#if WIDE
-    return (vec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif defined(__SSE2__)
-    return (vec)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#else
-    typedef int32_t svec __attribute__((vector_size(LANES * 4)));
-    const vec low = (vec)((svec)(a << 16) >> 16) * (vec)((svec)(b << 16) >> 16);
-    return low + (vec)((svec)a >> 16) * (vec)((svec)b >> 16);
-#endif
-}
-
-static inline vec pair_of(const int16_t *p)
-{
-    uint32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return pair - (vec){0};
-}
+enum { TILE_ROWS = PAIR_LANES == 16 ? 12 : 4, PIECE = 128, PAIR_ROW = 2 * COLUMNS };
 
 /* `rows` rows and two vectors' columns. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, const int rows, const int16_t *b,
                                                        int64_t pairs, int32_t *sums, bool add)
 {
-    vec left[TILE_ROWS], right[TILE_ROWS];
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        left[r] = add ? load(sums + r * COLUMNS) : (vec){0};
-        right[r] = add ? load(sums + r * COLUMNS + LANES) : (vec){0};
-    }
-    for (int64_t p = 0; p < pairs; p++, b += PAIR_ROW) {
-        const vec b0 = load(b), b1 = load(b + 2 * LANES);
-        PRN_UNROLL
-        for (int r = 0; r < rows; r++) {
-            const vec pair = pair_of(a + r * PIECE + 2 * p);
-            left[r] += multiply_pairs(pair, b0);
-            right[r] += multiply_pairs(pair, b1);
-        }
-    }
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        store(sums + r * COLUMNS, left[r]);
-        store(sums + r * COLUMNS + LANES, right[r]);
-    }
+    pair_tile(a, PIECE, rows, b, PAIR_ROW, pairs, sums, COLUMNS, add);
 }
 
 static void widen_rows(const uint8_t *a, int64_t a_row, int64_t rows, int64_t depth, int16_t *to)
@@ -291,7 +228,7 @@ static void block(const uint8_t *a, int64_t a_row, int64_t rows, const int8_t *b
         const bool more = add || k > 0;
         widen_rows(a + k, a_row, rows, n, wide_a);
         widen_panel(b + k * COLUMNS, n, wide_b);
-        for (int64_t j = 0; j < COLUMNS; j += 2 * LANES) {
+        for (int64_t j = 0; j < COLUMNS; j += 2 * PAIR_LANES) {
             int64_t r = 0;
             for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
                 tile(wide_a + r * PIECE, TILE_ROWS, wide_b + 2 * j, n / 2, sums + r * COLUMNS + j, more);

@@ -4,80 +4,16 @@
  * instruction; operands of 8 bits less a zero point of 8 bits fit. Invariant: none of the loops depends on where an
  * array begins. */
 #include "ops/loops/quant_simd.h"
-#include "base/simd.h"
-
 #include "ops/loops/vec_math.h"
+#include "ops/loops/word_pairs.h"
 
-#if defined(__AVX512BW__) || defined(PRN_EMULATED_AVX512)
-enum { LANES = 16, ROWS = 12 };
-#elif defined(__AVX2__)
-enum { LANES = 8, ROWS = 6 };
-#else
-enum { LANES = 4, ROWS = 6 };
-#endif
-enum { COLUMNS = 2 * LANES };
-
-typedef uint32_t vec __attribute__((vector_size(LANES * 4)));
-typedef uint32_t vec_unaligned __attribute__((vector_size(LANES * 4), aligned(2), may_alias));
-
-static inline vec load(const void *p)
-{
-    return *(const vec_unaligned *)p;
-}
-
-static inline void store(void *p, vec x)
-{
-    *(vec_unaligned *)p = x;
-}
-
-/* Each lane is a pair of signed 16-bit numbers; the sum of the two products of a lane. */
-static inline vec multiply_pairs(vec a, vec b)
-{
-#if defined(__AVX512BW__)
-    return (vec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
-    return (vec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__) && !defined(__AVX2__)
-    return (vec)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#else
-    typedef int32_t svec __attribute__((vector_size(LANES * 4)));
-    const vec low = (vec)((svec)(a << 16) >> 16) * (vec)((svec)(b << 16) >> 16);
-    return low + (vec)((svec)a >> 16) * (vec)((svec)b >> 16);
-#endif
-}
-
-/* The pair that starts at p, in every lane. */
-static inline vec splat_pair(const int16_t *p)
-{
-    uint32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return pair - (vec){0};
-}
+enum { ROWS = PAIR_LANES == 16 ? 12 : 6, COLUMNS = 2 * PAIR_LANES };
 
 static inline __attribute__((always_inline)) void tile_of(const int16_t *a, int64_t a_row, const int rows,
                                                           const int16_t *b, int64_t pairs, int32_t *c, int64_t c_row,
                                                           bool add)
 {
-    vec left[ROWS], right[ROWS];
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        left[r] = add ? load(c + r * c_row) : (vec){0};
-        right[r] = add ? load(c + r * c_row + LANES) : (vec){0};
-    }
-    for (int64_t p = 0; p < pairs; p++, a += 2, b += 2 * COLUMNS) {
-        const vec b0 = load(b), b1 = load(b + COLUMNS);
-        PRN_UNROLL
-        for (int r = 0; r < rows; r++) {
-            const vec pair = splat_pair(a + r * a_row);
-            left[r] += multiply_pairs(pair, b0);
-            right[r] += multiply_pairs(pair, b1);
-        }
-    }
-    PRN_UNROLL
-    for (int r = 0; r < rows; r++) {
-        store(c + r * c_row, left[r]);
-        store(c + r * c_row + LANES, right[r]);
-    }
+    pair_tile(a, a_row, rows, b, 2 * COLUMNS, pairs, c, c_row, add);
 }
 
 static void tile(const int16_t *a, int64_t a_row, int64_t rows, const int16_t *b, int64_t pairs, int32_t *c,
