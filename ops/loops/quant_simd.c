@@ -104,6 +104,14 @@ QUANTIZE(i8, int8_t, -128.0f, 127.0f)
 DEQUANTIZE(u8, uint8_t)
 DEQUANTIZE(i8, int8_t)
 
+#define DEQUANTIZE_FLAT(name, type)                                                                                    \
+    static void dequantize_flat_##name(float *restrict y, const type *restrict x, float zero, float scale, int64_t n)  \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) y[i] = ((float)x[i] - zero) * scale;                                           \
+    }
+DEQUANTIZE_FLAT(u8, uint8_t)
+DEQUANTIZE_FLAT(i8, int8_t)
+
 static void scale_i32(float *restrict y, const int32_t *restrict x, const float *restrict scale, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = (float)x[i] * scale[i];
@@ -121,4 +129,6 @@ const prn_quant_simd PRN_SIMD_TABLE(prn_quant_simd_) = {.name = PRN_SIMD_NAME,
                                                         .quantize_i8 = quantize_i8,
                                                         .dequantize_u8 = dequantize_u8,
                                                         .dequantize_i8 = dequantize_i8,
+                                                        .dequantize_flat_u8 = dequantize_flat_u8,
+                                                        .dequantize_flat_i8 = dequantize_flat_i8,
                                                         .scale_i32 = scale_i32};

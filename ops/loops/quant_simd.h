@@ -29,6 +29,9 @@ typedef struct prn_quant_simd {
     /* y[i] = (x[i] - zero[i]) scale[i] */
     void (*dequantize_u8)(float *y, const uint8_t *x, const float *zero, const float *scale, int64_t n);
     void (*dequantize_i8)(float *y, const int8_t *x, const float *zero, const float *scale, int64_t n);
+    /* The same with one zero point and scale. */
+    void (*dequantize_flat_u8)(float *y, const uint8_t *x, float zero, float scale, int64_t n);
+    void (*dequantize_flat_i8)(float *y, const int8_t *x, float zero, float scale, int64_t n);
     /* y[i] = (float)x[i] scale[i] */
     void (*scale_i32)(float *y, const int32_t *x, const float *scale, int64_t n);
 } prn_quant_simd;

@@ -1,6 +1,7 @@
 /* Quantization parameters and the conversion of runs of elements; see quantized.h. Invariant: a run and its elements
  * one by one give the same codes, wherever the run is cut. */
 #include "ops/loops/quantized.h"
+#include "ops/loops/number.h"
 
 #include "base/simd.h"
 #include "ops/loops/vec.h"
@@ -62,32 +63,67 @@ prony_status prn_quant_read(const prony_context *context, const prony_shape *sha
     return PRONY_OK;
 }
 
-void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero)
+/* Which entry of scales and zero points element `first` has, and how many from it on have the same. */
+static int64_t entry_of(const prn_quant *quant, int64_t first, int64_t *same)
 {
-    const float none = quant->no_zero;
     if (quant->uniform) {
-        const float s = prn_quant_get(quant->scale, 0), z = quant->zero ? prn_quant_get(quant->zero, 0) : none;
-        for (int64_t i = 0; i < n; i++) scale[i] = s;
-        for (int64_t i = 0; i < n; i++) zero[i] = z;
+        *same = INT64_MAX;
+        return 0;
+    }
+    const int64_t at = first % quant->inner, line = first / quant->inner, a = line % quant->axis;
+    if (quant->blocks == 0) {
+        *same = quant->inner - at;
+        return a;
+    }
+    /* Lines of one element each follow one another within a block. */
+    const int64_t within = quant->block - a % quant->block, left = quant->axis - a;
+    *same = quant->inner > 1 ? 1 : within < left ? within : left;
+    return (line / quant->axis * quant->blocks + a / quant->block) * quant->inner + at;
+}
+
+int64_t prn_quant_run(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero)
+{
+    int64_t same;
+    const int64_t entry = entry_of(quant, first, &same);
+    *scale = prn_quant_get(quant->scale, entry);
+    *zero = quant->zero ? prn_quant_get(quant->zero, entry) : quant->no_zero;
+    return same < n ? same : n;
+}
+
+/* Entries that follow one another. */
+static void load_entries(const prony_value *value, int64_t first, int64_t n, float *to)
+{
+    if (prn_dtype_is_number(value->dtype)) {
+        prn_convert(to, PRONY_FLOAT32, prn_block_at(value->data, value->dtype, first), value->dtype, n);
         return;
     }
-    int64_t at = first % quant->inner, line = first / quant->inner;
+    for (int64_t i = 0; i < n; i++) to[i] = prn_quant_get(value, first + i);
+}
+
+void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero)
+{
     while (n > 0) {
-        const int64_t run = quant->inner - at < n ? quant->inner - at : n, a = line % quant->axis;
-        if (quant->blocks > 0) {
-            const int64_t base = (line / quant->axis * quant->blocks + a / quant->block) * quant->inner + at;
-            for (int64_t i = 0; i < run; i++) scale[i] = prn_quant_get(quant->scale, base + i);
-            for (int64_t i = 0; i < run; i++) zero[i] = quant->zero ? prn_quant_get(quant->zero, base + i) : none;
+        int64_t same, run;
+        const int64_t entry = entry_of(quant, first, &same);
+        if (same == 1 && quant->inner == 1 && quant->blocks == 0)
+            run = quant->axis - first % quant->axis; /* entries side by side, as many as the axis has */
+        else
+            run = quant->blocks > 0 && quant->inner > 1 ? quant->inner - first % quant->inner : 0;
+        run = run < n ? run : n;
+        if (run > 1) {
+            load_entries(quant->scale, entry, run, scale);
+            for (int64_t i = 0; i < run && !quant->zero; i++) zero[i] = quant->no_zero;
+            if (quant->zero) load_entries(quant->zero, entry, run, zero);
         } else {
-            const float s = prn_quant_get(quant->scale, a), z = quant->zero ? prn_quant_get(quant->zero, a) : none;
+            float s, z;
+            run = prn_quant_run(quant, first, n, &s, &z);
             for (int64_t i = 0; i < run; i++) scale[i] = s;
             for (int64_t i = 0; i < run; i++) zero[i] = z;
         }
         scale += run;
         zero += run;
+        first += run;
         n -= run;
-        at = 0;
-        line++;
     }
 }
 
@@ -212,6 +248,26 @@ float prn_dequantize_one(const void *x, prony_dtype type, int64_t at, float zero
     double code;
     prn_cast(&code, PRONY_FLOAT64, 0, x, type, at, 1, &rule);
     return (float)(code - (double)zero) * scale;
+}
+
+void prn_dequantize_flat(float *y, const void *x, prony_dtype type, int64_t at, float zero, float scale, int64_t n)
+{
+    const prn_quant_simd *simd = prn_quant_simd_table();
+    if (type == PRONY_UINT8) {
+        simd->dequantize_flat_u8(y, (const uint8_t *)x + at, zero, scale, n);
+        return;
+    }
+    if (type == PRONY_INT8) {
+        simd->dequantize_flat_i8(y, (const int8_t *)x + at, zero, scale, n);
+        return;
+    }
+    float scales[PRN_QUANT_CHUNK], zeros[PRN_QUANT_CHUNK];
+    for (int64_t i = 0; i < PRN_QUANT_CHUNK && i < n; i++) scales[i] = scale;
+    for (int64_t i = 0; i < PRN_QUANT_CHUNK && i < n; i++) zeros[i] = zero;
+    for (int64_t done = 0, count; done < n; done += count) {
+        count = n - done < PRN_QUANT_CHUNK ? n - done : PRN_QUANT_CHUNK;
+        prn_dequantize_run(y + done, x, type, at + done, zeros, scales, count);
+    }
 }
 
 void prn_dequantize_run(float *y, const void *x, prony_dtype type, int64_t at, const float *zero, const float *scale,

@@ -31,6 +31,8 @@ prony_status prn_quant_read(const prony_context *context, const prony_shape *sha
                             int64_t axis, int64_t block, prn_quant *out);
 /* Scales and zero points of elements [first, first + n). */
 void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero);
+/* How many of the n elements from `first` on have the first one's scale and zero point, which it gives. */
+int64_t prn_quant_run(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero);
 
 /* One scale and zero point per tensor, as the QLinear operators have them. */
 typedef struct prn_quant_scalar {
@@ -61,6 +63,8 @@ void prn_quantize_run(void *y, prony_dtype type, int64_t at, const float *v, con
 /* y = (codes [at, at + n) of x - zero) scale */
 void prn_dequantize_run(float *y, const void *x, prony_dtype type, int64_t at, const float *zero, const float *scale,
                         int64_t n);
+/* The same with one zero point and scale for all. */
+void prn_dequantize_flat(float *y, const void *x, prony_dtype type, int64_t at, float zero, float scale, int64_t n);
 /* The same for one element, in plain C; what the runs above are tested against. */
 void prn_quantize_one(void *y, prony_dtype type, int64_t at, float v, float zero, const prn_cast_rule *rule);
 float prn_dequantize_one(const void *x, prony_dtype type, int64_t at, float zero, float scale);

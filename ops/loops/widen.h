@@ -37,6 +37,12 @@ void prn_widen_release(void *state, const prn_kernel *inner);
     {                                                                                                                  \
         prn_widen_release(state, inner);                                                                               \
     }
+/* Of an operator that neither takes post-operations nor packs. */
+#define PRN_WIDENED_PLAIN_ROW(symbol, kernel_name)                                                                     \
+    {                                                                                                                  \
+        .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \
+        .prepare = symbol##_prepare, .run = symbol##_run, .release = symbol##_release                                  \
+    }
 #define PRN_WIDENED_ROW(symbol, kernel_name)                                                                           \
     {                                                                                                                  \
         .name = kernel_name, .backend = "native", .types = PRN_TYPES_HALF, .usable = symbol##_usable,                  \

@@ -5,10 +5,12 @@
 #include "ops/loops/elementwise.h"
 
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/widen.h"
+#include "ops/math/tanh_simd.h"
 
 #include <string.h>
 
@@ -230,6 +232,21 @@ static prony_status run_half(const prony_context *context)
     return half_by(context, prn_variant(context));
 }
 
+PRN_SIMD_PICK(prn_tanh_simd, prn_tanh_simd_, static const prn_tanh_simd *tanh_table)
+
+static void f_tanh_fast(double *block, int64_t n, double a, double b)
+{
+    (void)a;
+    (void)b;
+    tanh_table()->tanh_f64(block, n);
+}
+
+static prony_status run_tanh_f64(const prony_context *context)
+{
+    static const unary fast = {.f = f_tanh_fast, .take = take_none};
+    return reference_by(context, &fast);
+}
+
 /* ---- inference and cost */
 
 static prony_status infer(const prony_context *context)
@@ -325,7 +342,10 @@ static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "non
 static const prn_kernel leaky_relu_kernels[] = {MAP_KERNELS("leaky_relu"), {0}};
 static const prn_kernel thresholded_relu_kernels[] = {MAP_KERNELS("thresholded_relu"), {0}};
 static const prn_kernel sigmoid_kernels[] = {MAP_KERNELS("sigmoid"), {0}};
-static const prn_kernel tanh_kernels[] = {MAP_KERNELS("tanh"), {0}};
+static const prn_kernel tanh_kernels[] = {
+    {.name = "tanh_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .run = run_tanh_f64, .inplace = 1},
+    MAP_KERNELS("tanh"),
+    {0}};
 static const prn_kernel erf_kernels[] = {MAP_KERNELS("erf"), {0}};
 static const prn_kernel exp_kernels[] = {MAP_KERNELS("exp"), {0}};
 static const prn_kernel log_kernels[] = {MAP_KERNELS("log"), {0}};

@@ -7,6 +7,7 @@
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
+#include "ops/loops/widen.h"
 
 #include <string.h>
 
@@ -285,19 +286,31 @@ static const prn_param instance_norm_attributes[] = {PRN_FLOAT(norm_params, epsi
 static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
+static const prn_kernel layer_norm_f32 = {.usable = usable_layer_norm, .run = run_native};
+PRN_WIDENED(layer_norm_half, &layer_norm_f32)
+
 static const prn_kernel layer_norm_kernels[] = {
     {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_layer_norm,
      .run = run_native, .inplace = 1},
+    PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
     {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
+static const prn_kernel instance_norm_f32 = {.usable = all_f32, .run = run_native};
+PRN_WIDENED(instance_norm_half, &instance_norm_f32)
+
 static const prn_kernel instance_norm_kernels[] = {
     {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
      .run = run_native, .inplace = 1},
+    PRN_WIDENED_PLAIN_ROW(instance_norm_half, "instance_norm_half_native"),
     {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
+static const prn_kernel group_norm_f32 = {.usable = all_f32, .run = run_native};
+PRN_WIDENED(group_norm_half, &group_norm_f32)
+
 static const prn_kernel group_norm_kernels[] = {
     {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
      .run = run_native, .inplace = 1},
+    PRN_WIDENED_PLAIN_ROW(group_norm_half, "group_norm_half_native"),
     {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
 

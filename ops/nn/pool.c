@@ -12,6 +12,7 @@
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
+#include "ops/loops/widen.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/window.h"
 #include "ops/nn/pool_simd.h"
@@ -399,17 +400,25 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       PRN_INT(pool_params, p, 2),
                                       {0}};
 
+static const prn_kernel maxpool_f32 = {.usable = native_usable, .run = run_native};
+PRN_WIDENED(maxpool_half, &maxpool_f32)
+
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
+    PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),
     {.name = "maxpool_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
      .usable = codes_usable, .layouts = prn_pool_codes_layouts, .run = run_codes, .own_layout = true},
     {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_reference},
     {0}};
 
+static const prn_kernel averagepool_f32 = {.usable = native_usable, .run = run_native};
+PRN_WIDENED(averagepool_half, &averagepool_f32)
+
 static const prn_kernel average_kernels[] = {
     {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
+    PRN_WIDENED_PLAIN_ROW(averagepool_half, "averagepool_half_native"),
     {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 

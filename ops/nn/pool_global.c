@@ -12,6 +12,7 @@
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
+#include "ops/loops/widen.h"
 
 #include <math.h>
 
@@ -192,15 +193,23 @@ static prony_status run_reference(const prony_context *context)
 
 /* ---- descriptors */
 
+static const prn_kernel globalaveragepool_f32 = {.usable = native_usable, .run = run_native};
+PRN_WIDENED(globalaveragepool_half, &globalaveragepool_f32)
+
 static const prn_kernel average_kernels[] = {
     {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
+    PRN_WIDENED_PLAIN_ROW(globalaveragepool_half, "globalaveragepool_half_native"),
     {.name = "globalaveragepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
+
+static const prn_kernel globalmaxpool_f32 = {.usable = native_usable, .run = run_native};
+PRN_WIDENED(globalmaxpool_half, &globalmaxpool_f32)
 
 static const prn_kernel max_kernels[] = {
     {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .layouts = prn_same_layout, .run = run_native},
+    PRN_WIDENED_PLAIN_ROW(globalmaxpool_half, "globalmaxpool_half_native"),
     {.name = "globalmaxpool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
     {0}};
 

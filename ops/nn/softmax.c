@@ -7,6 +7,7 @@
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
+#include "ops/loops/widen.h"
 
 typedef struct softmax_params {
     int64_t axis;
@@ -201,12 +202,20 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n - rows, 1, 0);
 }
 
+static const prn_kernel softmax_f32 = {.run = run_native};
+PRN_WIDENED(softmax_half, &softmax_f32)
+
 static const prn_kernel softmax_kernels[] = {
     {.name = "softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    PRN_WIDENED_PLAIN_ROW(softmax_half, "softmax_half_native"),
     {.name = "softmax_reference", .backend = "reference", .run = run_reference},
     {0}};
+static const prn_kernel log_softmax_f32 = {.run = run_native};
+PRN_WIDENED(log_softmax_half, &log_softmax_f32)
+
 static const prn_kernel log_softmax_kernels[] = {
     {.name = "log_softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
+    PRN_WIDENED_PLAIN_ROW(log_softmax_half, "log_softmax_half_native"),
     {.name = "log_softmax_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel hardmax_kernels[] = {

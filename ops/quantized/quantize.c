@@ -109,16 +109,27 @@ static void quantize_range(void *argument, int64_t begin, int64_t end)
     const prony_value *x = job->context->inputs[X], *y = job->context->outputs[0];
     float values[PRN_QUANT_CHUNK], scale[PRN_QUANT_CHUNK], zero[PRN_QUANT_CHUNK];
     uint16_t rounded[PRN_QUANT_CHUNK];
+    int64_t held = begin; /* up to where scale and zero hold */
+    bool flat = false;    /* one of each for the whole chunk */
     for (int64_t at = begin; at < end; at += PRN_QUANT_CHUNK) {
         const int64_t n = end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
         const float *source = values;
-        if (at == begin || !job->quant.uniform) prn_quant_fill(&job->quant, at, n, scale, zero);
+        if (at + n > held) {
+            held = at + prn_quant_run(&job->quant, at, end - at, scale, zero);
+            flat = held >= at + n;
+            for (int64_t i = 1; i < PRN_QUANT_CHUNK && flat; i++) zero[i] = zero[0];
+            if (!flat) prn_quant_fill(&job->quant, at, n, scale, zero);
+            if (!flat) held = at + n;
+        }
         if (x->dtype == PRONY_FLOAT32) {
             source = (const float *)x->data + at;
         } else {
             prn_cast(values, PRONY_FLOAT32, 0, x->data, x->dtype, at, n, &job->rule);
         }
-        prn_vec()->vv[PRN_BINARY_DIV](values, source, scale, n);
+        if (flat)
+            prn_vec()->vs[PRN_BINARY_DIV](values, source, scale[0], n);
+        else
+            prn_vec()->vv[PRN_BINARY_DIV](values, source, scale, n);
         if (job->quotient != PRONY_FLOAT32) {
             prn_convert(rounded, job->quotient, values, PRONY_FLOAT32, n);
             prn_convert(values, PRONY_FLOAT32, rounded, job->quotient, n);
@@ -182,17 +193,27 @@ static prony_status dequantize_cost(const prony_context *context, prony_cost *co
     return prn_cost_elementwise(context, cost, n, prn_input(context, ZERO) ? 2 : 1, 0);
 }
 
+/* Stretches with one scale and zero point are as long as this at least, or not worth a loop of their own. */
+enum { FLAT_RUN = 32 };
+
 static void dequantize_range(void *argument, int64_t begin, int64_t end)
 {
     const quantize_job *job = argument;
     const prony_value *x = job->context->inputs[X], *y = job->context->outputs[0];
     float values[PRN_QUANT_CHUNK], scale[PRN_QUANT_CHUNK], zero[PRN_QUANT_CHUNK];
-    for (int64_t at = begin; at < end; at += PRN_QUANT_CHUNK) {
-        const int64_t n = end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
+    for (int64_t at = begin, n; at < end; at += n) {
         const bool direct = y->dtype == PRONY_FLOAT32;
-        if (at == begin || !job->quant.uniform) prn_quant_fill(&job->quant, at, n, scale, zero);
         float *to = direct ? (float *)y->data + at : values;
-        prn_dequantize_run(to, x->data, x->dtype, at, zero, scale, n);
+        n = direct || end - at < PRN_QUANT_CHUNK ? end - at : PRN_QUANT_CHUNK;
+        const int64_t run = prn_quant_run(&job->quant, at, n, scale, zero);
+        if (run >= FLAT_RUN) {
+            n = run;
+            prn_dequantize_flat(to, x->data, x->dtype, at, zero[0], scale[0], n);
+        } else {
+            n = n < PRN_QUANT_CHUNK ? n : PRN_QUANT_CHUNK;
+            prn_quant_fill(&job->quant, at, n, scale, zero);
+            prn_dequantize_run(to, x->data, x->dtype, at, zero, scale, n);
+        }
         if (!direct) prn_convert((uint16_t *)y->data + at, y->dtype, values, PRONY_FLOAT32, n);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
+#include "ops/loops/widen.h"
 
 #include <math.h>
 #include <string.h>
@@ -484,11 +485,17 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable, .run = prn_resize_linear_native};
+PRN_WIDENED(linear_half, &linear_f32)
+
 static const prn_kernel resize_kernels[] = {
     {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
      .layouts = prn_resize_layouts, .run = prn_resize_nearest_native},
     {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_usable,
      .layouts = prn_resize_layouts, .run = prn_resize_linear_native},
+    PRN_WIDENED_PLAIN_ROW(linear_half, "resize_linear_half_native"),
+    {.name = "resize_linear_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
+     .usable = prn_resize_linear_usable, .layouts = prn_resize_layouts, .run = prn_resize_linear_bytes},
     {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_usable,
      .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native},
     {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},

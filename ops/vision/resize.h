@@ -67,6 +67,7 @@ bool prn_resize_linear_usable(const prony_context *context);
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_resize_nearest_native(const prony_context *context);
 prony_status prn_resize_linear_native(const prony_context *context);
+prony_status prn_resize_linear_bytes(const prony_context *context); /* int8 and uint8 */
 bool prn_resize_passes_usable(const prony_context *context);
 prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_resize_passes_native(const prony_context *context);

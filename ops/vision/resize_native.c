@@ -1,4 +1,4 @@
-/* Resize where it is common: nearest neighbours of any type, and linear float32 over the last two axes, in plain,
+/* Resize where it is common: nearest neighbours of any type, and linear float32 and bytes over the last two axes, in plain,
  * channels-last and blocked layouts alike. The result is seen as rows of [columns][lanes]: the lanes (one element, all
  * channels, or a block of them) share their coordinates.
  * Invariant: a row depends on its number alone. Padding lanes are zero because they are made of padding lanes. */
@@ -22,6 +22,7 @@ typedef struct row_work {
     size_t lane_bytes;
     const char *in;
     char *out;
+    bool is_signed; /* bytes */
 } row_work;
 
 bool prn_resize_known(const prony_context *context, prn_resize *resize)
@@ -73,7 +74,7 @@ static prony_status begin_rows(const prony_context *context, row_work *work)
     prn_layout layout = (prn_layout)in->layout;
     prony_shape from = prn_stored_shape(&in->shape, layout), to = prn_stored_shape(&out->shape, layout);
     bool known;
-    *work = (row_work){.in = in->data, .out = out->data};
+    *work = (row_work){.in = in->data, .out = out->data, .is_signed = in->dtype == PRONY_INT8};
     PRN_TRY(prn_resize_read(context, &work->resize, &known));
     const int rank = in->shape.rank;
     work->column_axis = layout == PRN_PLAIN ? last_resized(&work->resize) : rank - 1;
@@ -91,19 +92,21 @@ static prony_status begin_rows(const prony_context *context, row_work *work)
     return PRONY_OK;
 }
 
-/* Offset, in groups of lanes, of the source row for row `row`; *high: that of the next one, where rows are blended. */
-static int64_t source_row(const row_work *work, int64_t row, int64_t *high, float *ratio)
+/* Offset, in groups of lanes, of the source row for row `row`; *high: that of the next one, where rows are blended, and the weights of
+ * both. */
+static int64_t source_row(const row_work *work, int64_t row, int64_t *high, double weight[2])
 {
     int64_t offset = 0;
     *high = 0;
-    *ratio = 0;
+    weight[0] = 1.0;
+    weight[1] = 0.0;
     for (int i = work->rank - 1; i >= 0; i--) {
         int64_t position = row % work->dim[i];
         row /= work->dim[i];
         prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[i], position, NULL);
         offset += taps.index[0] * work->stride[i];
         *high += taps.index[taps.count - 1] * work->stride[i];
-        if (taps.count == 2) *ratio = (float)taps.weight[1];
+        if (taps.count == 2) memcpy(weight, taps.weight, 2 * sizeof *weight);
     }
     return offset;
 }
@@ -157,8 +160,8 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
         }
         for (int64_t row = begin; row < end; row++) {
             int64_t high;
-            float ratio;
-            const char *from = work->in + (size_t)source_row(work, row, &high, &ratio) * bytes;
+            double weight[2];
+            const char *from = work->in + (size_t)source_row(work, row, &high, weight) * bytes;
             copy_columns(from, work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
         }
     }
@@ -236,8 +239,9 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
         }
         for (int64_t row = begin; row < end; row++) {
             int64_t high;
-            float down;
-            const float *top = in + source_row(work, row, &high, &down) * lanes, *bottom = in + high * lanes;
+            double weight[2];
+            const float *top = in + source_row(work, row, &high, weight) * lanes, *bottom = in + high * lanes;
+            const float down = (float)weight[1];
             float *to = out + (row * work->out_columns + first) * lanes;
             if (lanes == 1) {
                 blend_single(&c, top, bottom, down, to);
@@ -251,4 +255,73 @@ static void linear_rows(void *argument, int64_t begin, int64_t end)
 prony_status prn_resize_linear_native(const prony_context *context)
 {
     return run_rows(context, linear_rows, 4);
+}
+
+/* ---- linear on bytes, in double and in the reference's order, which cuts the result off: a number that is whole but for its last place
+ * would be another one otherwise. A source row that was blended along the columns serves every row that is made of it. */
+
+typedef struct byte_columns {
+    int64_t low[COLUMNS], high[COLUMNS]; /* in elements */
+    double first[COLUMNS], second[COLUMNS];
+    int64_t count;
+} byte_columns;
+
+#define DEFINE_BYTES(name, type)                                                                                       \
+    static void blend_across_##name(const byte_columns *c, const type *row, double *to)                                \
+    {                                                                                                                  \
+        for (int64_t x = 0; x < c->count; x++)                                                                         \
+            to[x] = c->first[x] * (double)row[c->low[x]] + c->second[x] * (double)row[c->high[x]];                     \
+    }                                                                                                                  \
+    static void blend_down_##name(const double weight[2], const double *top, const double *bottom, type *to, int64_t n) \
+    {                                                                                                                  \
+        for (int64_t x = 0; x < n; x++) to[x] = (type)(int32_t)(weight[0] * top[x] + weight[1] * bottom[x]);           \
+    }                                                                                                                  \
+    static void rows_##name(const row_work *work, const byte_columns *c, int64_t first, int64_t begin, int64_t end)    \
+    {                                                                                                                  \
+        double blended[2][COLUMNS];                                                                                    \
+        int64_t held[2] = {-1, -1}; /* source rows that they are of */                                                 \
+        for (int64_t row = begin; row < end; row++) {                                                                  \
+            int64_t at[2];                                                                                             \
+            double weight[2];                                                                                          \
+            at[0] = source_row(work, row, &at[1], weight);                                                             \
+            const int top = held[1] == at[0];                                                                          \
+            for (int k = 0; k < 2; k++) {                                                                              \
+                const int place = k ? !top : top;                                                                      \
+                if (held[place] == at[k] || (k && at[1] == at[0])) continue;                                           \
+                blend_across_##name(c, (const type *)(const void *)work->in + at[k] * work->lanes, blended[place]);    \
+                held[place] = at[k];                                                                                   \
+            }                                                                                                          \
+            blend_down_##name(weight, blended[top], blended[at[1] == at[0] ? top : !top],                              \
+                              (type *)(void *)work->out + row * work->out_columns * work->lanes + first, c->count);    \
+        }                                                                                                              \
+    }
+DEFINE_BYTES(u8, uint8_t)
+DEFINE_BYTES(i8, int8_t)
+
+/* Elements of a row, lanes of all columns, a table full at a time. */
+static void linear_byte_rows(void *argument, int64_t begin, int64_t end)
+{
+    const row_work *work = argument;
+    const int64_t elements = work->out_columns * work->lanes;
+    byte_columns c;
+    for (int64_t first = 0; first < elements && (first == 0 || !prn_stopped()); first += COLUMNS) {
+        c.count = elements - first < COLUMNS ? elements - first : COLUMNS;
+        for (int64_t i = 0; i < c.count; i++) {
+            const int64_t lane = (first + i) % work->lanes;
+            const prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, (first + i) / work->lanes, NULL);
+            c.low[i] = taps.index[0] * work->lanes + lane;
+            c.high[i] = taps.index[taps.count - 1] * work->lanes + lane;
+            c.first[i] = taps.count == 2 ? taps.weight[0] : 1.0;
+            c.second[i] = taps.count == 2 ? taps.weight[1] : 0.0;
+        }
+        if (work->is_signed)
+            rows_i8(work, &c, first, begin, end);
+        else
+            rows_u8(work, &c, first, begin, end);
+    }
+}
+
+prony_status prn_resize_linear_bytes(const prony_context *context)
+{
+    return run_rows(context, linear_byte_rows, 16);
 }
