@@ -229,20 +229,21 @@ static struct prn_pool_block *pool_block(size_t capacity, struct prn_pool_block 
     return block;
 }
 
-static void *pool_take(struct prn_pool_block *block, size_t bytes)
+/* NULL: there is no room. */
+static void *pool_take(struct prn_pool_block *block, size_t bytes, size_t alignment)
 {
-    char *at = (char *)block + POOL_HEADER_BYTES + block->used;
-    block->used += bytes;
-    return at;
+    const size_t start = (block->used + alignment - 1) & ~(alignment - 1);
+    if (start > block->capacity || bytes > block->capacity - start) return NULL;
+    block->used = start + bytes;
+    return (char *)block + POOL_HEADER_BYTES + start;
 }
 
-void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
+static void *pool_alloc(prn_pool *pool, size_t bytes, size_t alignment)
 {
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * POOL_HEADER_BYTES) return NULL;
-    bytes = bytes ? (bytes + 15) & ~(size_t)15 : 16;
+    if (bytes > PTRDIFF_MAX - 2 * POOL_HEADER_BYTES) return NULL;
     struct prn_pool_block *top = pool->block;
-    if (top && bytes <= top->capacity - top->used) return pool_take(top, bytes);
+    void *taken = top ? pool_take(top, bytes, alignment) : NULL;
+    if (taken) return taken;
 
     size_t usual = POOL_FIRST_BYTES;
     if (top) usual = top->capacity < POOL_LARGEST_BYTES / 2 ? top->capacity * 2 : POOL_LARGEST_BYTES;
@@ -251,18 +252,25 @@ void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
         if (!own) return NULL;
         top->next = own;
         pool->bytes += bytes;
-        return pool_take(own, bytes);
+        return pool_take(own, bytes, alignment);
     }
     struct prn_pool_block *fresh = pool_block(bytes > usual ? bytes : usual, top);
     if (!fresh) return NULL;
     pool->block = fresh;
     pool->bytes += fresh->capacity;
-    return pool_take(fresh, bytes);
+    return pool_take(fresh, bytes, alignment);
+}
+
+void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size)
+{
+    size_t bytes, alignment = size > 1 ? size & -size : 16; /* a type's size is a multiple of what it is aligned to */
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    return pool_alloc(pool, bytes ? bytes : 1, alignment < 16 ? alignment : 16);
 }
 
 char *prn_pool_strndup(prn_pool *pool, const char *text, size_t size)
 {
-    char *copy = size < PTRDIFF_MAX ? prn_pool_alloc(pool, size + 1, 1) : NULL;
+    char *copy = size < PTRDIFF_MAX ? pool_alloc(pool, size + 1, 1) : NULL;
     if (copy && size) memcpy(copy, text, size);
     return copy;
 }
@@ -274,7 +282,7 @@ char *prn_pool_printf(prn_pool *pool, const char *format, ...)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *text = length < 0 ? NULL : prn_pool_alloc(pool, (size_t)length + 1, 1);
+    char *text = length < 0 ? NULL : pool_alloc(pool, (size_t)length + 1, 1);
     if (text) vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;

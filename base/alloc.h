@@ -38,7 +38,7 @@ typedef struct prn_pool {
     struct prn_pool_block *block;
     size_t bytes; /* of its blocks */
 } prn_pool;
-/* Zeroed, aligned to 16. */
+/* Zeroed; aligned for objects of `size` bytes, bytes (size 1) to 16. */
 void *prn_pool_alloc(prn_pool *pool, size_t count, size_t size);
 char *prn_pool_strndup(prn_pool *pool, const char *text, size_t size);
 char *prn_pool_printf(prn_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));

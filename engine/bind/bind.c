@@ -44,8 +44,9 @@ prony_status prn_bind_stopped(const prn_binder *b, const prony_node *node)
 static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope, const prn_model_node *source, prn_node_def *node)
 {
     prn_program *p = b->program;
-    uint32_t *in = prn_pool_alloc(&p->pool, source->input_count + 1, sizeof *in);
-    uint32_t *out = prn_pool_alloc(&p->pool, source->output_count + 1, sizeof *out);
+    uint32_t few[2][8], *in = few[0], *out = few[1];
+    if (source->input_count > 8) in = prn_pool_alloc(&p->pool, source->input_count, sizeof *in);
+    if (source->output_count > 8) out = prn_pool_alloc(&p->pool, source->output_count, sizeof *out);
     if (!in || !out) return prn_no_memory(b->error);
     for (size_t i = 0; i < source->input_count; i++) {
         in[i] = PRN_NO_VALUE;
@@ -79,7 +80,10 @@ static PRN_OWN_FRAME prony_status add_layer(prn_binder *b, prn_node_def *node)
     node->layers = index;
     node->layer_count = 1;
     /* The layer keeps the original wiring whatever rewrites do to the node. */
-    if (!prn_node_set_inputs(p, node, node->inputs, node->input_count)) return prn_no_memory(b->error);
+    uint32_t *inputs = prn_pool_alloc(&p->pool, node->input_count + 1, sizeof *inputs);
+    if (!inputs) return prn_no_memory(b->error);
+    if (node->input_count) memcpy(inputs, node->inputs, node->input_count * sizeof *inputs);
+    node->inputs = inputs;
     return PRONY_OK;
 }
 

@@ -5,30 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost)
+void prn_cost_keep(prn_kept_cost *kept, const prony_cost *cost)
 {
-    prn_kept_cost kept = {.macs = cost->macs,
-                          .madds = cost->madds,
-                          .flops = cost->flops,
-                          .special = cost->special,
-                          .int_ops = cost->int_ops,
-                          .bytes_read = cost->bytes_read,
-                          .bytes_written = cost->bytes_written,
-                          .parameters = cost->parameters,
-                          .fact_count = cost->fact_count};
-    if (kept.fact_count) {
-        bool room = layer->cost.fact_count >= kept.fact_count; /* counted before, at other extents */
-        kept.facts = room ? layer->cost.facts : prn_pool_alloc(&program->pool, kept.fact_count, sizeof *kept.facts);
-        if (!kept.facts) return false;
-        memcpy(kept.facts, cost->facts, kept.fact_count * sizeof *kept.facts);
-    }
-    layer->cost = kept;
-    return true;
+    prony_fact *facts = kept->facts;
+    *kept = (prn_kept_cost){.macs = cost->macs,
+                            .madds = cost->madds,
+                            .flops = cost->flops,
+                            .special = cost->special,
+                            .int_ops = cost->int_ops,
+                            .bytes_read = cost->bytes_read,
+                            .bytes_written = cost->bytes_written,
+                            .parameters = cost->parameters,
+                            .facts = facts,
+                            .fact_count = facts ? cost->fact_count : 0};
+    if (kept->fact_count) memcpy(facts, cost->facts, kept->fact_count * sizeof *facts);
 }
 
-prony_cost prn_layer_cost(const prn_layer *layer)
+prony_cost prn_cost_kept(const prn_kept_cost *kept)
 {
-    const prn_kept_cost *kept = &layer->cost;
     prony_cost cost = {.macs = kept->macs,
                        .madds = kept->madds,
                        .flops = kept->flops,
@@ -40,6 +34,22 @@ prony_cost prn_layer_cost(const prn_layer *layer)
                        .fact_count = kept->fact_count};
     if (kept->fact_count) memcpy(cost.facts, kept->facts, kept->fact_count * sizeof *kept->facts);
     return cost;
+}
+
+bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost)
+{
+    prn_kept_cost *kept = &layer->cost;
+    if (cost->fact_count > kept->fact_count) { /* it may have been counted before, at other extents */
+        kept->facts = prn_pool_alloc(&program->pool, cost->fact_count, sizeof *kept->facts);
+        if (!kept->facts) return false;
+    }
+    prn_cost_keep(kept, cost);
+    return true;
+}
+
+prony_cost prn_layer_cost(const prn_layer *layer)
+{
+    return prn_cost_kept(&layer->cost);
 }
 
 uint32_t prn_program_add_value(prn_program *program, const char *name)

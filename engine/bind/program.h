@@ -201,6 +201,9 @@ void prn_program_release(prn_program *program);
 /* false: out of memory. */
 PRN_MUST_USE bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost);
 prony_cost prn_layer_cost(const prn_layer *layer);
+/* Keeps facts where `kept` has room for them: `facts`, of at least cost->fact_count; NULL: none are kept. */
+void prn_cost_keep(prn_kept_cost *kept, const prony_cost *cost);
+prony_cost prn_cost_kept(const prn_kept_cost *kept);
 
 /* ---- editing, for bind and rewrites ---- */
 

@@ -108,7 +108,6 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
     PRN_TRY(prn_plan_prepare_step(step, error));
     const uint64_t room = step->scratch_buffer == PRN_NO_BUFFER ? 0 : plan->buffers[step->scratch_buffer].bytes;
     *fits = step->context.scratch_bytes <= room && prn_plan_stays_in_place(plan, step);
-    step->cost = (prony_cost){0};
     return prn_plan_step_cost(plan, step, error);
 }
 

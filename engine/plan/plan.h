@@ -61,7 +61,7 @@ typedef struct prn_step {
     uint32_t dying_count;
     bool dynamic;
     bool empty; /* its outputs have no elements: nothing runs */
-    prony_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run */
+    prn_kept_cost cost; /* layers' sum; bytes external; dynamic steps and those with children: of the last run. Facts: of dynamic ones */
     /* In this run so far, over all times it was executed; parameters 0. Steps with children: work of their own beside the
      * children's. In a subgraph: of dynamic steps what they did. */
     prony_cost *executed; /* NULL: a step of known cost without children */

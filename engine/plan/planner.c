@@ -206,21 +206,22 @@ static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
 
 PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, prony_error *error)
 {
-    prony_cost *cost = &step->cost;
+    prony_cost cost = {0};
     for (uint32_t l = 0; l < step->node->layer_count; l++) {
         const prony_cost layer = prn_layer_cost(&plan->program->layers[step->node->layers[l]]);
-        if (!prn_cost_add(cost, &layer))
+        if (!prn_cost_add(&cost, &layer))
             return prn_fail(error, PRONY_LIMIT, "node '%s': the cost exceeds 64 bits", step->node->info.name);
     }
-    if (step->dynamic || step->node->layer_count == 1) return PRONY_OK;
-    /* A fused operator, or a Reorder: its traffic is what crosses its own border. */
-    prony_cost border;
-    prony_context context = step->context;
-    prn_node_def bare = {.binding = {.cost = prn_cost_none}};
-    context.error = error;
-    PRN_TRY(prn_node_cost(&bare, &context, &border));
-    cost->bytes_read = border.bytes_read;
-    cost->bytes_written = border.bytes_written;
+    if (!step->dynamic && step->node->layer_count != 1) { /* a fused operator, or a Reorder: its traffic is what crosses its own border */
+        prony_cost border;
+        prony_context context = step->context;
+        prn_node_def bare = {.binding = {.cost = prn_cost_none}};
+        context.error = error;
+        PRN_TRY(prn_node_cost(&bare, &context, &border));
+        cost.bytes_read = border.bytes_read;
+        cost.bytes_written = border.bytes_written;
+    }
+    prn_cost_keep(&step->cost, &cost);
     return PRONY_OK;
 }
 
@@ -281,8 +282,11 @@ static prony_status plan_children(planner *p, prn_step *step)
 {
     prn_plan *plan = p->plan;
     bool counts = step->dynamic || step->node->child_count;
-    if (counts) step->executed = prn_pool_alloc(&plan->pool, 1, sizeof *step->executed);
-    if (counts && !step->executed) return prn_no_memory(p->error);
+    if (counts) {
+        step->executed = prn_pool_alloc(&plan->pool, 1, sizeof *step->executed);
+        step->cost.facts = prn_pool_alloc(&plan->pool, PRONY_MAX_FACTS, sizeof *step->cost.facts);
+        if (!step->executed || !step->cost.facts) return prn_no_memory(p->error);
+    }
     if (step->node->child_count == 0) return PRONY_OK;
     step->children = prn_pool_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
     if (!step->children) return prn_no_memory(p->error);

@@ -153,7 +153,7 @@ static prony_status book_children(prn_step *step, prony_error *error)
     prony_cost cost = {.parameters = step->cost.parameters};
     if (!prn_step_executed(step, &cost))
         return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
-    step->cost = cost;
+    prn_cost_keep(&step->cost, &cost);
     return PRONY_OK;
 }
 
@@ -195,9 +195,10 @@ static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *c
     }
     PRN_TRY(check_made(context));
     if (step->children || step->costed) return PRONY_OK;
-    uint64_t parameters = step->cost.parameters;
-    PRN_TRY(prn_node_cost(step->node, context, &step->cost));
-    step->cost.parameters = parameters;
+    prony_cost cost;
+    PRN_TRY(prn_node_cost(step->node, context, &cost));
+    cost.parameters = step->cost.parameters;
+    prn_cost_keep(&step->cost, &cost);
     step->costed = true;
     return PRONY_OK;
 }
@@ -205,7 +206,7 @@ static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *c
 /* A dynamic step of a subgraph did it once more. */
 static prony_status count_once(prn_step *step, prony_error *error)
 {
-    prony_cost cost = step->cost;
+    prony_cost cost = prn_cost_kept(&step->cost);
     cost.parameters = 0;
     if (prn_cost_add(step->executed, &cost)) return PRONY_OK;
     return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");

@@ -60,7 +60,7 @@ void prn_nested_read(prn_nested *nested)
 bool prn_nested_cost(const prn_nested *nested, const prn_plan *plan, const prn_step *step, prony_cost *to)
 {
     if (!step->dynamic && !step->children) {
-        prony_cost once = step->cost;
+        prony_cost once = prn_cost_kept(&step->cost);
         once.parameters = 0;
         return prn_cost_add_times(to, &once, nested->trips[plan->nested_index]);
     }

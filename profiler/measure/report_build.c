@@ -249,6 +249,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
+        const prony_cost cost = prn_cost_kept(&step->cost);
         const prn_kernel *kernel = prn_step_kernel(step);
         prony_operator_row *row = &report->operators[s];
         uint32_t *layers = prn_pool_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
@@ -263,11 +264,11 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
             report->layers[layers[l]].operator_index = s;
             /* Several layers of a dynamic step are one node written several times, without arithmetic. */
             if (step->dynamic || (step->children && step->node->layer_count == 1))
-                take_cost(&report->layers[layers[l]].cost, &step->cost);
+                take_cost(&report->layers[layers[l]].cost, &cost);
         }
         row->layers = layers;
         row->layer_count = step->node->layer_count;
-        row->cost = step->cost;
+        row->cost = cost;
         row->cost.fact_count = 0;
         row->threads = plan->threads;
         row->offset_bytes = step->context.output_count ? offset_of(plan, step->outputs[0]) : UINT64_MAX;

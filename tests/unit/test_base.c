@@ -100,8 +100,16 @@ static void pool_objects_are_zeroed_aligned_and_apart(void **state)
     for (size_t i = 0; i < 300; i++) {
         for (size_t b = 0; b < size[i]; b++) assert_int_equal(object[i][b], i & 0xff);
     }
-    assert_string_equal(prn_pool_printf(&pool, "%s-%d", "name", 7), "name-7");
-    assert_string_equal(prn_pool_strndup(&pool, "abcdef", 3), "abc");
+    static const size_t sizes[] = {2, 4, 8, 12, 16, 24, 40, 48, 136};
+    for (size_t i = 0; i < 9; i++) {
+        size_t alignment = sizes[i] & -sizes[i];
+        assert_string_equal(prn_pool_printf(&pool, "%s-%d", "name", 7), "name-7");
+        assert_string_equal(prn_pool_strndup(&pool, "abcdef", 3), "abc");
+        void *objects = prn_pool_alloc(&pool, i + 1, sizes[i]);
+        assert_int_equal((uintptr_t)objects % (alignment < 16 ? alignment : 16), 0);
+        memset(objects, 1, (i + 1) * sizes[i]);
+    }
+    assert_non_null(prn_pool_alloc(&pool, 0, 8));
     assert_null(prn_pool_alloc(&pool, SIZE_MAX / 2, 3));
     assert_null(prn_pool_alloc(&pool, SIZE_MAX, 1));
     prn_pool_release(&pool);
