@@ -54,7 +54,7 @@ int64_t prn_model_opset(const prn_model_file *file, const char *domain)
 
 static prony_status opset_read(prn_reader *reader, prn_wire wire, prn_opset_import *out)
 {
-    out->domain = "";
+    *out = (prn_opset_import){.domain = ""};
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (field.number == 1) {
             PRN_TRY(prn_name_read(reader, &out->domain, prn_wire_span(&wire, &field), "opset domain"));

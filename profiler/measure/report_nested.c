@@ -92,7 +92,7 @@ static prony_status fill_layer_cost(builder *b, prony_nested_row *row, const prn
     memcpy(row->cost.facts, once.facts, sizeof once.facts);
     row->cost.fact_count = once.fact_count;
     if (prn_cost_add_times(&row->cost, &once, row->executions)) return PRONY_OK;
-    return prn_fail(b->error, PRONY_INTERNAL, "layer \"%s\": its cost overflows 64 bits", row->name);
+    return prn_fail(b->error, PRONY_LIMIT, "layer \"%s\": its cost overflows 64 bits", row->name);
 }
 
 static prony_status fill_layer(builder *b, const prn_program *program, const prn_layer *layer, prony_nested_row *row)
@@ -204,7 +204,7 @@ static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_
     row->executions = b->nested->trips[plan->nested_index];
     row->cost.parameters = step->cost.parameters;
     if (prn_nested_cost(b->nested, plan, step, &row->cost)) return PRONY_OK;
-    return prn_fail(b->error, PRONY_INTERNAL, "operator \"%s\": its cost overflows 64 bits", row->name);
+    return prn_fail(b->error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
 }
 
 /* Layers whose cost no plan knew beforehand have that of their step. */

@@ -132,7 +132,7 @@ static prony_status add_layer(tree *t, prony_layer_row *layer, prony_error *erro
         m->layers++;
         if (!prn_add_u64(&m->macs, m->macs, layer->cost.macs) || !prn_add_u64(&m->flops, m->flops, layer->cost.flops) ||
             !prn_add_u64(&m->parameters, m->parameters, layer->cost.parameters))
-            return prn_fail(error, PRONY_INTERNAL, "module \"%s\": cost overflows 64 bits", m->path);
+            return prn_fail(error, PRONY_LIMIT, "module \"%s\": cost overflows 64 bits", m->path);
         if (!layer->measured) continue;
         m->time_ns += layer->time.mean_ns;
         m->share += layer->share;

@@ -219,12 +219,12 @@ prony_status prn_report_fill_totals(prony_report *report, prony_error *error)
         const prony_layer_row *layer = &report->layers[l];
         totals.folded_layers += layer->folded;
         if (!add_cost(&totals.cost, &layer->cost))
-            return prn_fail(error, PRONY_INTERNAL, "layer \"%s\": the model's cost overflows 64 bits", layer->name);
+            return prn_fail(error, PRONY_LIMIT, "layer \"%s\": the model's cost overflows 64 bits", layer->name);
     }
     prony_cost executed = {0};
     for (size_t o = 0; o < report->operator_count; o++)
         if (!add_cost(&executed, &report->operators[o].cost))
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\": the model's cost overflows 64 bits",
+            return prn_fail(error, PRONY_LIMIT, "operator \"%s\": the model's cost overflows 64 bits",
                             report->operators[o].name);
     report->totals = totals;
     const prony_cost *t = &totals.cost;

@@ -213,7 +213,7 @@ static prony_status check_layers(const prony_report *r, const prony_operator_row
                             row->layers[k], r->layer_count);
         const prony_cost *cost = &r->layers[row->layers[k]].cost;
         if (!prn_add_u64(&sum, sum, cost->flops) || !prn_add_u64(&sum, sum, cost->int_ops))
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\": cost overflows 64 bits", row->name);
+            return prn_fail(error, PRONY_LIMIT, "operator \"%s\": cost overflows 64 bits", row->name);
     }
     return PRONY_OK;
 }

@@ -2,7 +2,7 @@
 written as well. Only the standard library is used."""
 import struct
 
-FLOAT, UINT8, INT32, INT64, STRING, BOOL, FLOAT16, DOUBLE, BFLOAT16 = 1, 2, 6, 7, 8, 9, 10, 11, 16
+FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL, FLOAT16, DOUBLE, BFLOAT16 = 1, 2, 3, 6, 7, 8, 9, 10, 11, 16
 
 
 def varint(value):

@@ -440,6 +440,12 @@ class Models(CommandTest):
                 self.assertTrue(all(g in (0, 2 * v) for g, v in zip(got, values)), got)
                 self.assertEqual({g == 0 for g in got}, {True, False})
 
+    def test_work_beyond_64_bits(self):
+        """Each layer's bytes fit into 64 bits, those of all layers do not: the model's fault, and said so."""
+        model = self.save("wide.onnx", ob.graph([ob.node("Neg", [a], [b]) for a, b in ("xu", "uv", "vz")],
+                                                [ob.value("x", ob.INT8, [2**63 - 1])], [ob.value("z", ob.INT8, [2**63 - 1])]))
+        self.refuse(FAILED, ["Neg_2", "overflows 64 bits"], "inspect", model)
+
     def test_long_chains(self):
         """Where a step took time in proportion to the square of the nodes, this would run into run()'s time limit."""
         count = 100000

@@ -173,6 +173,10 @@ static void test_model_message(void **state)
     m = mb_begin(0);
     must_refuse(m, BAD, "opset version 0");
 
+    m = mb_begin(13); /* one without a version is not of the version before it */
+    mb_put_text(mb_raw_model(m), 8, "");
+    must_refuse(m, BAD, "opset version 0");
+
     mb_bytes model = {0};
     mb_put_int(&model, 1, 8);
     must_refuse_bytes(model.data, model.size, BAD, "0 graphs");
