@@ -401,6 +401,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->parent = parent;
     program->static_only = options->static_only;
     program->conditional = options->conditional;
+    program->largest = options->largest;
     program->fixed = options->fixed;
     program->fixed_count = options->fixed_count;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;

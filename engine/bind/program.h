@@ -139,6 +139,7 @@ struct prn_program {
     const prn_program *parent;
     bool static_only; /* inspect: large constants are not read, nothing runs */
     bool conditional; /* (inside) a branch of an If: may never run, and then need not fit its inputs */
+    int64_t largest;             /* that an extent which changes may become; 0: none does */
     const bool *fixed;           /* while it is bound: of the options */
     size_t fixed_count;
     prn_pool pool;
@@ -186,6 +187,7 @@ typedef struct prn_bind_options {
     bool static_only;
     bool conditional;          /* a branch, or inside of one */
     const bool *open;          /* [input_count]: it has extents that change; NULL: none has */
+    int64_t largest;           /* that one of them may become */
     const bool *fixed;         /* by value: prn_extents_fixed of the same graph at the same inputs; NULL: none is */
     size_t fixed_count;
     const prn_frame *frame;    /* of the node whose subgraph it is; NULL: of no function */

@@ -98,7 +98,9 @@ static bool shapes_fit(const prn_rewriter *r, uint32_t q, uint32_t k, uint32_t v
     if (rank < 3 || rank > 4 || b->rank != rank || c->rank != rank) return false;
     for (int i = 0; i < rank - 2; i++)
         if (a->dim[i] != b->dim[i] || a->dim[i] != c->dim[i]) return false;
-    return b->dim[rank - 1] > 0 && b->dim[rank - 1] <= MAX_KEYS;
+    const bool changes = prn_extents_reach(r->program->values[k]->extents);
+    const int64_t keys = changes && r->program->largest > b->dim[rank - 1] ? r->program->largest : b->dim[rank - 1];
+    return b->dim[rank - 1] > 0 && keys <= MAX_KEYS;
 }
 
 prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t n)

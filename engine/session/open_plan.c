@@ -156,8 +156,12 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
 {
     bool *inputs = prn_calloc(session->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(error);
-    for (size_t k = 0; k < session->open_count; k++) inputs[session->open_dims[k].input] = true;
     prn_bind_options options = {.inputs = first, .input_count = session->input_count, .open = inputs};
+    for (size_t k = 0; k < session->open_count; k++) {
+        const prn_open_dim *dim = &session->open_dims[k];
+        inputs[dim->input] = true;
+        if (dim->most > options.largest) options.largest = dim->most;
+    }
     const int64_t start = prn_now_ns();
     session->preparations.bound++;
     prony_status status = bind_at(session, open, &options, second, fits, error);

@@ -202,6 +202,24 @@ static bool set_inputs(prony_session *session, const prony_model *model, unsigne
     return ok(prony_session_generate_inputs(session, 0, &error), &error);
 }
 
+enum { MOST_OPEN = 4 };
+
+/* Some of the free dimensions, as such that change from run to run. */
+static size_t open_dims(const prony_model *model, unsigned seed, prony_dim *dims, char names[MOST_OPEN][64])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < prony_model_input_count(model); i++) {
+        const prony_port *port = prony_model_input(model, i);
+        for (int d = 0; d < port->shape.rank && count < MOST_OPEN; d++) {
+            if (port->shape.dim[d] >= 0 || strlen(port->name) > 40) continue;
+            snprintf(names[count], sizeof names[count], "%s.%d", port->name, d);
+            dims[count] = (prony_dim){names[count], 1 + (int64_t)((seed >> count) % 60)};
+            count++;
+        }
+    }
+    return count;
+}
+
 static void run(prony_model *model, bool rewrites, unsigned seed, size_t *sum)
 {
     prony_error error = {0};
@@ -211,6 +229,10 @@ static void run(prony_model *model, bool rewrites, unsigned seed, size_t *sum)
     options.max_loop_trips = 16;
     options.memory_limit_bytes = MOST_MEMORY_BYTES;
     options.no_rewrites = !rewrites;
+    prony_dim dims[MOST_OPEN];
+    char names[MOST_OPEN][64];
+    options.max_dims = dims;
+    if (seed & 4) options.max_dim_count = open_dims(model, seed >> 3, dims, names);
     if (!ok(prony_session_create(&session, model, &options, &error), &error)) return;
     bool going = set_inputs(session, model, seed);
     for (int turn = 0; going && turn < 2; turn++) {

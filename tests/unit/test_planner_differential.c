@@ -386,13 +386,14 @@ static prony_status run_session(prony_session *session, const random_graph *g, i
 static uint64_t followed_models; /* of those with sessions: one plan was for all batches */
 
 /* One plan for the largest batch: it is taken to the others, or a batch has a plan of its own. */
-static prony_session *open_largest(prony_model *model, prony_error *error)
+static prony_session *open_largest(prony_model *model, int workers, prony_error *error)
 {
     char names[RG_MOST_OPEN][16];
     prony_dim most[RG_MOST_OPEN];
     prony_session *session = NULL;
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     options.intra_op_threads = 1;
+    options.inter_op_threads = workers;
     options.max_dims = most;
     for (size_t i = 0; i < prony_model_input_count(model) && i < RG_MOST_OPEN; i++) {
         const prony_port *port = prony_model_input(model, i);
@@ -433,7 +434,7 @@ static bool shapes_may_change(uint64_t seed, tally *t)
     bool good = true, refused = false;
     t->nodes += random_graph_nodes(g);
     if (prony_model_load_memory(&model, "random", bytes, size, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
-    prony_session *kept = open_session(model, 2, &error), *largest = open_largest(model, &error);
+    prony_session *kept = open_session(model, 2, &error), *largest = open_largest(model, 1 + (int)(seed % 2), &error);
     for (int turn = 0; turn < TURNS && good; turn++) {
         graph_outputs outputs;
         prony_session *fresh = open_session(model, 1, &error);
