@@ -164,6 +164,18 @@ VEC_INLINE vf v_sqrt(vf x)
 #endif
 }
 
+/* yes where a < b. */
+VEC_INLINE vf v_select_less(vf a, vf b, vf yes, vf no)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ), (__m512)no, (__m512)yes);
+#elif defined(__AVX2__) && !defined(PRN_EMULATED_AVX512)
+    return (vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)(a < b));
+#else
+    return v_select(a < b, yes, no);
+#endif
+}
+
 /* Half to even, by adding and taking away 2^23. */
 VEC_INLINE vf v_round(vf x)
 {
@@ -318,9 +330,18 @@ VEC_INLINE vf v_tanh(vf x)
     p = p * z + 0.133327693f;
     p = p * z - 0.333333284f;
     const vf small = p * z * size + size;
-    const vf t = v_select(size > 10.0f, v_splat(10.0f), size);
-    const vf large = 1.0f - 2.0f / (v_exp_bounded(t + t) + 1.0f);
-    return v_copysign(v_select(size < 0.625f, small, large), x);
+    /* exp(2 t) = 2^n (1 + q) by h, half of what n ln 2 leaves of 2 t; a rounded ln 2 is near enough, since what is off ends in the
+     * smaller part of the result. The magic number, 1.5 2^23 and an exponent's bias, leaves the power's bits a shift away. */
+    const vf t = v_smaller(size, v_splat(10.0f)), magic = v_splat(12582912.0f + 127.0f);
+    const vf shifted = t * 2.88539008f + magic, h = t - (shifted - magic) * 0.34657359f;
+    vf q = h * (64.0f * 0.0013926198f) + 32.0f * 0.00836319011f; /* v_expm1_reduced's, of 2 h */
+    q = q * h + 16.0f * 0.0416665561f;
+    q = q * h + 8.0f * 0.166665763f;
+    q = q * h + 2.0f;
+    q = (q * h + 2.0f) * h;
+    const vf power = (vf)((vu)shifted << 23);
+    const vf large = 1.0f - 2.0f / (q * power + (power + 1.0f));
+    return v_copysign(v_select_less(size, v_splat(0.625f), small, large), x);
 }
 
 VEC_INLINE vf v_erf(vf x)
