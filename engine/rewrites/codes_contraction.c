@@ -4,7 +4,8 @@
  *
  *                                                        x codes ── QConv[w codes, b, low, high] ── y codes
  *
- * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices). Where the output's bounds
+ * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices without bias and bounds), MatMul
+ * with an Add of a constant behind it, which is its bias. Where the output's bounds
  * are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor may
  * stand: it becomes QConv's residual.
  *
@@ -91,11 +92,11 @@ static prony_status bias_of(prn_rewriter *r, const contraction *c, uint32_t y_sc
 }
 
 /* One float for each channel, or for all. */
-static bool read_bias(prn_rewriter *r, contraction *c)
+static bool read_bias(prn_rewriter *r, contraction *c, uint32_t value)
 {
     const float *data;
     const prony_shape *shape;
-    c->bias_value = prn_node_input(c->node, 2);
+    c->bias_value = value;
     c->has_bias = c->bias_value != PRN_NO_VALUE;
     if (!c->has_bias) return true;
     c->bias_coded = prn_rewrite_coded(r, c->bias_value, PRN_TYPE(PRONY_INT32), &c->bias);
@@ -135,7 +136,8 @@ static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c
     } else if (!prn_node_is(node, "Conv")) {
         return false;
     }
-    return prn_rewrite_coded_evenly(r, node->inputs[0], &c->x) && read_weights(r, c, axis) && read_bias(r, c);
+    return prn_rewrite_coded_evenly(r, node->inputs[0], &c->x) && read_weights(r, c, axis) &&
+           read_bias(r, c, prn_node_input(node, 2));
 }
 
 static bool is_contraction(const prn_node_def *node)
@@ -143,13 +145,26 @@ static bool is_contraction(const prn_node_def *node)
     return node && (prn_node_is(node, "Conv") || prn_node_is(node, "Gemm") || prn_node_is(node, "MatMul"));
 }
 
-/* The contraction that nobody else reads the value of, or an Add of one and a dequantized tensor. */
+/* A MatMul, of which nobody else reads the value, and a constant that `add` adds as its bias. */
+static bool find_biased(prn_rewriter *r, const prn_node_def *add, contraction *c)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        prn_node_def *product = prn_rewrite_inner(r, add->inputs[i], "MatMul");
+        if (product && prn_rewrite_same_shape(r, add->inputs[i], add->outputs[0]) && read_contraction(r, product, c) &&
+            read_bias(r, c, add->inputs[1 - i]))
+            return true;
+    }
+    return false;
+}
+
+/* The contraction that nobody else reads the value of, or an Add of one and a bias or a dequantized tensor. */
 static bool find_contraction(prn_rewriter *r, prn_stored *stored, contraction *c)
 {
     if (!prn_rewrite_used_once(r, stored->value)) return false;
     prn_node_def *node = prn_rewrite_producer(r, stored->value);
     if (is_contraction(node)) return read_contraction(r, node, c);
     if (!node || !prn_node_is(node, "Add") || node->input_count != 2) return false;
+    if (find_biased(r, node, c)) return prn_pattern_add(&stored->pattern, node);
     for (uint32_t i = 0; i < 2; i++) {
         prn_node_def *conv = prn_rewrite_inner(r, node->inputs[i], "Conv");
         prn_coded residual;
@@ -241,6 +256,6 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
     PRN_TRY(bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
     if (prn_node_is(c.node, "Conv")) return become_conv(r, &c, &stored, bias);
-    if (r->program->values[c.node->inputs[0]]->info.shape.rank == 2) return become_gemm(r, &c, &stored, bias);
-    return stored.bounded ? PRONY_OK : become_matmul(r, &c, &stored);
+    const bool stack = r->program->values[c.node->inputs[0]]->info.shape.rank > 2;
+    return !stack || c.has_bias || stored.bounded ? become_gemm(r, &c, &stored, bias) : become_matmul(r, &c, &stored);
 }

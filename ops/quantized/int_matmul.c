@@ -66,7 +66,8 @@ static prony_status describe_gemm(const prony_context *context, const roles *at,
     const gemm_params *params = context->params;
     const prony_value *a = context->inputs[at->a], *b = context->inputs[at->b];
     const bool ta = params->transA != 0, tb = params->transB != 0;
-    PRN_TRY(prn_check_rank(context, at->a, 2, 2));
+    /* What rewriting makes may be a stack of matrices by one. */
+    PRN_TRY(prn_check_rank(context, at->a, 2, at == &bounded_roles && !ta ? PRONY_MAX_RANK : 2));
     PRN_TRY(prn_check_rank(context, at->b, 2, 2));
     prony_value left = *a, right = *b;
     if (ta) left.shape = prn_shape_make(2, (const int64_t[]){a->shape.dim[1], a->shape.dim[0]});
@@ -119,13 +120,15 @@ static prony_status read_added(const prony_context *context, const roles *at, ma
         prony_shape both;
         int64_t stride[PRONY_MAX_RANK];
         PRN_TRY(prn_check_type(context, at->c, PRN_TYPE(PRONY_INT32)));
-        if (!prn_shape_broadcast(&both, &out->c->shape, &out->y_shape) || !prn_shape_equal(&both, &out->y_shape)) {
+        const bool of_rows = out->y_shape.rank > 2 && out->c->shape.rank > 1; /* not the same for all of a stack */
+        if (of_rows || !prn_shape_broadcast(&both, &out->c->shape, &out->y_shape) ||
+            !prn_shape_equal(&both, &out->y_shape)) {
             return prony_fail(context, PRONY_SHAPE_MISMATCH, "C is %s, which does not broadcast to [%lld, %lld]",
                               prn_value_text(out->c, text), (long long)shape->m, (long long)shape->n);
         }
         prn_shape_broadcast_strides(&out->c->shape, &out->y_shape, stride);
-        out->c_row = stride[0];
-        out->c_col = stride[1];
+        out->c_row = stride[out->y_shape.rank - 2];
+        out->c_col = stride[out->y_shape.rank - 1];
     }
     return PRONY_OK;
 }

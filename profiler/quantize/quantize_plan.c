@@ -163,6 +163,20 @@ static bool is_norm(const prn_quant_plan *plan, const prn_model_node *node, int6
     return true;
 }
 
+const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_model_node *add, int64_t channels)
+{
+    for (size_t i = 0; i < 2 && is_op(add, "Add") && add->input_count == 2; i++) {
+        const prn_quant_value *bias = weights_of(plan, add, i), *sum = value_of(plan, add->outputs[0]),
+                              *product = value_of(plan, add->inputs[1 - i]);
+        if (!bias || !sum || !product || prony_shape_numel(&bias->info.shape) != channels) continue;
+        const prony_shape *shape = &bias->info.shape;
+        if (shape->rank >= 1 && shape->dim[shape->rank - 1] == channels &&
+            prn_shape_equal(&product->info.shape, &sum->info.shape))
+            return bias;
+    }
+    return NULL;
+}
+
 /* ---- functions of each element ---- */
 
 static bool is_scalar(const prn_quant_plan *plan, const char *name)
@@ -180,7 +194,26 @@ static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *nod
                                         "Clip",     "Add",      "Sub",         "Mul",       "Div",   "ThresholdedRelu"};
     bool is = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) is = is || is_op(node, names[i]);
-    return is && node->output_count == 1 && is_activation(plan, node->outputs[0]);
+    if (!is || node->output_count != 1 || !is_activation(plan, node->outputs[0])) return false;
+    const prony_shape *shape = &value_of(plan, node->outputs[0])->info.shape;
+    for (size_t i = 0; i < node->input_count; i++) {
+        const bool same = is_activation(plan, node->inputs[i]) &&
+                          prn_shape_equal(&value_of(plan, node->inputs[i])->info.shape, shape);
+        if (!same && !is_scalar(plan, node->inputs[i])) return false;
+    }
+    return true;
+}
+
+/* An Add of a constant, not of one element, behind a MatMul. */
+static bool is_biased_product(const prn_quant_plan *plan, const prn_model_node *node)
+{
+    for (size_t i = 0; i < 2 && is_op(node, "Add") && node->input_count == 2; i++) {
+        const prn_quant_value *v = value_of(plan, node->inputs[i]);
+        if (v && v->producer != PRN_QUANT_NONE && is_op(&plan->graph->nodes[v->producer], "MatMul") &&
+            weights_of(plan, node, 1 - i) && !is_scalar(plan, node->inputs[1 - i]))
+            return true;
+    }
+    return false;
 }
 
 /* Whether the Relu or Clip bounds what a contraction, sum or product in front of it stores. */
@@ -190,7 +223,7 @@ static bool bounds_another(const prn_quant_plan *plan, const prn_model_node *nod
     const prn_quant_value *v = value_of(plan, node->inputs[0]);
     if (!is_clamp(plan, node) || !v || v->producer == PRN_QUANT_NONE || v->outside || v->use_count != 1) return false;
     const prn_model_node *maker = &plan->graph->nodes[v->producer];
-    bool bounds = is_sum(plan, maker) || is_product_of_values(plan, maker);
+    bool bounds = is_sum(plan, maker) || is_product_of_values(plan, maker) || is_biased_product(plan, maker);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) bounds = bounds || is_op(maker, names[i]);
     return bounds;
 }
@@ -239,19 +272,17 @@ static bool is_made_inside(const prn_quant_plan *plan, const function *f, size_t
     return plan->values[v].producer != PRN_QUANT_NONE && is_part(f, plan->values[v].producer);
 }
 
-/* The one value that its nodes read from outside, of the shape that they make. false: there is none, or there are several. */
+/* The one value that its nodes read from outside. false: there is none, or there are several. */
 static bool find_root(const prn_quant_plan *plan, function *f)
 {
-    const prony_shape *shape = &value_of(plan, plan->graph->nodes[f->nodes[0]].outputs[0])->info.shape;
     f->root = PRN_QUANT_NONE;
     for (size_t k = 0; k < f->count; k++) {
         const prn_model_node *node = &plan->graph->nodes[f->nodes[k]];
         for (size_t i = 0; i < node->input_count; i++) {
             const size_t v = prn_quant_value_find(plan, node->inputs[i]);
             if (is_scalar(plan, node->inputs[i])) continue;
-            if (v == PRN_QUANT_NONE || (f->root != PRN_QUANT_NONE && f->root != v && !is_made_inside(plan, f, v))) return false;
             if (is_made_inside(plan, f, v)) continue;
-            if (!is_activation(plan, node->inputs[i]) || !prn_shape_equal(&plan->values[v].info.shape, shape)) return false;
+            if (f->root != PRN_QUANT_NONE && f->root != v) return false;
             f->root = v;
         }
     }
@@ -270,6 +301,26 @@ static void find_function(prn_quant_plan *plan, size_t last)
     for (size_t k = 0; k < f.count; k++) plan->nodes[f.nodes[k]].map_of = last;
 }
 
+/* The one node that reads a value which nobody else may see, at whatever place; PRN_QUANT_NONE: there is none. */
+static size_t sole_reader(const prn_quant_plan *plan, const char *name)
+{
+    const prn_quant_value *v = value_of(plan, name);
+    return v && !v->outside && v->use_count == 1 ? v->uses[0].node : PRN_QUANT_NONE;
+}
+
+/* The node that contraction n takes along in front of a clamp, because weights and bias stand for it. */
+static size_t behind(const prn_quant_plan *plan, size_t n)
+{
+    const prn_model_node *node = &plan->graph->nodes[n];
+    const prn_quant_node *q = &plan->nodes[n];
+    const size_t reader = sole_reader(plan, node->outputs[0]);
+    if (reader == PRN_QUANT_NONE) return PRN_QUANT_NONE;
+    const prn_model_node *next = &plan->graph->nodes[reader];
+    const bool is = q->kind == PRN_QUANT_CONV ? is_norm(plan, next, q->channels) && strcmp(next->inputs[0], node->outputs[0]) == 0
+                                              : q->kind == PRN_QUANT_MATMUL && prn_quant_bias_of(plan, next, q->channels);
+    return is ? reader : PRN_QUANT_NONE;
+}
+
 static void classify(prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];
@@ -285,17 +336,14 @@ static void classify(prn_quant_plan *plan, size_t n)
                                                      : PRN_QUANT_OTHER;
     if (q->kind == PRN_QUANT_OTHER) return;
     const char *result = node->outputs[0];
-    size_t reader = only_reader(plan, result);
-    if (q->kind == PRN_QUANT_CONV && reader != PRN_QUANT_NONE && is_norm(plan, &plan->graph->nodes[reader], q->channels)) {
-        q->norm = reader;
-        plan->nodes[reader].norm_of = n;
-        result = plan->graph->nodes[reader].outputs[0];
-        reader = only_reader(plan, result);
+    q->norm = behind(plan, n);
+    if (q->norm != PRN_QUANT_NONE) {
+        plan->nodes[q->norm].norm_of = n;
+        result = plan->graph->nodes[q->norm].outputs[0];
     }
-    /* A product of stacks has no bounds on codes; averages and moves keep what they read. */
-    const bool bounded = q->kind == PRN_QUANT_CONV || q->kind == PRN_QUANT_GEMM || q->kind == PRN_QUANT_ADD ||
-                         q->kind == PRN_QUANT_MUL ||
-                         (q->kind == PRN_QUANT_MATMUL && value_of(plan, node->inputs[0])->info.shape.rank == 2);
+    const size_t reader = only_reader(plan, result);
+    /* Averages and moves keep what they read. */
+    const bool bounded = prn_quant_is_contraction(q) || q->kind == PRN_QUANT_ADD || q->kind == PRN_QUANT_MUL;
     if (bounded && reader != PRN_QUANT_NONE && is_clamp(plan, &plan->graph->nodes[reader]) &&
         is_activation(plan, plan->graph->nodes[reader].outputs[0])) {
         q->clamp = reader;

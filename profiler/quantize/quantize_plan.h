@@ -5,7 +5,8 @@
  *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized nodes
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
  *
- * A contraction or sum takes a Relu or Clip behind it along, a convolution a BatchNormalization too: nothing in between is
+ * A contraction, sum or product takes a Relu or Clip behind it along, a convolution a BatchNormalization and a MatMul the
+ * Add of a bias too: nothing in between is
  * stored. What moves elements alone keeps the codes that it has, so its operands and its result are one group, of one scale.
  * A function is a node and those in front of it that it alone needs, down to one value (SiLU is Sigmoid and Mul, of one
  * value): again nothing in between is stored.
@@ -54,9 +55,9 @@ typedef struct prn_quant_node {
     prn_quant_kind kind;
     bool quantized;
     bool kept;         /* to stay in float */
-    size_t norm;       /* the BatchNormalization behind it; PRN_QUANT_NONE: none */
+    size_t norm;       /* the BatchNormalization behind a Conv, the Add of a bias behind a MatMul; PRN_QUANT_NONE: none */
     size_t clamp;      /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
-    size_t norm_of;    /* of a BatchNormalization: the convolution that takes it along */
+    size_t norm_of;    /* of those: the contraction that takes it along */
     size_t clamp_of;   /* of a Relu or Clip: the node that takes it along */
     size_t map_of;     /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
     size_t root;       /* of a function's last node: the value it is a function of */
@@ -86,6 +87,8 @@ void prn_quant_plan_settle(prn_quant_plan *plan);
 /* PRN_QUANT_NONE: there is none of that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
+/* The constant that an Add behind a product of `channels` columns adds to every row; NULL: it is something else. */
+const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_model_node *add, int64_t channels);
 /* Operands that are activations and stored for the node's sake: the first ones. A function's root is stored anyway. */
 size_t prn_quant_operands(const prn_quant_plan *plan, size_t node);
 

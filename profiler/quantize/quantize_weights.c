@@ -86,9 +86,12 @@ prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan
 {
     const prn_quant_node *q = &plan->nodes[n];
     const prn_model_node *node = &plan->graph->nodes[n];
-    const prn_quant_value *w = input_of(plan, node, 1), *bias = q->kind == PRN_QUANT_MATMUL ? NULL : input_of(plan, node, 2);
+    const bool is_product = q->kind == PRN_QUANT_MATMUL;
+    const size_t norm = is_product ? PRN_QUANT_NONE : q->norm;
+    const prn_quant_value *w = input_of(plan, node, 1), *bias = is_product ? NULL : input_of(plan, node, 2);
+    if (is_product && q->norm != PRN_QUANT_NONE) bias = prn_quant_bias_of(plan, &plan->graph->nodes[q->norm], q->channels);
     const size_t channels = (size_t)q->channels;
-    *out = (prn_quant_weights){.shape = w->info.shape, .has_bias = bias || q->norm != PRN_QUANT_NONE};
+    *out = (prn_quant_weights){.shape = w->info.shape, .has_bias = bias || norm != PRN_QUANT_NONE};
     out->codes = prn_pool_alloc(pool, (size_t)prony_shape_numel(&w->info.shape), 1);
     out->scales = prn_pool_alloc(pool, channels, sizeof *out->scales);
     out->bias = prn_pool_alloc(pool, channels, sizeof *out->bias);
@@ -97,7 +100,7 @@ prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan
     if (!out->codes || !out->scales || !out->bias || !out->bias_codes || !out->bias_scales) return prn_no_memory(error);
     for (int64_t c = 0; c < q->channels; c++) {
         double times, plus;
-        norm_of(plan, q->norm, c, &times, &plus);
+        norm_of(plan, norm, c, &times, &plus);
         out->bias[c] = (bias ? element(bias, c) : 0) * times + plus;
         if (!all_finite(out, q, w, c, times))
             return prn_fail(error, PRONY_UNSUPPORTED,

@@ -211,6 +211,21 @@ static prony_status store_result(writer *w, size_t n, const char *raw)
     return put_pair(w, v, raw, w->plan->values[v].name);
 }
 
+/* A contraction whose result is `output`; the bias of a MatMul, its third input here, is added by a node of its own. */
+static prony_status put_contraction(writer *w, size_t n, const char *const *inputs, size_t count, const char *output)
+{
+    const prn_quant_node *q = &w->plan->nodes[n];
+    if (q->kind != PRN_QUANT_MATMUL || count < 3) {
+        put_changed(w, n, inputs, count, output);
+        return PRONY_OK;
+    }
+    const char *product = new_name(w, w->plan->values[q->result].name, "_product");
+    if (!product) return prn_no_memory(w->error);
+    put_changed(w, n, inputs, 2, product);
+    put_changed(w, q->norm, (const char *const[]){product, inputs[2]}, 2, output);
+    return PRONY_OK;
+}
+
 static prony_status put_static(writer *w, size_t n)
 {
     const prn_quant_node *q = &w->plan->nodes[n];
@@ -222,13 +237,10 @@ static prony_status put_static(writer *w, size_t n)
     for (size_t i = 0; i < prn_quant_operands(w->plan, n); i++) PRN_TRY(read_stored(w, node->inputs[i], &inputs[i]));
     if (prn_quant_is_contraction(q)) PRN_TRY(put_weights(w, n, inputs, &count));
     const char *output = q->norm != PRN_QUANT_NONE ? w->plan->graph->nodes[q->norm].outputs[0] : node->outputs[0];
-    if (q->clamp != PRN_QUANT_NONE) {
-        put_changed(w, n, inputs, count, output);
-        return PRONY_OK;
-    }
+    if (q->clamp != PRN_QUANT_NONE) return put_contraction(w, n, inputs, count, output);
     output = raw_name(w, q->result);
     if (!output) return prn_no_memory(w->error);
-    put_changed(w, n, inputs, count, output);
+    PRN_TRY(put_contraction(w, n, inputs, count, output));
     return store_result(w, n, output);
 }
 
@@ -267,7 +279,8 @@ static prony_status put_dynamic(writer *w, size_t n)
         put_vector(w, inputs[2], PRONY_FLOAT32, q->channels, made.scales);
         if (made.has_bias) put_vector(w, inputs[4], PRONY_FLOAT32, q->channels, bias);
         for (size_t i = 0; i < (made.has_bias ? 5 : 3); i++) prn_proto_put_text(&out, PRN_NODE_INPUT, inputs[i]);
-        prn_proto_put_text(&out, PRN_NODE_OUTPUT, node->outputs[0]);
+        prn_proto_put_text(&out, PRN_NODE_OUTPUT,
+                           q->norm != PRN_QUANT_NONE ? w->plan->graph->nodes[q->norm].outputs[0] : node->outputs[0]);
         prn_proto_put_text(&out, PRN_NODE_NAME, node->name);
         prn_proto_put_text(&out, PRN_NODE_OP_TYPE, "DynamicQuantizeMatMul");
         prn_proto_put_text(&out, DOMAIN_FIELD, contrib);

@@ -214,6 +214,66 @@ static void activations_and_gates_compute_on_codes(void **unused)
     end(&m);
 }
 
+/* x -> Reshape [N, 4, 8] -> MatMul, bias, Relu -> MatMul, bias, Gelu of primitives -> MatMul -> ReduceMean. */
+static model_builder *build_products(void)
+{
+    model_builder *m = build(); /* fills x */
+    mb_free(m);
+    const int64_t rows[] = {0, 4, 8};
+    const float root = 1.41421356f, one = 1.0f, half = 0.5f;
+    float first[8 * 16], second[16 * 16], third[16 * CLASSES], bias[16];
+    fill(first, sizeof first / sizeof *first);
+    fill(second, sizeof second / sizeof *second);
+    fill(third, sizeof third / sizeof *third);
+    fill(bias, sizeof bias / sizeof *bias);
+    m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "N,2,4,4");
+    mb_initializer(m, "rows", PRONY_INT64, "3", rows);
+    mb_initializer(m, "first", PRONY_FLOAT32, "8,16", first);
+    mb_initializer(m, "second", PRONY_FLOAT32, "16,16", second);
+    mb_initializer(m, "third", PRONY_FLOAT32, "16,3", third);
+    mb_initializer(m, "bias", PRONY_FLOAT32, "16", bias);
+    mb_initializer(m, "root", PRONY_FLOAT32, "", &root);
+    mb_initializer(m, "one", PRONY_FLOAT32, "", &one);
+    mb_initializer(m, "half", PRONY_FLOAT32, "", &half);
+    mb_node(m, "Reshape", "x rows", "v", "");
+    mb_node(m, "MatMul", "v first", "a", "");
+    mb_node(m, "Add", "bias a", "b", "");
+    mb_node(m, "Relu", "b", "c", "");
+    mb_node(m, "MatMul", "c second", "d", "");
+    mb_node(m, "Add", "d bias", "e", "");
+    mb_node(m, "Div", "e root", "f", "");
+    mb_node(m, "Erf", "f", "g", "");
+    mb_node(m, "Add", "g one", "h", "");
+    mb_node(m, "Mul", "e h", "i", "");
+    mb_node(m, "Mul", "i half", "j", "");
+    mb_node(m, "MatMul", "j third", "k", "");
+    mb_node(m, "ReduceMean", "k", "y", "axes=[1] keepdims=0");
+    mb_output(m, "y", PRONY_FLOAT32, "N,3");
+    return m;
+}
+
+/* A bias behind a MatMul is part of it, in codes and where each run finds the ranges. */
+static void products_take_their_bias_along(void **unused)
+{
+    (void)unused;
+    enum { STORED = 5 }; /* v, c, e, j, k */
+    made m = begin_with(build_products());
+    float floats[SAMPLES * CLASSES], codes[SAMPLES * CLASSES];
+    assert_int_equal(prony_calibration_count(m.calibration), STORED);
+    outputs_of(m.model, NULL, floats);
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        prony_model *quantized = NULL;
+        prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
+        options.calibration = dynamic ? NULL : m.calibration;
+        assert_int_equal(prony_model_quantize(&quantized, m.model, &options, NULL), PRONY_OK);
+        outputs_of(quantized, "int8", codes);
+        assert_true(distance(floats, codes) > 0 && distance(floats, codes) < 0.05);
+        prony_model_release(quantized);
+    }
+    end(&m);
+}
+
 static void a_bound_is_kept(void **unused)
 {
     (void)unused;
@@ -357,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_stay_near),
         cmocka_unit_test(activations_and_gates_compute_on_codes),
+        cmocka_unit_test(products_take_their_bias_along),
         cmocka_unit_test(a_bound_is_kept),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(labels_are_wanted_where_they_count),

@@ -210,6 +210,32 @@ static void products(void **unused)
     mb_node(m, "MatMul", "xd v", "g", "");
     pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
     expect(m, "y", "QLinearMatMul");
+
+    static const struct {
+        const char *add, *clamp, *wanted;
+    } cases[] = {
+        {"g c", NULL, "QGemm"}, /* with a bias, or bounds, it is a QGemm too */
+        {"c g", "Relu", "QGemm"},
+        {"g one", NULL, "QGemm"},
+        {NULL, "Relu", "QGemm"},
+        {"g rows", NULL, "DequantizeLinear MatMul Add QuantizeLinear"}, /* not the same for every row */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const float one = 0.5f, rows[5] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
+        m = mb_begin(17);
+        state = 9 + (uint32_t)k;
+        mb_input(m, "x", PRONY_FLOAT32, "2,5,16");
+        pair(m, "x", "xd", PRONY_INT8, X_STEP, -3);
+        codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+        codes(m, "c", PRONY_INT32, "9", 9, 1, X_STEP * W_STEP);
+        scale(m, "one", one);
+        mb_initializer(m, "rows", PRONY_FLOAT32, "5,1", rows);
+        mb_node(m, "MatMul", "xd v", "g", "");
+        if (cases[k].add) mb_node(m, "Add", cases[k].add, "a", "");
+        if (cases[k].clamp) mb_node(m, cases[k].clamp, cases[k].add ? "a" : "g", "r", "");
+        pair(m, cases[k].clamp ? "r" : "a", "y", PRONY_UINT8, 0.125f, 60);
+        expect(m, "y", cases[k].wanted);
+    }
 }
 
 /* ---- sums ---- */
