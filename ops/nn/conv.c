@@ -13,6 +13,7 @@
 #include "ops/nn/conv_depthwise.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_flat.h"
+#include "ops/nn/conv_f64.h"
 #include "ops/nn/conv_native.h"
 #include "ops/nn/conv_winograd.h"
 #include "ops/nn/conv_stem.h"
@@ -297,6 +298,8 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
+    {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .usable = prn_conv_f64_usable,
+     .run = prn_conv_f64_run, .post_ops = true},
     {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
     {0}};
 

@@ -17,6 +17,7 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
+#include "ops/nn/conv_gather.h"
 #include "ops/nn/conv_simd.h"
 
 #include <stdio.h>
@@ -93,35 +94,7 @@ typedef struct job {
     int64_t tiles, cuts;   /* pieces of the output positions, and of a group's channel blocks */
 } job;
 
-/* What output positions [begin, begin + count) meet at tap (kz, ky, kx) of one channel. */
-static void gather(const prn_window *window, const float *x, const int64_t tap[PRN_WINDOW_AXES], int64_t begin,
-                   int64_t count, float *line)
-{
-    int64_t width = window->out[2], stride = window->stride[2], first, last;
-    int64_t shift = tap[2] * window->dilation[2] - window->pad_begin[2];
-    prn_window_outputs(window, tap[2], &first, &last);
-    while (count > 0) {
-        int64_t row = begin / width, from = begin % width;
-        int64_t to = from + count < width ? from + count : width;
-        int64_t start = prn_window_row(window, row, tap[0], tap[1]);
-        const float *source = x + start;
-        int64_t lo = first > from ? first : from, hi = last < to ? last : to;
-        if (start < 0 || lo >= hi) {
-            memset(line, 0, (size_t)(to - from) * sizeof *line);
-        } else {
-            memset(line, 0, (size_t)(lo - from) * sizeof *line);
-            if (stride == 1) {
-                memcpy(line + lo - from, source + lo + shift, (size_t)(hi - lo) * sizeof *line);
-            } else {
-                for (int64_t i = lo; i < hi; i++) line[i - from] = source[i * stride + shift];
-            }
-            memset(line + hi - from, 0, (size_t)(to - hi) * sizeof *line);
-        }
-        line += to - from;
-        begin += to - from;
-        count -= to - from;
-    }
-}
+PRN_CONV_GATHER(gather, float)
 
 /* Fills panel[column block][depths][columns] for depths [from, from + depths). */
 static void fill_panel(const job *job, const float *x, int64_t from, int64_t depths, int64_t begin, int64_t count,
