@@ -26,6 +26,12 @@ static inline double prn_conv_image_work(const prn_conv *conv)
     return (double)conv->out_spatial * (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
 }
 
+/* Input and output of an image stay in the cache while they are reordered. */
+static inline bool prn_conv_is_small(const prn_conv *conv)
+{
+    return (double)conv->in_channels * (double)conv->in_spatial + (double)conv->out_channels * (double)conv->out_spatial <= 32768;
+}
+
 /* Two spatial axes at most, or a third that the window neither moves along nor leaves: an image, a window, an output of one
  * plane, none of it in front of the image. */
 static inline bool prn_conv_in_plane(const prn_conv *conv)

@@ -40,7 +40,8 @@ enum {
     MOST_WORTH_COPIED = 1 << 18, /* stay in the second-level cache */
     MOST_GROUPS_COPIED = 1 << 22,
     TASK_WORK = 400000,    /* multiply-adds */
-    FILL_WORK = 1 << 15    /* floats */
+    FILL_WORK = 1 << 15,   /* floats */
+    FIRST_LAYER = 3        /* input channels */
 };
 
 /* How an image lies as one row. */
@@ -114,17 +115,19 @@ bool prn_conv_flat_usable(const prony_context *context)
 }
 
 /* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours in blocks are
- * reordered for. In processor cycles, each of two vectors of multiply-adds. */
+ * reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image, each of two vectors of
+ * multiply-adds. */
 static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
 {
+    const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
+    if (conv->kernel_volume == 1 && !first) return false;
     const int64_t in = conv->in_channels < lanes ? conv->in_channels : prn_ceil_div(conv->in_channels, lanes) * lanes;
     const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
     const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;
     const double blocked = spatial * tap * (double)(in * out);
     const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap * (double)(conv->in_channels * conv->out_channels);
-    double reordered = spatial * (double)conv->out_channels;
-    if (conv->in_channels >= lanes) reordered += (double)conv->in_spatial * (double)conv->in_channels;
-    return flat + 0.3 * reordered < blocked;
+    const double reordered = spatial * (double)conv->out_channels + (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
+    return flat + (small ? 0.3 : 0.6) * reordered < (small || first ? 1.0 : 0.5) * blocked;
 }
 
 bool prn_conv_flat_worth(const prony_context *context)

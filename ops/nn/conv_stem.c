@@ -84,8 +84,9 @@ bool prn_conv_stem_worth(const prony_context *context)
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (context->precision == PRONY_PRECISION_FP32_STRICT) return conv.in_channels <= STRICT_CHANNELS;
+    if (conv.in_channels > STRICT_CHANNELS) /* which mostly come in blocks */
+        return conv.in_channels * conv.kernel_volume >= LEAST_TAPS && prn_conv_is_small(&conv);
 #ifdef PRN_HAVE_DNNL
-    if (conv.in_channels * conv.kernel_volume >= LEAST_TAPS && conv.in_channels > STRICT_CHANNELS) return true;
     if (prn_direct_tiles()->lanes != 16) return false; /* on narrower ones oneDNN's kernels are as fast */
     return conv.in_channels * conv.kernel_volume >= LEAST_TAPS || prn_conv_image_work(&conv) >= LEAST_WORK;
 #else

@@ -67,17 +67,19 @@ static place find(const job *job, prn_layout layout, int64_t n, int64_t c)
 
 PRN_SIMD_PICK(prn_reorder_simd, prn_reorder_simd_, static const prn_reorder_simd *simd)
 
-/* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them. */
+/* Part of a group of four-byte elements; lanes from `count` on become zeros where the output has them: position by position, since a
+ * lane of all of them meets each cache line again. */
 static void move_part(const job *job, place from, place to, int64_t count, int64_t begin, int64_t end)
 {
     const float *x = (const float *)job->x + from.start;
     float *y = (float *)job->y + to.start;
-    for (int64_t c = 0; c < count; c++) {
-        for (int64_t p = begin; p < end; p++)
-            y[p * to.position + c * to.channel] = x[p * from.position + c * from.channel];
+    const bool lanes = prn_layout_block(job->to) != 0;
+    for (int64_t p = begin; p < end && lanes; p++) {
+        memset(y + p * to.position, 0, GROUP * sizeof *y);
+        for (int64_t c = 0; c < count; c++) y[p * to.position + c] = x[p * from.position + c * from.channel];
     }
-    for (int64_t c = count; c < GROUP && prn_layout_block(job->to); c++) {
-        for (int64_t p = begin; p < end; p++) y[p * to.position + c] = 0.0f;
+    for (int64_t c = 0; c < count && !lanes; c++) {
+        for (int64_t p = begin; p < end; p++) y[p * to.position + c * to.channel] = x[p * from.position + c * from.channel];
     }
 }
 
