@@ -86,6 +86,8 @@ void prn_quant_plan_settle(prn_quant_plan *plan);
 
 /* PRN_QUANT_NONE: there is none of that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);
+/* NULL: there is none of that name. */
+prn_quant_value *prn_quant_value_of(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
 /* The constant that an Add behind a product of `channels` columns adds to every row; NULL: it is something else. */
 const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_model_node *add, int64_t channels);
