@@ -1,6 +1,6 @@
 /* What each node of a graph could be; see quantize_plan.h. Invariant: a node that another one takes along (norm_of, clamp_of)
  * has that one alone as its operand's producer, and nobody else reads the value between them. */
-#include "profiler/quantize/quantize_kinds.h"
+#include "profiler/quantize/quantize_plan.h"
 
 #include "base/shape.h"
 

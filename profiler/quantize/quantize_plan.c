@@ -2,8 +2,6 @@
  * quantize_kinds.c. */
 #include "profiler/quantize/quantize_plan.h"
 
-#include "profiler/quantize/quantize_kinds.h"
-
 #include <string.h>
 
 /* ---- looking ---- */

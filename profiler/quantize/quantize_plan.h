@@ -86,6 +86,10 @@ void prn_quant_plan_settle(prn_quant_plan *plan);
 
 /* PRN_QUANT_NONE: there is none of that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);
+/* Fills kinds, results and what is taken along, of all nodes; values and uses are there (quantize_kinds.c). */
+void prn_quant_classify(prn_quant_plan *plan);
+/* An operator of ai.onnx. */
+bool prn_quant_is_op(const prn_model_node *node, const char *name);
 /* NULL: there is none of that name. */
 prn_quant_value *prn_quant_value_of(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
