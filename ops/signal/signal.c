@@ -338,7 +338,7 @@ const prn_op prn_ops_signal[] = {
     {.name = "DFT", .since_opset = 20, .inputs = {1, 3}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = dft_20_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){DFT},
      .infer = infer, .cost = cost, .cost_text = DFT_TEXT, .kernels = dft_kernels},
-    {.name = "STFT", .since_opset = 17, .inputs = {2, 4}, .non_weight_inputs = 0xe,
+    {.name = "STFT", .since_opset = 17, .inputs = {2, 4}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
      .params = stft_attributes, .params_bytes = sizeof(signal_params), .variant = &(const transform_kind){STFT},
      .infer = infer, .cost = cost,
      .cost_text = "r frames: 5 r N log2(N), log2 rounded up, half of it for a real signal; + r N per part with a window",
