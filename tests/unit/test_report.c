@@ -75,7 +75,7 @@ static void test_totals(void **state)
     assert_false(r.conserved);
     r.layers[0].cost.flops = UINT64_MAX;
     prony_error error = {0};
-    assert_int_equal(prn_report_fill_totals(&r, &error), PRONY_INTERNAL);
+    assert_int_equal(prn_report_fill_totals(&r, &error), PRONY_LIMIT);
     assert_non_null(strstr(error.message, "overflow"));
     prn_pool_release(&r.pool);
 }
