@@ -127,6 +127,7 @@ static region_axis align_axis(const roi_job *job, int64_t roi, int axis)
     if (!job->aligned && length < 1.0) length = 1.0;
     region_axis out = {.start = start, .size = rounded(job, length / (double)job->cells[axis])};
     out.samples = job->sampling > 0 ? job->sampling : prn_f64_to_i64(ceil(out.size));
+    if (out.samples < 0) out.samples = 0; /* a region that ends before it begins */
     return out;
 }
 
