@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -139,17 +138,8 @@ static void find(void)
 {
     present = ask_processor();
     const char *cap = getenv("PRONY_MAX_ISA");
-    bool known = !cap || !*cap;
-    for (int i = 0; cap && i < SETS; i++) {
-        if (strcasecmp(cap, sets[i].name) != 0) continue;
-        present &= sets[i].cap;
-        known = true;
-    }
-    if (!known) { /* measured unnoticed with another set it would be a wrong figure */
-        fprintf(stderr, "prony: PRONY_MAX_ISA=%.40s is none of", cap);
-        for (int i = 0; i < SETS; i++) fprintf(stderr, "%s %s", i ? "," : "", sets[i].name);
-        fputs(": ignored\n", stderr);
-    }
+    for (int i = 0; cap && i < SETS; i++)
+        if (strcasecmp(cap, sets[i].name) == 0) present &= sets[i].cap;
     for (int i = 0; i < SETS; i++)
         if ((sets[i].needs & ~present) == 0) set_name = sets[i].name;
 }

@@ -440,12 +440,6 @@ class Models(CommandTest):
                 self.assertTrue(all(g in (0, 2 * v) for g, v in zip(got, values)), got)
                 self.assertEqual({g == 0 for g in got}, {True, False})
 
-    def test_an_instruction_set_that_there_is_not(self):
-        code, out, err = run("run", self.lenet, "-q", environment={"PRONY_MAX_ISA": "vnni"})
-        self.assertEqual(code, DONE)
-        self.assertRegex(err, "^prony: PRONY_MAX_ISA=vnni is none of scalar, avx2, avx512, amx: ignored\n$")
-        self.assertEqual(run("run", self.lenet, "-q", environment={"PRONY_MAX_ISA": "scalar"})[2], "")
-
     def test_work_beyond_64_bits(self):
         """Each layer's bytes fit into 64 bits, those of all layers do not: the model's fault, and said so."""
         model = self.save("wide.onnx", ob.graph([ob.node("Neg", [a], [b]) for a, b in ("xu", "uv", "vz")],
