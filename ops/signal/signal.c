@@ -65,6 +65,8 @@ static prony_status describe_dft(const prony_context *context, transform *out)
     const int rank = x->shape.rank;
     bool known = true;
     int64_t axis = params->axis;
+    *out = (transform){.x = x, .y = context->outputs[0], .shape = prn_shape_unknown()};
+    if (rank < 2) return PRONY_OK; /* counted before anything is known of the input */
     if (context->node->opset >= 20) PRN_TRY(read_scalar(context, 2, -2, &axis, &known));
     *out = (transform){.x = x,
                        .y = context->outputs[0],

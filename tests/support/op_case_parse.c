@@ -80,11 +80,19 @@ static bool read_literal(reader *r, int *line, const char **out)
     return *out || refuse(r, "out of memory");
 }
 
-static bool read_row(reader *r, int *line, op_case *row)
+#ifdef PRN_HAVE_PNG
+static const bool have_png = true;
+#else
+static const bool have_png = false;
+#endif
+
+/* *needs_png: PNG_CASE, left out of builds without libpng. */
+static bool read_row(reader *r, int *line, op_case *row, bool *needs_png)
 {
     row->line = *line;
     row->refused = take(r, "REFUSED");
-    if (!row->refused && !take(r, "CASE")) return refuse(r, "wanted CASE or REFUSED");
+    *needs_png = !row->refused && take(r, "PNG_CASE");
+    if (!row->refused && !*needs_png && !take(r, "CASE")) return refuse(r, "wanted CASE, PNG_CASE or REFUSED");
     if (!take(r, "(")) return refuse(r, "wanted (");
     skip_space(r, line);
     if (!read_literal(r, line, &row->op) || !take(r, ",")) return refuse(r, "wanted the operator");
@@ -129,13 +137,18 @@ static bool load_file(op_case_list *list, const char *path, char *message, size_
     int line = 1;
     for (skip_space(&r, &line); *r.at; skip_space(&r, &line)) {
         op_case row = {.file = name};
-        if (!read_row(&r, &line, &row)) {
+        bool needs_png = false;
+        if (!read_row(&r, &line, &row, &needs_png)) {
             char text[256];
             snprintf(text, sizeof text, "%s", message);
             snprintf(message, message_bytes, "%s:%d: %s", name, line, text);
             return false;
         }
         take(&r, ",");
+        if (needs_png && !have_png) {
+            printf("%s:%d: left out, it needs libpng\n", name, row.line);
+            continue;
+        }
         if (!PRN_GROW(list->items, list->capacity, list->count + 1)) return refuse(&r, "out of memory");
         list->items[list->count++] = row;
     }
