@@ -138,7 +138,10 @@ void print_accuracy(const char *name, const prony_report *report)
     fputs(": ", stdout);
     put_wrapped(verdict, (int)strlen(name) + 2, 2);
     for (size_t i = 0; i < found && i < SHOWN; i++) {
-        printf("  own %8.2g  accumulated %8.2g  ", row[worst[i]].own.max_rel, row[worst[i]].accumulated.max_rel);
+        const prony_accuracy_row *r = &row[worst[i]];
+        printf("  own %8.2g  accumulated ", r->own.max_rel);
+        if (r->accumulated.known) printf("%8.2g  ", r->accumulated.max_rel);
+        else printf("%8s  ", "-");
         put_text(stdout, of[worst[i]].name);
         putchar('\n');
     }

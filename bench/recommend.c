@@ -157,33 +157,52 @@ static prony_status next_inputs(const options *o, const target *t, int input, pr
     return o->input_count ? PRONY_OK : prony_session_generate_inputs(t->session, o->seed + (uint64_t)input, error);
 }
 
-/* What a precision loses, on some generated inputs or on those of the user; the report keeps the worst. Outputs that cannot be
- * compared leave it unknown. */
-static int find_loss(const options *o, const study *s, const target *t)
+/* What has been seen of one precision's outputs: the worst error, and the input that it was on. */
+typedef struct loss {
+    double most;
+    int input;
+    bool unknown; /* its outputs cannot be compared */
+} loss;
+
+/* Of those that `of_worst` leaves: all, or the ones whose worst input this was, so that their reports keep it. */
+static prony_status hold_input(const options *o, const study *s, loss *losses, int input, bool of_worst, const char *source, prony_error *error)
+{
+    bool ran = false;
+    for (size_t i = s->first_precision; i < s->count && !interrupted(); i++) {
+        const target *t = &s->other[i];
+        if (losses[i].unknown || (of_worst && losses[i].input != input)) continue;
+        prony_status status = PRONY_OK;
+        if (!ran) {
+            status = next_inputs(o, &s->base, input, error);
+            if (status == PRONY_OK) status = prony_session_run(s->base.session, error);
+            if (status != PRONY_OK) return status;
+            ran = true;
+        }
+        status = next_inputs(o, t, input, error);
+        if (status == PRONY_OK) status = hold_against_base(s, t, source, error);
+        if (status == PRONY_CANCELLED || status == PRONY_OUT_OF_MEMORY) return status;
+        losses[i].unknown = status != PRONY_OK;
+        const double now = status == PRONY_OK ? worst_error(t->report) : -1;
+        if (now > losses[i].most) losses[i] = (loss){.most = now, .input = input};
+    }
+    return PRONY_OK;
+}
+
+/* What precisions lose, on some generated inputs or on those of the user: the base runs once on each. Reports keep the worst. */
+static int find_losses(const options *o, const study *s)
 {
     prony_error error = {0};
     const int inputs = o->input_count ? 1 : LOSS_INPUTS;
-    const char *const base = s->base_precision;
+    loss losses[VARIANTS_MOST];
     char source[80];
-    if (inputs == 1) snprintf(source, sizeof source, "of %.20s", base);
-    else snprintf(source, sizeof source, "of %.20s, the worst of %d generated inputs", base, inputs);
+    if (s->first_precision == s->count) return EXIT_DONE;
+    if (inputs == 1) snprintf(source, sizeof source, "of %.20s", s->base_precision);
+    else snprintf(source, sizeof source, "of %.20s, the worst of %d generated inputs", s->base_precision, inputs);
+    for (size_t i = 0; i < s->count; i++) losses[i] = (loss){.most = -1, .input = inputs - 1};
     prony_status status = PRONY_OK;
-    double most = -1;
-    int worst = inputs - 1;
-    for (int i = 0; i <= inputs && status == PRONY_OK; i++) {
-        const int input = i < inputs ? i : worst;
-        if (i == inputs && worst == inputs - 1) break;
-        status = next_inputs(o, &s->base, input, &error);
-        if (status == PRONY_OK) status = prony_session_run(s->base.session, &error);
-        if (status == PRONY_OK) status = next_inputs(o, t, input, &error);
-        if (status == PRONY_OK) status = hold_against_base(s, t, source, &error);
-        const double now = status == PRONY_OK ? worst_error(t->report) : -1;
-        if (now > most) {
-            most = now;
-            worst = input;
-        }
-    }
-    return status == PRONY_CANCELLED || status == PRONY_OUT_OF_MEMORY ? report_error(o, &error) : EXIT_DONE;
+    for (int k = 0; k < inputs && status == PRONY_OK; k++) status = hold_input(o, s, losses, k, false, source, &error);
+    for (int k = 0; k + 1 < inputs && status == PRONY_OK; k++) status = hold_input(o, s, losses, k, true, source, &error);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
 /* ---- all variants ---- */
@@ -215,9 +234,7 @@ static int measure(const options *o, study *s)
     if (limited.seconds <= 0) limited.seconds = SECONDS_EACH;
     for (size_t i = 0; i < s->count; i++) all[i + 1] = &s->other[i];
     if (code == EXIT_DONE) code = targets_measure(&limited, all, s->count + 1);
-    for (size_t i = s->first_precision; i < s->count && code == EXIT_DONE; i++)
-        if (!interrupted()) code = find_loss(o, s, &s->other[i]);
-    return code;
+    return code == EXIT_DONE && !interrupted() ? find_losses(o, s) : code;
 }
 
 static int write_advice(const options *o, const target *base, const prony_advice *rows, size_t count)
