@@ -243,11 +243,9 @@ static prony_status cost_overflow(const prony_context *context)
     return prony_fail(context, PRONY_LIMIT, "the operation count does not fit into 64 bits");
 }
 
-prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
-                                  uint64_t special_per_element)
+static prony_status count_operations(const prony_context *context, prony_cost *cost, bool is_float, uint64_t count,
+                                     uint64_t per_element, uint64_t special_per_element)
 {
-    const prony_value *in = prn_input(context, 0), *out = prn_output(context, 0);
-    bool is_float = (in && prn_dtype_is_float(in->dtype)) || (out && prn_dtype_is_float(out->dtype));
     uint64_t *total = is_float ? &cost->flops : &cost->int_ops;
     uint64_t operations, special;
     if (!prn_mul_u64(&operations, count, per_element) || !prn_add_u64(total, *total, operations) ||
@@ -256,6 +254,20 @@ prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost
     }
     if (is_float && !prn_add_u64(&cost->special, cost->special, special)) return cost_overflow(context);
     return PRONY_OK;
+}
+
+prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
+                                  uint64_t special_per_element)
+{
+    const prony_value *in = prn_input(context, 0), *out = prn_output(context, 0);
+    bool is_float = (in && prn_dtype_is_float(in->dtype)) || (out && prn_dtype_is_float(out->dtype));
+    return count_operations(context, cost, is_float, count, per_element, special_per_element);
+}
+
+prony_status prn_cost_floats(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
+                             uint64_t special_per_element)
+{
+    return count_operations(context, cost, true, count, per_element, special_per_element);
 }
 
 prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint64_t macs, bool integer)

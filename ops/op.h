@@ -285,6 +285,9 @@ void prn_cost_fact(prony_cost *cost, const char *key, int64_t value);
  * int_ops; `special` of them are special when they are flops. n and special are per-output-element factors times `count`. */
 prony_status prn_cost_elementwise(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
                                   uint64_t special_per_element);
+/* The same where the arithmetic is in floats whatever the types of input and output. */
+prony_status prn_cost_floats(const prony_context *context, prony_cost *cost, uint64_t count, uint64_t per_element,
+                             uint64_t special_per_element);
 /* macs, and the flops (2 each) or int_ops they are; checked for overflow. */
 prony_status prn_cost_macs(const prony_context *context, prony_cost *cost, uint64_t macs, bool integer);
 

@@ -209,7 +209,7 @@ static prony_status samples_make(samples *s, const prn_server *server, int64_t c
         if (status == PRONY_OK && count > 1) value->shape.dim[0] = 1;
         size_t bytes = status == PRONY_OK ? prn_value_bytes(value) : 0;
         if (bytes == SIZE_MAX || (bytes && (uint64_t)count > SIZE_MAX / bytes))
-            status = prn_fail(error, PRONY_LIMIT, "%s: an input is too large", file->name);
+            status = prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits", file->name, port->name);
         uint8_t *data = status == PRONY_OK ? prn_alloc_aligned(64, bytes * (size_t)count + 1) : NULL;
         if (status == PRONY_OK && !data) status = prn_no_memory(error);
         for (int64_t row = 0; status == PRONY_OK && row < count; row++) {

@@ -22,7 +22,9 @@ static prony_status reserve(prony_session *session, prn_session_input *input, co
                             prony_error *error)
 {
     size_t bytes = prn_value_bytes(like);
-    if (bytes == SIZE_MAX) return prn_fail(error, PRONY_LIMIT, "%s: an input is too large", session->model->file->name);
+    if (bytes == SIZE_MAX)
+        return prn_fail(error, PRONY_LIMIT, "%s: input '%s' is too large: its size in bytes does not fit 64 bits", session->model->file->name,
+                        session->model->file->graph.inputs[input - session->inputs].name);
     if (bytes > input->capacity || !input->room) {
         void *room = prn_alloc_aligned(64, bytes ? bytes : 1);
         if (!room) return prn_no_memory(error);

@@ -169,7 +169,7 @@ prony_status prn_ml_transform_cost(const prony_context *context, prony_cost *cos
     uint64_t scores;
     if (!prn_mul_u64(&scores, (uint64_t)rows, (uint64_t)count))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "the number of scores does not fit 64 bits");
-    PRN_TRY(prn_cost_elementwise(context, cost, scores, operations[transform], special[transform]));
+    PRN_TRY(prn_cost_floats(context, cost, scores, operations[transform], special[transform]));
     if (count > 0 && (transform == PRN_ML_SOFTMAX || transform == PRN_ML_SOFTMAX_ZERO))
         cost->flops -= 2 * (uint64_t)rows;
     return PRONY_OK;

@@ -94,7 +94,7 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     prn_cost_fact(cost, "bias", l.params->intercepts.count > 0);
     cost->parameters += l.params->coefficients.count + l.params->intercepts.count;
     PRN_TRY(prn_cost_macs(context, cost, macs, false));
-    PRN_TRY(prn_cost_elementwise(context, cost, scores, l.params->intercepts.count > 0, 0));
+    PRN_TRY(prn_cost_floats(context, cost, scores, l.params->intercepts.count > 0, 0));
     return prn_ml_transform_cost(context, cost, l.transform, l.at.rows, l.scores);
 }
 

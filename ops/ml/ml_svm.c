@@ -356,8 +356,8 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
     cost->parameters += s.params->coefficients.count + s.params->support_vectors.count + s.params->rho.count;
     PRN_TRY(prn_cost_macs(context, cost, products, false));
     PRN_TRY(prn_cost_macs(context, cost, sums, false));
-    if (s.kernel == RBF) PRN_TRY(prn_cost_elementwise(context, cost, products, 1, 0));
-    if (s.kernel != LINEAR) PRN_TRY(prn_cost_elementwise(context, cost, values, s.kernel == RBF ? 2 : 3, 1));
+    if (s.kernel == RBF) PRN_TRY(prn_cost_floats(context, cost, products, 1, 0));
+    if (s.kernel != LINEAR) PRN_TRY(prn_cost_floats(context, cost, values, s.kernel == RBF ? 2 : 3, 1));
     return prn_ml_transform_cost(context, cost, s.transform, s.at.rows, s.columns);
 }
 

@@ -137,7 +137,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
         /* A split of each inner node, and the leaves' weights. */
         for (int64_t n = 0; n < trees.node_count; n++) out->parameters += trees.nodes[n].mode != PRN_TREE_LEAF;
         out->parameters += (uint64_t)trees.weight_count;
-        status = prn_cost_elementwise(context, out, (uint64_t)rows, trees.depth + trees.leaf_weights, 0);
+        status = prn_cost_floats(context, out, (uint64_t)rows, trees.depth + trees.leaf_weights, 0);
     }
     if (status == PRONY_OK) status = prn_ml_transform_cost(context, out, set.transform, rows, trees.targets);
     prn_tree_release(&trees);

@@ -4,6 +4,7 @@
 #include "tests/support/model_builder.h"
 
 #include "base/attr.h"
+#include "prony_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,17 @@ static void append(char *text, size_t size, const char *item)
     snprintf(text + used, size - used, "%s%s", used ? " " : "", item);
 }
 
+static void put_input(model_builder *m, const char *name, const prony_value *value, op_case_form form)
+{
+    char dims[PRONY_MAX_RANK * 24];
+    write_dims(&value->shape, dims, sizeof dims);
+    if (form == OP_CASE_FREE_DIMS) {
+        *dims = '\0';
+        for (int d = 0; d < value->shape.rank; d++) strcat(dims, d ? ",?" : "?");
+    }
+    mb_input(m, name, value->dtype, form == OP_CASE_FREE_RANK ? NULL : dims);
+}
+
 uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size)
 {
     char inputs[OP_CASE_MAX_VALUES * 6] = "", outputs[OP_CASE_MAX_VALUES * 6] = "", op[256], name[24];
@@ -80,15 +92,15 @@ uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size)
     if (!plain) mb_opset(m, row->node.domain, row->node.opset);
     for (size_t i = 0; i < row->input_count; i++) {
         const prony_value *value = row->inputs[i];
-        char dims[PRONY_MAX_RANK * 24];
         snprintf(name, sizeof name, "x%zu", i);
         append(inputs, sizeof inputs, value ? name : "?");
         if (!value) continue;
-        write_dims(&value->shape, dims, sizeof dims);
-        if (is_constant(row, i, form))
+        if (is_constant(row, i, form)) {
+            char dims[PRONY_MAX_RANK * 24];
+            write_dims(&value->shape, dims, sizeof dims);
             mb_initializer(m, name, value->dtype, dims, value->data);
-        else
-            mb_input(m, name, value->dtype, dims);
+        } else
+            put_input(m, name, value, form);
     }
     for (size_t k = 0; k < output_count(row); k++) {
         snprintf(name, sizeof name, "y%zu", k);
@@ -154,6 +166,31 @@ prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error
     return op_case_show(row, form, read_bytes, NULL, error);
 }
 
+static int swallow(void *user, const char *data, size_t size)
+{
+    unsigned *sum = user;
+    for (size_t i = 0; i < size; i++) *sum += (unsigned char)data[i];
+    return 0;
+}
+
+/* What the model would cost may be refused: the run says why. */
+static prony_status inspect(prony_model *model, prony_error *error)
+{
+    static volatile unsigned sink;
+    unsigned sum = 0;
+    prony_report *report = NULL;
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    prony_status status = prony_inspect(&report, model, NULL, error);
+    if (status != PRONY_OK) return status == PRONY_INTERNAL ? status : PRONY_OK;
+    const prony_cost *cost = &prony_report_totals(report)->cost;
+    if (cost->bytes_written < UINT32_MAX && (cost->flops > INT64_MAX || cost->int_ops > INT64_MAX || cost->bytes_read > INT64_MAX)) abort();
+    status = prony_report_write(report, PRONY_FORMAT_TEXT, &options, swallow, &sum, error);
+    if (status == PRONY_OK) status = prony_report_write(report, PRONY_FORMAT_JSON, &options, swallow, &sum, error);
+    prony_report_release(report);
+    sink = sink + sum;
+    return status == PRONY_OUT_OF_RANGE ? PRONY_OK : status; /* JSON has no integers beyond 2^53 */
+}
+
 prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see)(void *argument, size_t output, const prony_value *value),
                           void *argument, prony_error *error)
 {
@@ -166,6 +203,7 @@ prony_status op_case_show(const op_case_node *row, op_case_form form, void (*see
     options.max_loop_trips = 1000;
     options.memory_limit_bytes = (uint64_t)64 << 20;
     prony_status status = prony_model_load_memory(&model, "case", bytes, size, NULL, error);
+    if (status == PRONY_OK) status = inspect(model, error);
     if (status == PRONY_OK) status = prony_session_create(&session, model, &options, error);
     if (status == PRONY_OK) status = run(session, row, form, see, argument, error);
     prony_session_release(session);

@@ -32,10 +32,13 @@ static const prony_dtype dtypes[] = {PRONY_FLOAT32, PRONY_FLOAT64,   PRONY_FLOAT
                                      PRONY_UINT64,  PRONY_BOOL,      PRONY_STRING,       PRONY_INT4,
                                      PRONY_UINT2,   PRONY_COMPLEX64, PRONY_FLOAT8E4M3FN, PRONY_INT16};
 
+enum { MOST_BYTES = 1 << 24 };
+
 static void remake(prony_value *value, prony_dtype dtype, const prony_shape *shape)
 {
     int64_t count = prony_shape_numel(shape);
     size_t bytes = count < 0 ? 0 : prony_dtype_bytes(dtype, count);
+    if (bytes > MOST_BYTES) return; /* a huge extent lost the zero beside it */
     void *data = op_case_bytes(bytes);
     memset(data, dtype == PRONY_STRING ? 0 : 1, bytes);
     if (dtype == value->dtype && value->data) {
@@ -87,7 +90,7 @@ static void distort_data(turn *t, size_t i, prony_value *value)
     static const double reals[] = {NAN, INFINITY, -INFINITY, 0.0, -1.0, 3e38, 1e-40, 1e9};
     static const int64_t wholes[] = {INT64_MIN, INT64_MAX, -1, 0, 1, 1000000, (int64_t)1 << 31, (int64_t)1 << 40};
     bool number = (PRN_TYPES_NUMBER_BOOL & PRN_TYPE(value->dtype)) != 0;
-    if (!number || prony_shape_numel(&value->shape) == 0 || value->dtype == PRONY_BOOL) return;
+    if (!number || prony_shape_numel(&value->shape) <= 0 || value->dtype == PRONY_BOOL) return;
     for (int k = 0; k < 8; k++)
         for (int all = 0; all < 2; all++)
             if (is_turn(t, all ? "extreme data: input" : "extreme last element: input", (long long)i, k))
@@ -229,15 +232,69 @@ static void distort_attributes(turn *t)
     }
 }
 
-bool op_distort(op_case_node *row, size_t k, char *what, size_t size)
+static void distort(turn *t)
 {
     static const int64_t opsets[] = {1, 6, 7, 9, 10, 11, 12, 13, 14, 17, 18, 20, 23, 25};
-    turn t = {.row = row, .left = k, .what = what, .size = size};
-    distort_inputs(&t);
-    if (!t.done) distort_attributes(&t);
+    distort_inputs(t);
+    if (!t->done) distort_attributes(t);
     for (size_t o = 0; o < COUNT(opsets); o++)
-        if (is_turn(&t, "opset", opsets[o], 0)) row->node.opset = opsets[o];
-    if (is_turn(&t, "outputs", 2, 0)) row->output_count = 2;
-    if (is_turn(&t, "outputs", 20, 0)) row->output_count = 20;
+        if (is_turn(t, "opset", opsets[o], 0)) t->row->node.opset = opsets[o];
+    if (is_turn(t, "outputs", 2, 0)) t->row->output_count = 2;
+    if (is_turn(t, "outputs", 20, 0)) t->row->output_count = 20;
+}
+
+bool op_distort(op_case_node *row, size_t k, char *what, size_t size)
+{
+    turn t = {.row = row, .left = k, .what = what, .size = size};
+    distort(&t);
     return t.done;
+}
+
+static size_t count_ways(op_case_node *row)
+{
+    char what[96];
+    turn t = {.row = row, .left = SIZE_MAX, .what = what, .size = sizeof what};
+    distort(&t);
+    return SIZE_MAX - t.left;
+}
+
+static uint64_t draw(uint64_t *seed) /* splitmix64 */
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static bool distort_element(op_case_node *row, uint64_t *seed, char *what, size_t size)
+{
+    static const double reals[] = {9e300, -9e300, 1e-320, 2147483648.0, -2147483649.0, 9.3e18, -9.3e18, 0.5, 255.5, NAN, INFINITY, -0.0};
+    static const int64_t wholes[] = {INT64_MIN,  INT64_MAX, INT64_MIN + 1, INT64_MAX / 2, INT32_MAX, INT32_MIN,
+                                     UINT32_MAX, 65536,     -2,            2,             255,       INT64_C(1) << 62};
+    size_t i = row->input_count ? draw(seed) % row->input_count : 0, k = draw(seed) % COUNT(reals);
+    if (i >= row->input_count || !row->inputs[i]) return false;
+    prony_value *value = &row->values[i];
+    int64_t count = prony_shape_numel(&value->shape);
+    if (count <= 0 || value->dtype == PRONY_BOOL || !(PRN_TYPES_NUMBER_BOOL & PRN_TYPE(value->dtype))) return false;
+    int64_t e = (int64_t)(draw(seed) % (uint64_t)count);
+    if (prn_dtype_is_float(value->dtype))
+        prn_put_f64(value->data, value->dtype, e, reals[k]);
+    else
+        prn_put_i64(value->data, value->dtype, e, wholes[k]);
+    snprintf(what, size, "element: input, value %zu, %zu", i, k);
+    return true;
+}
+
+void op_distort_randomly(op_case_node *row, uint64_t seed, char *what, size_t size)
+{
+    size_t used = 0;
+    *what = '\0';
+    for (uint64_t left = 1 + draw(&seed) % 4; left > 0 && used < size; left--) {
+        char way[96] = "";
+        if (draw(&seed) % 3 == 0)
+            distort_element(row, &seed, way, sizeof way);
+        else
+            op_distort(row, draw(&seed) % count_ways(row), way, sizeof way);
+        used += (size_t)snprintf(what + used, size - used, "%s%s", used ? "; " : "", way);
+    }
 }
