@@ -191,7 +191,7 @@ static void put_tensor(mb_bytes *to, uint32_t field, const char *name, prony_dty
     while (next_item(&dims, ',', item)) {
         int64_t dim = strtoll(item, NULL, 10);
         mb_put_int(&tensor, 1, dim);
-        count *= dim;
+        if (__builtin_mul_overflow(count, dim, &count)) count = 0; /* no data then */
     }
     mb_put_int(&tensor, 2, dtype);
     mb_put_text(&tensor, 8, name);
@@ -385,6 +385,19 @@ mb_bytes *mb_raw_model(model_builder *m)
     return &m->model;
 }
 
+/* The models of all tests are seeds for tests/fuzz/fuzz_run.c: PRN_TEST_MODELS names a folder to keep each in. */
+static void keep(const mb_bytes *model)
+{
+    const char *folder = getenv("PRN_TEST_MODELS");
+    char path[1024];
+    uint64_t hash = 0xcbf29ce484222325u;
+    if (!folder) return;
+    for (size_t i = 0; i < model->size; i++) hash = (hash ^ model->data[i]) * 0x100000001b3u;
+    snprintf(path, sizeof path, "%s/%016llx.onnx", folder, (unsigned long long)hash);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(model->data, 1, model->size, file) != model->size || fclose(file) != 0) abort();
+}
+
 const void *mb_finish(model_builder *m, size_t *size)
 {
     while (m->depth) mb_graph_end(m);
@@ -392,6 +405,7 @@ const void *mb_finish(model_builder *m, size_t *size)
         close_node(current(m));
         mb_put_message(&m->model, 7, &current(m)->graph);
         m->finished = true;
+        keep(&m->model);
     }
     *size = m->model.size;
     return m->model.data;

@@ -139,6 +139,7 @@ static void distort_inputs(turn *t)
     }
     if (row->input_count + 1 < OP_CASE_MAX_VALUES && is_turn(t, "one input more", 0, 0)) {
         size_t i = row->input_count++;
+        prn_free_aligned(row->values[i].data); /* of an input that was cut off before */
         row->values[i] = (prony_value){0};
         remake(&row->values[i], PRONY_FLOAT32, &(prony_shape){.rank = 1, .dim = {2}});
         row->inputs[i] = &row->values[i];
