@@ -415,6 +415,7 @@ static bool check_cost(bench *b)
     b->deep = cost.macs > MOST_TERMS * (uint64_t)(prony_shape_numel(&b->out[0].shape) > 0 ? prony_shape_numel(&b->out[0].shape) : 1);
     if (cost.madds < cost.macs)
         return complain(b, "%llu madds but %llu macs", (unsigned long long)cost.madds, (unsigned long long)cost.macs);
+    if (cost.flops > INT64_MAX || cost.int_ops > INT64_MAX) return complain(b, "more operations than 2^63: a count fell below zero");
     if (cost.special > cost.flops) return complain(b, "more special operations than flops");
     return true;
 }
