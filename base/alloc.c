@@ -195,6 +195,12 @@ void prn_free_aligned(void *block)
     prn_free(block);
 }
 
+void *prn_no_bytes(void)
+{
+    static const _Alignas(64) char nothing[64];
+    return (void *)(uintptr_t)nothing;
+}
+
 bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 {
     if (need <= *capacity) return true;

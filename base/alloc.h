@@ -19,6 +19,9 @@ char *prn_strndup(const char *text, size_t size);
 /* `alignment` is a power of two >= sizeof(void *); contents undefined; released by prn_free_aligned. */
 void *prn_alloc_aligned(size_t alignment, size_t bytes);
 void prn_free_aligned(void *block);
+/* Where no bytes are, as a pointer with which arithmetic is defined, which a null pointer's is not (C17 6.5.6): 64-byte aligned,
+ * belongs to nobody, may not be written. */
+void *prn_no_bytes(void);
 
 /* Makes room for at least `need` elements in a growing array; doubles. false: out of memory, array unchanged. */
 bool prn_grow(void **array, size_t *capacity, size_t need, size_t element_size);

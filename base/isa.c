@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #if defined(__x86_64__)
@@ -21,6 +22,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned present;    /* within the cap */
 static const char *set_name; /* the largest of `sets` that is */
 static const char *features[MOST_FEATURES + 1];
+static char set_names[64];
 
 /* Sets with a name, each with all that the one before it has, and what a cap of that name leaves. */
 static const struct {
@@ -142,6 +144,7 @@ static void find(void)
         if (strcasecmp(cap, sets[i].name) == 0) present &= sets[i].cap;
     for (int i = 0; i < SETS; i++)
         if ((sets[i].needs & ~present) == 0) set_name = sets[i].name;
+    for (int i = 0; i < SETS; i++) strcat(strcat(set_names, i ? ", " : ""), sets[i].name);
 }
 
 /* Asked by every kernel that is picked by it, in every run: once found, `present` is read without a call. */
@@ -162,6 +165,12 @@ const char *prn_isa_name(void)
 {
     pthread_once(&once, find);
     return set_name;
+}
+
+const char *prn_isa_set_names(void)
+{
+    pthread_once(&once, find);
+    return set_names;
 }
 
 const char *const *prn_isa_features(void)

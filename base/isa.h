@@ -18,6 +18,8 @@ typedef enum prn_isa_flag {
 bool prn_isa_has(unsigned flags);
 /* Of the widest set that has a name, all that is there within the cap: "scalar", "avx2", "avx512" or "amx". */
 const char *prn_isa_name(void);
+/* The names that PRONY_MAX_ISA takes, narrowest first: "scalar, avx2, avx512, amx". Any other is ignored. */
+const char *prn_isa_set_names(void);
 /* NULL-terminated list of the features of note the processor has ("avx2", "fma", …), uncapped. */
 const char *const *prn_isa_features(void);
 

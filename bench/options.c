@@ -153,6 +153,18 @@ static void be_one_process(options *o)
     o->quiet = o->no_progress = true;
 }
 
+/* A name that nobody knows caps nothing: what it was meant to show would not be shown. */
+static int check_isa(const options *o)
+{
+    const char *cap = getenv("PRONY_MAX_ISA"), *names = prony_build_info()->isa_names;
+    size_t length = cap ? strlen(cap) : 0;
+    for (const char *name = names; length > 0; name += strcspn(name, ",") + 2) {
+        if (strcspn(name, ",") == length && strncasecmp(name, cap, length) == 0) return 0;
+        if (!name[strcspn(name, ",")]) return usage(o, "PRONY_MAX_ISA: '%s' is none of %s", cap, names);
+    }
+    return 0;
+}
+
 int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
@@ -185,6 +197,7 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
         return usage(o, "'%s' is one argument too many", o->arguments[command->max_arguments]);
     status = check_stdout(o);
     if (!status) status = check_codes(o);
+    if (!status) status = check_isa(o);
     if (!status) status = set_memory_limit(o);
     if (status) return status;
     *stop = false;

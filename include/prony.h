@@ -88,8 +88,9 @@ typedef struct prony_build {
     const char *version;
     const char *git_commit; /* "" if it was not built from a repository */
     const char *compiler, *compiler_flags;
-    const char *isa;        /* that kernels use here: "avx512", "avx2", "baseline" */
+    const char *isa;        /* that kernels use here: "amx", "avx512", "avx2", "scalar" */
     const char *libraries;  /* "onednn 2.6.3, openblas 0.3.21" */
+    const char *isa_names;  /* "scalar, avx2, avx512, amx": what PRONY_MAX_ISA in the environment may name, to use no more than it */
 } prony_build;
 PRONY_API const prony_build *prony_build_info(void);
 

@@ -56,7 +56,7 @@ typedef struct prony_context {
     size_t output_count;
     const prony_value *const *inputs;
     prony_value *const *outputs;
-    void *scratch;                  /* bytes that prepare asked for, 64-byte aligned; contents undefined */
+    void *scratch;                  /* in run: bytes that prepare asked for (none: not NULL either), 64-byte aligned; contents undefined */
     size_t scratch_bytes;
     int threads;                    /* this call's intra-op thread budget, >= 1 */
     const struct prn_post_ops *post_ops; /* set by rewrites on operators that take them; otherwise NULL */

@@ -84,7 +84,7 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     prn_prepared prepared = {0};
     if (kernel->prepare) PRN_TRY(kernel->prepare(context, &prepared));
     prony_status status = PRONY_OK;
-    void *scratch = NULL;
+    void *scratch = prn_no_bytes();
     if (prepared.scratch_bytes) {
         scratch = prn_alloc_aligned(64, prepared.scratch_bytes);
         if (!scratch) {
@@ -98,7 +98,7 @@ static prony_status run_kernel(const prn_kernel *kernel, prony_context *context)
     if (status == PRONY_OK) status = kernel->run(context);
     context->state = NULL;
     context->scratch = NULL;
-    prn_free_aligned(scratch);
+    if (prepared.scratch_bytes) prn_free_aligned(scratch);
     if (kernel->release) kernel->release(prepared.state);
     return status;
 }

@@ -445,8 +445,8 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
     }
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
-        if (step->scratch_buffer != PRN_NO_BUFFER)
-            step->context.scratch = base + plan->buffers[step->scratch_buffer].offset;
+        step->context.scratch =
+            step->scratch_buffer == PRN_NO_BUFFER ? prn_no_bytes() : base + plan->buffers[step->scratch_buffer].offset;
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c])
                 prn_plan_point(step->children[c],

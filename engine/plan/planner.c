@@ -84,6 +84,7 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
     step->site = (prn_site){.program = plan->program, .node = node, .plan = plan, .step = step};
     step->context = prn_node_context(plan->program, node, NULL);
+    step->context.scratch = prn_no_bytes();
     step->context.inputs = step->input_values;
     step->context.outputs = step->output_values;
     step->context.input_count = input_count;

@@ -304,6 +304,7 @@ static void settle_rows(void *argument, int64_t begin, int64_t end)
 {
     const settle_job *job = argument;
     const prn_mha_rows *from = job->from;
+    if (from->depth == 0) return;
     for (int64_t r = begin; r < end; r++) {
         const int64_t b = r / from->length, l = r % from->length;
         for (int64_t h = 0; h < job->heads; h++) {

@@ -24,7 +24,8 @@ static void describe_build(void)
                           .compiler = PRN_BUILD_COMPILER,
                           .compiler_flags = PRN_BUILD_FLAGS,
                           .isa = prn_isa_name(),
-                          .libraries = libraries};
+                          .libraries = libraries,
+                          .isa_names = prn_isa_set_names()};
 }
 
 const prony_build *prony_build_info(void)

@@ -348,6 +348,20 @@ class Models(CommandTest):
         finally:
             del os.environ["PRONY_MEMORY_LIMIT"]
 
+    def test_a_cap_of_instruction_sets_that_nobody_knows_is_refused(self):
+        before = os.environ.get("PRONY_MAX_ISA")
+        try:
+            for wrong in ("avx1024", "avx", "scalar, avx2", ","):
+                os.environ["PRONY_MAX_ISA"] = wrong
+                self.refuse(USAGE, ["PRONY_MAX_ISA", repr(wrong), "scalar, avx2, avx512, amx"], "ops")
+            for right in ("", "scalar", "AVX2", "amx"):
+                os.environ["PRONY_MAX_ISA"] = right
+                self.succeed("ops")
+        finally:
+            os.environ.pop("PRONY_MAX_ISA")
+            if before is not None:
+                os.environ["PRONY_MAX_ISA"] = before
+
     def one(self, nodes, outputs, inputs=(("x", ["N", 2]),), initializers=(), values=(1.0, -2.0), shape=(1, 2)):
         """Runs a model of float tensors, x given; the outputs' values."""
         model = self.save("one.onnx", ob.graph(nodes, [ob.value(n, ob.FLOAT, d) for n, d in inputs],

@@ -212,10 +212,8 @@ static prony_status run_once(bench *b, const prn_kernel *kernel, int threads, in
         memcpy(b->out[0].data, input, prn_layout_bytes(&b->in[inplace]));
         b->in[inplace].data = b->out[0].data;
     }
-    if (b->context.scratch_bytes) {
-        b->context.scratch = op_case_bytes(b->context.scratch_bytes);
-        memset(b->context.scratch, 0x5a + threads, b->context.scratch_bytes);
-    }
+    b->context.scratch = op_case_bytes(b->context.scratch_bytes);
+    memset(b->context.scratch, 0x5a + threads, b->context.scratch_bytes);
     b->context.threads = threads;
     prony_status status = kernel->run(&b->context);
     prn_free_aligned(b->context.scratch);
