@@ -45,6 +45,12 @@ typedef struct measurement {
 } measurement;
 
 PRN_SIMD_PICK(prn_peak_loops, prn_peak_loops_, static const prn_peak_loops *loops_here)
+PRN_SIMD_PICK_DOT(prn_peak_tiles, prn_peak_tiles_, static const prn_peak_tiles *tiles)
+
+bool prn_peak_has_bf16(void)
+{
+    return tiles()->bf16 != NULL;
+}
 
 /* Returns when all threads have come, to all of them within the time that a cache line takes. */
 static void meet(measurement *s)
@@ -78,7 +84,7 @@ static void work(member *m)
         result = (uint64_t)s->tools.loops->compute_f64(s->rounds, &flops);
         break;
     case PRN_PEAK_BF16:
-        result = (uint64_t)(int64_t)prn_peak_bf16(s->rounds, &flops);
+        result = (uint64_t)(int64_t)tiles()->bf16(s->rounds, &flops);
         break;
     case PRN_PEAK_READ:
         for (int64_t r = 0; r < s->rounds; r++) result ^= s->tools.loops->read(m->buffer, s->bytes);

@@ -49,8 +49,12 @@ typedef struct prn_peak_loops {
     void (*copy)(void *to, const void *from, size_t bytes);
 } prn_peak_loops;
 
+/* Likewise, on tiles (base/peak_dot_simd.c). */
+typedef struct prn_peak_tiles {
+    double (*bf16)(int64_t rounds, double *flops); /* NULL: it has none */
+} prn_peak_tiles;
+
 bool prn_peak_has_bf16(void);
-double prn_peak_bf16(int64_t rounds, double *flops);
 
 typedef struct prn_peak_tools {
     const prn_peak_loops *loops;

@@ -38,14 +38,6 @@ if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT PRONY_SANITIZE)
 endif()
 set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
 
-# Sources for one extension of the instruction set, which the code asks for at run time; elsewhere they say that it is not there.
-set(prn_amx_sources ${prn_sources})
-list(FILTER prn_amx_sources INCLUDE REGEX "/(base|ops)/.*_amx\\.c$")
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set_property(SOURCE ${prn_amx_sources} APPEND PROPERTY COMPILE_OPTIONS
-    -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mamx-tile -mamx-bf16)
-endif()
-
 # libFuzzer finds its way by coverage; the kernels that are compiled per instruction set only compute.
 if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
   set_property(SOURCE ${prn_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
@@ -74,12 +66,12 @@ set(prn_simd_scalar_options "")
 set(prn_simd_avx2_options -mavx2 -mfma -mf16c -mbmi2)
 set(prn_simd_avx512_options -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mbmi2)
 set(prn_simd_vnni_options ${prn_simd_avx512_options} -mavx512vnni)
-set(prn_simd_amx_options ${prn_simd_vnni_options} -mamx-tile -mamx-int8)
+set(prn_simd_amx_options ${prn_simd_vnni_options} -mamx-tile -mamx-int8 -mamx-bf16)
 set(prn_simd_variants scalar avx2 avx512)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND prn_simd_variants vnni amx)
 endif()
-# What multiplies bytes.
+# What multiplies bytes and bfloat16 numbers: also with the extensions for that.
 set(prn_dot_sources ${prn_simd_sources})
 list(FILTER prn_dot_sources INCLUDE REGEX "_dot_simd\\.c$")
 if(prn_simd_sources)

@@ -104,12 +104,12 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
     const prony_value *first = NULL;
     for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
     for (const prn_kernel *k = op->kernels; k->name; k++) {
-        if (like && (k->own_layout != like->own_layout || strcmp(k->backend, like->backend) != 0)) continue;
+        if (like && (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0)) continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
         if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
         if (k->precisions && !(k->precisions >> context->precision & 1)) continue;
         if (context->post_ops && !k->post_ops) continue;
-        if (plain_only && k->own_layout) continue;
+        if (plain_only && (k->own_layout || k->place)) continue;
         if ((k->usable && !k->usable(context)) || (k->worth && !k->worth(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }

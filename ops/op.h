@@ -11,6 +11,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "ops/layout.h"
+#include "ops/place.h"
 
 /* ---- attributes ------------------------------------------------------------------------------------------------- */
 
@@ -217,7 +218,20 @@ typedef struct prn_kernel {
                             apart from the `build` handed to the host's `packed`. Its bytes are then there while it is packed, and
                             in runs only if it was not. */
     uint32_t unaligned;  /* bit i: input i is read as bytes, wherever they lie */
+    const prn_value_place *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only steps whose types and
+                               shapes are known before a run take one that is elsewhere */
+    uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the same */
 } prn_kernel;
+
+/* Where a kernel reads input i and writes output i. */
+static inline const prn_value_place *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)
+{
+    return i < 32 && (kernel->host_inputs >> i & 1) ? NULL : kernel->place;
+}
+static inline const prn_value_place *prn_kernel_writes_at(const prn_kernel *kernel, size_t i)
+{
+    return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->place;
+}
 
 /* ---- the descriptor ------------------------------------------------------------------------------------------------ */
 
@@ -304,8 +318,8 @@ const prn_op *prn_op_at(size_t index);
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable. plain_only: and
- * that takes plain inputs and makes plain outputs. `like`: and whose backend, own_layout and, where it has one, name are that
- * kernel's (NULL: any).
+ * that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout, place and, where it has one, name
+ * are that kernel's (NULL: any).
  * NULL: there is none. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
 

@@ -9,7 +9,7 @@ prony_context prn_node_context(const prn_program *program, const prn_node_def *n
 /* Cost with the general byte rule applied first. `context` has the node's full shapes. */
 PRN_MUST_USE prony_status prn_node_cost(const prn_node_def *node, const prony_context *context, prony_cost *cost);
 
-/* First kernel that takes the types, is usable, and (plain_only) works on plain layouts. NULL: none. */
+/* First kernel that takes the types, is usable, and (plain_only) works on plain layouts, on the host. NULL: none. */
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only);
 /* Prepares, runs and releases a plain kernel once; outputs have data. Heap calls are fine here: bind time and dynamic
  * steps. `context` arrives as from prn_node_context, with data in place. *chosen (which may be left out) is the kernel to take, and

@@ -39,7 +39,7 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 /* Has bytes of its own in this plan's arena. */
 static bool in_arena(const prn_plan_value *value)
 {
-    return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR;
+    return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR && value->place == PRN_ON_HOST;
 }
 
 static void use(prn_plan *plan, uint32_t value, uint32_t step)
@@ -50,7 +50,7 @@ static void use(prn_plan *plan, uint32_t value, uint32_t step)
 uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value)
 {
     uint32_t v = plan->values[value]->source;
-    while (v != PRN_NO_VALUE && plan->values[v]->value.layout != PRN_PLAIN) v = plan->values[v]->variant;
+    while (v != PRN_NO_VALUE && !prn_plan_is_plain(plan->values[v])) v = plan->values[v]->variant;
     return v == PRN_NO_VALUE ? value : v;
 }
 
@@ -165,7 +165,7 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
     for (size_t s = plan->step_count; s-- > 0;) {
         prn_step *step = plan->steps[s];
         step->index = (uint32_t)s;
-        if (step->dynamic || !step->kernel) continue;
+        if (step->dynamic || !step->kernel || step->kernel->place) continue;
         if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
             make_join(plan, step, joined);
         else if (step->kernel->part)

@@ -113,7 +113,7 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
 
 prony_status prn_plan_follow(prn_plan *plan, bool *fits, prony_error *error)
 {
-    *fits = plan->options.follows && take_shapes(plan) && forms_still_same(plan);
+    *fits = plan->options.follows && plan->place_count == 0 && take_shapes(plan) && forms_still_same(plan);
     for (size_t s = 0; s < plan->step_count && *fits; s++) PRN_TRY(follow_step(plan, plan->steps[s], fits, error));
     return PRONY_OK;
 }

@@ -18,10 +18,19 @@
 #define PRN_NO_BUFFER UINT32_MAX
 #define PRN_NO_STEP UINT32_MAX
 
+/* What of a plan is at one place that is not the host: the roots there lie in one block. */
+typedef struct prn_plan_place {
+    const prn_value_place *place;
+    void *block;
+    prn_memory_plan_figures figures;
+} prn_plan_place;
+
+enum { PRN_ON_HOST = 0, PRN_MOST_PLACES = UINT8_MAX };
+
 typedef struct prn_plan_value {
     prony_value value; /* what contexts point at; layout settled */
     uint32_t source;   /* program value it is, or is a reordered form of */
-    uint32_t variant;  /* next form of the same value in another layout; PRN_NO_VALUE ends */
+    uint32_t variant;  /* next form of the same value, in another layout or at another place; PRN_NO_VALUE ends */
     uint32_t alias;    /* value whose bytes it shares; PRN_NO_VALUE: its own */
     uint64_t alias_offset;
     uint32_t view; /* value whose elements it has, if no step makes it: what it was a view of before anything was joined */
@@ -30,6 +39,7 @@ typedef struct prn_plan_value {
     uint32_t last_use;    /* step; step_count for graph outputs */
     uint32_t buffer;      /* of a value with bytes of its own in the arena; otherwise PRN_NO_BUFFER */
     bool constant, input, dynamic;
+    uint8_t place; /* PRN_ON_HOST, or the number of one of the plan's places */
     prn_shared_entry *shared; /* of constants: see prn_value_def */
     void *lent;           /* of a root: bytes outside of the arena that it is made in instead; NULL: none */
 } prn_plan_value;
@@ -107,6 +117,8 @@ typedef struct prn_plan {
     size_t buffer_count;
     prn_memory_plan_figures figures;
     uint64_t scratch_bytes; /* largest of any step, as asked */
+    prn_plan_place *places; /* value->place k is places[k - 1]; those of subgraphs are their plans' own */
+    size_t place_count;     /* 0: everything is on the host */
     prn_arena *arena;       /* of the outermost plan; children borrow it */
     uint8_t *base;          /* where this plan's buffers start */
     struct prn_plan *outer;
@@ -130,7 +142,13 @@ typedef struct prn_plan {
 /* Value that owns the bytes, and the offset in them. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
 
-/* The plain form of a captured value, which settling made sure exists. */
+/* Whether it is as the model has it: plain, on the host. */
+static inline bool prn_plan_is_plain(const prn_plan_value *value)
+{
+    return value->value.layout == PRN_PLAIN && value->place == PRN_ON_HOST;
+}
+
+/* That form of a captured value, which settling made sure exists. */
 uint32_t prn_plan_plain(const prn_plan *plan, uint32_t value);
 
 /* Whether what a step makes may still lie where the plan put it: in an input's bytes, which its kernel overwrites. */
@@ -140,6 +158,12 @@ bool prn_plan_stays_in_place(const prn_plan *plan, const prn_step *step);
 PRN_MUST_USE prony_status prn_plan_buffers(prn_plan *plan, prony_error *error);
 /* Points every value with bytes in the arena at them. */
 void prn_plan_point(prn_plan *plan, uint8_t *base);
+
+/* Gives the values at other places their bytes there; buffers and lifetimes are settled. */
+PRN_MUST_USE prony_status prn_plan_places_allot(prn_plan *plan, prony_error *error);
+void prn_plan_places_release(prn_plan *plan);
+/* Copies a value that is not on the host there, as it lies. */
+PRN_MUST_USE prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error);
 
 /* Runs all steps. `trace` may be NULL: no stamps. Inputs' data pointers are set by the caller. Dynamic outputs of the run
  * before were given up (prn_plan_forget). After a failure the plan holds nothing in the dynamic region. */

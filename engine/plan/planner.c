@@ -1,5 +1,5 @@
-/* From program to steps: kernels are chosen, layouts settled in one forward walk (a producer offers, a consumer asks, a
- * Reorder step stands between them where they differ, once per value and layout), and states prepared. */
+/* From program to steps, in one forward walk: kernels are chosen, layouts and places settled (engine/plan/settle.c), and states
+ * prepared. */
 #include "base/stack.h"
 #include "base/stop.h"
 #include "engine/bind/node.h"
@@ -60,11 +60,9 @@ static PRN_OWN_FRAME prony_status add_values(planner *p)
     return PRONY_OK;
 }
 
-/* A step whose contexts point at plan values. Ids are copied. */
-static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
-                          const uint32_t *outputs, uint32_t output_count)
+prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *inputs, uint32_t input_count,
+                            const uint32_t *outputs, uint32_t output_count)
 {
-    prn_plan *plan = p->plan;
     prn_step *step = prn_pool_alloc(&plan->pool, 1, sizeof *step);
     if (!step) return NULL;
     step->node = node;
@@ -97,110 +95,30 @@ static prn_step *add_step(planner *p, prn_node_def *node, const uint32_t *inputs
     return step;
 }
 
-/* Makes the step the next to run; Reorders may have come in between since it was made. */
-static prony_status append_step(planner *p, prn_step *step)
+prony_status prn_plan_append_step(prn_plan *plan, prn_step *step, prony_error *error)
 {
-    prn_plan *plan = p->plan;
-    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return prn_no_memory(p->error);
+    if (!PRN_GROW(plan->steps, plan->step_capacity, plan->step_count + 1)) return prn_no_memory(error);
     for (uint32_t k = 0; k < step->context.output_count; k++)
         if (step->outputs[k] != PRN_NO_VALUE) plan->values[step->outputs[k]]->defined = (uint32_t)plan->step_count;
     plan->steps[plan->step_count++] = step;
     return PRONY_OK;
 }
 
-static void make_alias(prn_plan *plan, uint32_t value, uint32_t of, uint64_t offset)
+void prn_plan_make_view(prn_plan *plan, uint32_t value, uint32_t of)
 {
-    plan->values[value]->alias = plan->values[value]->view = of;
-    plan->values[value]->alias_offset = offset;
-    plan->values[value]->defined = plan->values[of]->defined;
+    prn_plan_value *to = plan->values[value];
+    const prn_plan_value *from = plan->values[of];
+    to->alias = to->view = of;
+    to->alias_offset = 0;
+    to->defined = from->defined;
+    to->constant = from->constant;
+    to->shared = from->shared;
+    to->value.data = from->value.data;
 }
 
-/* Whether another value may be this one's bytes: a constant's always, since they are nobody's buffer. */
-static bool may_share(const prn_plan *plan, uint32_t value)
+bool prn_plan_may_share(const prn_plan *plan, uint32_t value)
 {
     return !plan->options.no_reuse || plan->values[value]->constant;
-}
-
-/* ---- layouts ---- */
-
-static prony_status reorder_node(planner *p, uint32_t source, prn_node_def **out)
-{
-    static const prn_attr_list no_attributes = {NULL, 0};
-    prn_node_def *node = prn_pool_alloc(&p->plan->pool, 1, sizeof *node);
-    if (!node) return prn_no_memory(p->error);
-    node->info = (prony_node){.op_type = "Reorder", .domain = "prony", .opset = 1, .attributes = &no_attributes};
-    node->info.name = prn_pool_printf(&p->plan->pool, "reorder of %s", p->plan->program->values[source]->name);
-    node->binding = prn_registry_find(NULL, "prony", "Reorder", 1);
-    if (!node->info.name) return prn_no_memory(p->error);
-    if (!node->binding.op) return prn_fail(p->error, PRONY_INTERNAL, "operator prony::Reorder is not built");
-    *out = node;
-    return PRONY_OK;
-}
-
-/* The form of `value` in `layout`, made by a view or a Reorder step if it is not there yet. */
-static prony_status value_in_layout(planner *p, uint32_t value, prn_layout layout, uint32_t *out)
-{
-    prn_plan *plan = p->plan;
-    for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant) {
-        if (plan->values[v]->value.layout != (uint8_t)layout) continue;
-        *out = v;
-        return PRONY_OK;
-    }
-    const prn_plan_value *from = plan->values[value];
-    uint32_t id = prn_plan_add_value(plan, from->source);
-    if (id == PRN_NO_VALUE) return prn_no_memory(p->error);
-    prn_plan_value *to = plan->values[id];
-    to->value.layout = (uint8_t)layout;
-    to->value.data = NULL;
-    to->bytes = prn_layout_bytes(&to->value);
-    to->variant = plan->values[from->source]->variant;
-    plan->values[from->source]->variant = id;
-    *out = id;
-    if (may_share(plan, value) &&
-        prn_layout_same_bytes(&from->value.shape, (prn_layout)from->value.layout, layout)) {
-        to->value.data = from->value.data;
-        to->constant = from->constant;
-        to->shared = from->shared;
-        make_alias(plan, id, value, 0);
-        return PRONY_OK;
-    }
-    prn_node_def *node = NULL;
-    PRN_TRY(reorder_node(p, from->source, &node));
-    prn_step *step = add_step(p, node, &value, 1, &id, 1);
-    if (!step) return prn_no_memory(p->error);
-    step->kernel = prn_node_kernel(node, &step->context, false);
-    if (!step->kernel)
-        return prn_fail(p->error, PRONY_UNSUPPORTED, "value '%s': no kernel reorders %s into %s",
-                        plan->program->values[from->source]->name, prn_layout_name((prn_layout)from->value.layout),
-                        prn_layout_name(layout));
-    return append_step(p, step);
-}
-
-/* A node's inputs arrive as their producers made them: that layout is the offer. */
-static PRN_OWN_FRAME prony_status settle_layouts(planner *p, prn_step *step)
-{
-    prn_plan *plan = p->plan;
-    size_t in_count = step->context.input_count, out_count = step->context.output_count;
-    prn_layout *in = prn_calloc(in_count + out_count + 1, sizeof *in);
-    if (!in) return prn_no_memory(p->error);
-    prn_layout *out = in + in_count;
-    prony_status status = PRONY_OK;
-    if (step->kernel && step->kernel->layouts) step->kernel->layouts(&step->context, in, out);
-    for (size_t i = 0; status == PRONY_OK && i < in_count; i++) {
-        if (step->inputs[i] == PRN_NO_VALUE) continue;
-        status = value_in_layout(p, step->inputs[i], in[i], &step->inputs[i]);
-        if (status == PRONY_OK) step->input_values[i] = &plan->values[step->inputs[i]]->value;
-    }
-    for (size_t k = 0; status == PRONY_OK && k < out_count; k++) {
-        if (step->outputs[k] == PRN_NO_VALUE) continue;
-        prn_plan_value *value = plan->values[step->outputs[k]];
-        value->value.layout = (uint8_t)out[k];
-        if (!value->dynamic) value->bytes = prn_layout_bytes(&value->value);
-        if (value->bytes == SIZE_MAX)
-            status = prn_fail(p->error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);
-    }
-    prn_free(in);
-    return status;
 }
 
 /* ---- nodes ---- */
@@ -229,18 +147,18 @@ PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, pr
 /* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
 static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
 {
-    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    prn_step *step = prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
     if (!step) return prn_no_memory(p->error);
     step->inputs[0] = from;
     step->input_values[0] = &p->plan->values[from]->value;
     step->kernel = prn_node_kernel(node, &step->context, false);
     if (!step->kernel)
         return prn_fail(p->error, PRONY_INTERNAL, "node '%s': no kernel copies a view", node->info.name);
-    PRN_TRY(append_step(p, step));
+    PRN_TRY(prn_plan_append_step(p->plan, step, p->error));
     return prn_plan_step_cost(p->plan, step, p->error);
 }
 
-/* A view keeps the layout if the shape stays, and needs plain bytes otherwise. One that a run-time input steers (Dropout's
+/* A view keeps the layout if the shape stays, and needs plain bytes otherwise; it stays where they are. One that a run-time input steers (Dropout's
  * training mode) stays a step, so that its kernel looks at that input. */
 static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool *done)
 {
@@ -253,27 +171,30 @@ static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool
         if (node->outputs[k] != PRN_NO_VALUE) return PRONY_OK;
     uint32_t from = node->inputs[0];
     prn_plan_value *to = plan->values[node->outputs[0]];
-    if (prn_shape_equal(&plan->values[from]->value.shape, &to->value.shape))
-        to->value.layout = plan->values[from]->value.layout;
-    else
-        PRN_TRY(value_in_layout(p, from, PRN_PLAIN, &from));
+    const prn_plan_value *given = plan->values[from];
+    const bool keeps = prn_shape_equal(&given->value.shape, &to->value.shape) || given->value.layout == PRN_PLAIN;
+    const prn_layout_key key = {keeps ? (prn_layout)given->value.layout : PRN_PLAIN,
+                                keeps && prn_plan_may_share(plan, from) ? given->place : PRN_ON_HOST};
+    PRN_TRY(prn_plan_value_in(plan, from, key, &from, p->error));
     *done = true;
+    to->value.layout = (uint8_t)key.layout;
+    to->place = key.place;
     to->bytes = plan->values[from]->bytes;
-    if (!may_share(plan, from)) return copy_view(p, node, from);
-    to->constant = plan->values[from]->constant;
-    to->shared = plan->values[from]->shared;
-    to->value.data = plan->values[from]->value.data;
-    make_alias(plan, node->outputs[0], from, 0);
+    if (!prn_plan_may_share(plan, from)) return copy_view(p, node, from);
+    prn_plan_make_view(plan, node->outputs[0], from);
     return PRONY_OK;
 }
 
-/* Subgraphs read captured values as they stand in the model: plain. */
+/* As a graph has its values, and whoever reads them from outside of the plan. */
+static const prn_layout_key as_in_the_model = {PRN_PLAIN, PRN_ON_HOST};
+
+/* Subgraphs read captured values as they stand in the model. */
 static PRN_OWN_FRAME prony_status settle_captured(planner *p, const prn_node_def *node)
 {
     for (uint32_t c = 0; c < node->child_count; c++) {
         for (uint32_t k = 0; k < node->children[c].captured_count; k++) {
             uint32_t plain;
-            PRN_TRY(value_in_layout(p, node->children[c].captured[k], PRN_PLAIN, &plain));
+            PRN_TRY(prn_plan_value_in(p->plan, node->children[c].captured[k], as_in_the_model, &plain, p->error));
         }
     }
     return PRONY_OK;
@@ -340,7 +261,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(stopped(p->error, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
-    prn_step *step = add_step(p, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    prn_step *step = prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
     if (!step) return prn_no_memory(p->error);
     step->dynamic = node->dynamic;
     step->context.error = p->error;
@@ -352,10 +273,10 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->forms = prn_pool_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
         if (!step->forms) return prn_no_memory(p->error);
     }
-    PRN_TRY(settle_layouts(p, step));
+    PRN_TRY(prn_plan_settle(p->plan, step, p->error));
     PRN_TRY(settle_captured(p, node));
     step->context.error = NULL;
-    PRN_TRY(append_step(p, step));
+    PRN_TRY(prn_plan_append_step(p->plan, step, p->error));
     PRN_TRY(plan_children(p, step));
     return prn_plan_step_cost(p->plan, step, p->error);
 }
@@ -394,7 +315,7 @@ static PRN_OWN_FRAME prony_status plan_outputs(planner *p)
     plan->outputs = prn_pool_alloc(&plan->pool, plan->program->output_count + 1, sizeof *plan->outputs);
     if (!plan->outputs) return prn_no_memory(p->error);
     for (size_t k = 0; k < plan->program->output_count; k++)
-        PRN_TRY(value_in_layout(p, plan->program->outputs[k], PRN_PLAIN, &plan->outputs[k]));
+        PRN_TRY(prn_plan_value_in(plan, plan->program->outputs[k], as_in_the_model, &plan->outputs[k], p->error));
     return PRONY_OK;
 }
 
@@ -404,7 +325,7 @@ static prony_status check_outputs(planner *p, const prn_step *step)
     uint64_t room = prn_budget_room();
     for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
-        if (!value || value->dynamic || value->bytes <= room) continue;
+        if (!value || value->dynamic || value->place != PRN_ON_HOST || value->bytes <= room) continue;
         prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
                  (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);
@@ -458,6 +379,7 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
+    if (status == PRONY_OK) status = prn_plan_places_allot(plan, p->error);
     if (status == PRONY_OK && !plan->outer)
         status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
     if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_dead(plan->arena);
@@ -521,6 +443,7 @@ void prn_plan_release(prn_plan *plan)
     prn_schedule_release(plan->schedule);
     prn_step_graph_release(plan->graph);
     if (!plan->outer) prn_arena_release(plan->arena);
+    prn_plan_places_release(plan);
     prn_shared_drop(plan->program->model->shared, &plan->refs);
     prn_free(plan->values);
     prn_free(plan->steps);

@@ -204,10 +204,10 @@ static PRN_OWN_FRAME prony_status check_input(const prony_context *context, cons
                       prn_value_text(given, came), prn_value_text(bound, wanted));
 }
 
-/* A captured value stands in the outer plan in several layouts, perhaps; settling made sure that the plain one is there. */
+/* A captured value stands in the outer plan in several forms, perhaps; settling made sure that the model's is there. */
 static const prony_value *captured_value(const prn_plan *outer, uint32_t v)
 {
-    while (v != PRN_NO_VALUE && outer->values[v]->value.layout != PRN_PLAIN) v = outer->values[v]->variant;
+    while (v != PRN_NO_VALUE && !prn_plan_is_plain(outer->values[v])) v = outer->values[v]->variant;
     return v == PRN_NO_VALUE ? NULL : &outer->values[v]->value;
 }
 

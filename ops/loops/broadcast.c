@@ -1,4 +1,4 @@
-/* Strides of broadcast operands in every memory layout, and the walk over them. Owns nothing.
+/* Strides of broadcast operands in every memory layout, and the walk over them.
  * Invariant: the result is visited in memory order, each element once; the last axis has operand strides 0 or 1. */
 #include "ops/loops/broadcast.h"
 

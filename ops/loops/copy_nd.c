@@ -1,5 +1,5 @@
 /* The strided copy behind Transpose, Slice, Concat, Split, Expand, Tile and their kin.
- * Owns nothing. Invariant: work is cut by the shape of the copy alone, and every element of the result is written once.
+ * Invariant: work is cut by the shape of the copy alone, and every element of the result is written once.
  */
 #include "ops/loops/copy_nd.h"
 #include "base/integers.h"

@@ -9,6 +9,7 @@
 #include "ops/loops/gemm_split.h"
 
 #include "base/integers.h"
+#include "base/stack.h"
 #include "base/stop.h"
 #include "ops/loops/split_product.h"
 #include "ops/loops/stored_weights.h"
@@ -16,7 +17,9 @@
 #include <string.h>
 
 enum {
-    ROWS = 128, /* of A, whose parts are on the stack */
+    ROWS = 128,    /* of A, whose parts are on the stack */
+    FEW_ROWS = 64, /* the same on a small stack: less than PRN_STACK_NEEDED */
+    STACK_REST = 32 << 10, /* for what is called from there */
     DEPTH = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH,
     COLUMNS = PRN_SPLIT_COLUMNS,
     LEAST_ROWS = 24, /* below, parts cost more than they save */
@@ -24,22 +27,29 @@ enum {
     LEAST_COLUMNS = 32
 };
 
+enum { A_PARTS = PRN_SPLIT_PARTS * PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH /* parts of a row of A, of one span of depths */ };
+
+typedef struct buffers {
+    _Alignas(64) uint16_t b[2][PRN_SPLIT_PANEL];
+    _Alignas(64) float edge[PRN_SPLIT_EDGE_ROWS * COLUMNS];
+    _Alignas(64) float plain[DEPTH * COLUMNS]; /* of a panel that is stored in fewer bits */
+} buffers;
+
 typedef struct block {
     const prn_gemm *gemm;
     int parts;
     int64_t i0, rows, j0, j1;
-    _Alignas(64) uint16_t a[PRN_SPLIT_PARTS][PRN_SPLIT_STEPS][ROWS * PRN_SPLIT_DEPTH];
-    _Alignas(64) uint16_t b[2][PRN_SPLIT_PANEL];
-    _Alignas(64) float edge[PRN_SPLIT_EDGE_ROWS * COLUMNS];
-    _Alignas(64) float plain[DEPTH * COLUMNS]; /* of a panel that is stored in fewer bits */
+    buffers *buffers;
+    uint16_t *a;    /* [part][step][rows, `a_step` elements] */
+    int64_t a_step;
 } block;
 
 /* Depths [k0, k0 + depth) of the panel of column j; in the block's buffer, until it is asked again, where they are unpacked. */
 static const float *panel_at(block *b, int64_t k0, int64_t depth, int64_t j)
 {
     if (!b->gemm->stored) return b->gemm->packed + j * b->gemm->k + k0 * COLUMNS;
-    prn_stored_isa()->unpack(b->gemm->stored, j, k0, depth, b->plain);
-    return b->plain;
+    prn_stored_isa()->unpack(b->gemm->stored, j, k0, depth, b->buffers->plain);
+    return b->buffers->plain;
 }
 
 /* Parts of A's rows for depths [k0, k0 + depth). */
@@ -51,7 +61,7 @@ static bool split_a(block *b, int64_t k0, int64_t depth)
         const float *left = gemm->a + b->i0 * gemm->a_row + k0 + at;
         const int64_t first = prn_least(depth - at, 16), second = prn_least(depth - at - first, 16);
         parts = prn_split_rows(left, (int)first, second ? left + 16 : NULL, (int)second, gemm->a_row, b->rows, b->parts,
-                               b->a[0][step], sizeof b->a[0] / sizeof(uint16_t)) &&
+                               b->a + step * b->a_step, PRN_SPLIT_STEPS * b->a_step) &&
                 parts;
     }
     return parts;
@@ -93,16 +103,17 @@ static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
     prn_split_tiles rest = *tiles;
     for (int s = 0; s < rest.steps; s++) rest.a[s] += whole * PRN_SPLIT_DEPTH;
     if (whole) rest.next = NULL; /* done */
-    return prn_gemm_split_edge(gemm, &rest, b->edge, b->i0 + whole, b->i0 + b->rows, j, width) && parts;
+    return prn_gemm_split_edge(gemm, &rest, b->buffers->edge, b->i0 + whole, b->i0 + b->rows, j, width) && parts;
 }
 
 static bool multiply_rows(block *b)
 {
     const int64_t k = b->gemm->k;
-    prn_split_tiles tiles = {.a_part = sizeof b->a[0] / sizeof(uint16_t), .parts = b->parts};
+    prn_split_tiles tiles = {.a_part = PRN_SPLIT_STEPS * b->a_step, .parts = b->parts};
+    uint16_t(*const panels)[PRN_SPLIT_PANEL] = b->buffers->b;
     int half = 0;
-    for (int s = 0; s < PRN_SPLIT_STEPS; s++) tiles.a[s] = b->a[0][s];
-    if (!prn_split_panel(panel_at(b, 0, prn_least(k, DEPTH), b->j0), prn_least(k, DEPTH), b->parts, b->b[0])) return false;
+    for (int s = 0; s < PRN_SPLIT_STEPS; s++) tiles.a[s] = b->a + s * b->a_step;
+    if (!prn_split_panel(panel_at(b, 0, prn_least(k, DEPTH), b->j0), prn_least(k, DEPTH), b->parts, panels[0])) return false;
     for (int64_t k0 = 0; k0 < k && !prn_stopped(); k0 += DEPTH) {
         const int64_t depth = prn_least(k - k0, DEPTH);
         if (!split_a(b, k0, depth)) return false;
@@ -110,34 +121,65 @@ static bool multiply_rows(block *b)
         tiles.add = k0 > 0;
         for (int64_t j = b->j0; j < b->j1; j += COLUMNS, half = !half) {
             const bool last = j + COLUMNS >= b->j1;
-            tiles.b = b->b[half];
+            tiles.b = panels[half];
             tiles.next_depths = last ? prn_least(k - k0 - DEPTH, DEPTH) : depth;
             tiles.next = !last            ? panel_at(b, k0, depth, j + COLUMNS)
                          : k0 + DEPTH < k ? panel_at(b, k0 + DEPTH, tiles.next_depths, b->j0)
                                           : NULL;
-            tiles.next_b = b->b[!half];
+            tiles.next_b = panels[!half];
             if (!multiply_panel(b, &tiles, j)) return false;
         }
     }
     return true;
 }
 
-static bool multiply(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+static bool multiply(block *b, int64_t i0, int64_t i1, int64_t most_rows)
 {
-    block b;
-    b.gemm = gemm;
-    b.parts = gemm->parts ? gemm->parts : PRN_SPLIT_PARTS;
-    b.j0 = j0;
-    b.j1 = j1;
-    const int64_t blocks = (i1 - i0 + ROWS - 1) / ROWS, rows = ((i1 - i0 + blocks - 1) / blocks + 15) / 16 * 16;
+    b->parts = b->gemm->parts ? b->gemm->parts : PRN_SPLIT_PARTS;
+    b->a_step = most_rows * PRN_SPLIT_DEPTH;
+    const int64_t blocks = prn_ceil_div(i1 - i0, most_rows), rows = prn_ceil_div(prn_ceil_div(i1 - i0, blocks), 16) * 16;
     bool parts = true;
     prn_split_begin();
-    for (b.i0 = i0; b.i0 < i1 && parts && !prn_stopped(); b.i0 += rows) {
-        b.rows = prn_least(i1 - b.i0, rows);
-        parts = multiply_rows(&b);
+    for (b->i0 = i0; b->i0 < i1 && parts && !prn_stopped(); b->i0 += rows) {
+        b->rows = prn_least(i1 - b->i0, rows);
+        parts = multiply_rows(b);
     }
     prn_split_end();
     return parts;
+}
+
+typedef struct few_rows {
+    buffers buffers;
+    _Alignas(64) uint16_t a[A_PARTS * FEW_ROWS];
+} few_rows;
+_Static_assert(sizeof(few_rows) + (16 << 10) < PRN_STACK_NEEDED, "PRN_STACK_NEEDED holds it and what is called from there");
+
+typedef struct many_rows {
+    buffers buffers;
+    _Alignas(64) uint16_t a[A_PARTS * ROWS];
+} many_rows;
+
+static PRN_OWN_FRAME bool multiply_few(block *b, int64_t i0, int64_t i1)
+{
+    few_rows own;
+    b->buffers = &own.buffers;
+    b->a = own.a;
+    return multiply(b, i0, i1, FEW_ROWS);
+}
+
+static PRN_OWN_FRAME bool multiply_many(block *b, int64_t i0, int64_t i1)
+{
+    many_rows own;
+    b->buffers = &own.buffers;
+    b->a = own.a;
+    return multiply(b, i0, i1, ROWS);
+}
+
+/* Sums do not depend on how many rows are at hand, so that it is the caller's stack that may say how many. */
+static bool stack_has_room(void)
+{
+    const size_t left = prn_stack_left();
+    return left != SIZE_MAX && left >= sizeof(many_rows) + STACK_REST;
 }
 
 bool prn_gemm_split_worth(const prn_gemm *gemm)
@@ -150,5 +192,6 @@ bool prn_gemm_split_worth(const prn_gemm *gemm)
 bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     if (i1 - i0 < LEAST_ROWS || j1 - j0 < LEAST_COLUMNS || !prn_gemm_split_worth(gemm)) return false;
-    return multiply(gemm, i0, i1, j0, j1);
+    block b = {.gemm = gemm, .j0 = j0, .j1 = j1};
+    return (stack_has_room() ? multiply_many : multiply_few)(&b, i0, i1);
 }

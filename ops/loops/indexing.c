@@ -1,4 +1,4 @@
-/* Checks and address arithmetic of index tensors. Owns nothing.
+/* Checks and address arithmetic of index tensors.
  * Invariant: once prn_index_check_range has passed, every place lies inside input 0. */
 #include "ops/loops/indexing.h"
 

@@ -86,4 +86,16 @@ bool prn_split_multiply(const prn_split_tiles *tiles);
  * added NULL: none. NaN stays NaN. */
 void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y);
 
+/* All of these for one instruction set (ops/loops/split_product_dot_simd.c). */
+typedef struct prn_split_simd {
+    bool there; /* else there is nothing */
+    void (*begin)(void);
+    void (*end)(void);
+    bool (*rows)(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows, int parts,
+                 uint16_t *to, int64_t part_step);
+    bool (*panel)(const float *panel, int64_t depths, int parts, uint16_t *to);
+    bool (*multiply)(const prn_split_tiles *tiles);
+    void (*store)(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y);
+} prn_split_simd;
+
 #endif

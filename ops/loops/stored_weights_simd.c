@@ -323,28 +323,28 @@ static inline __attribute__((always_inline)) void unpack_kind(const prn_stored *
     }
 }
 
+#define UNPACK(name, kind)                                                                                             \
+    static void unpack_##name(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to)                \
+    {                                                                                                                  \
+        unpack_kind(s, kind, column, k0, count, to);                                                                   \
+    }
+UNPACK(int8, PRN_STORED_INT8)
+UNPACK(int4, PRN_STORED_INT4)
+UNPACK(int2, PRN_STORED_INT2)
+UNPACK(bf16, PRN_STORED_BF16)
+UNPACK(fp16, PRN_STORED_FP16)
+UNPACK(pairs, PRN_STORED_PAIRS)
+
 static void unpack(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to)
 {
-    switch (s->kind) {
-    case PRN_STORED_INT8:
-        unpack_kind(s, PRN_STORED_INT8, column, k0, count, to);
-        break;
-    case PRN_STORED_INT4:
-        unpack_kind(s, PRN_STORED_INT4, column, k0, count, to);
-        break;
-    case PRN_STORED_INT2:
-        unpack_kind(s, PRN_STORED_INT2, column, k0, count, to);
-        break;
-    case PRN_STORED_BF16:
-        unpack_kind(s, PRN_STORED_BF16, column, k0, count, to);
-        break;
-    case PRN_STORED_PAIRS:
-        unpack_kind(s, PRN_STORED_PAIRS, column, k0, count, to);
-        break;
-    case PRN_STORED_FP16:
-        unpack_kind(s, PRN_STORED_FP16, column, k0, count, to);
-        break;
-    }
+    static void (*const of_kind[])(const prn_stored *s, int64_t column, int64_t k0, int64_t count, float *to) = {
+        [PRN_STORED_INT8] = unpack_int8,
+        [PRN_STORED_INT4] = unpack_int4,
+        [PRN_STORED_INT2] = unpack_int2,
+        [PRN_STORED_BF16] = unpack_bf16,
+        [PRN_STORED_FP16] = unpack_fp16,
+        [PRN_STORED_PAIRS] = unpack_pairs};
+    of_kind[s->kind](s, column, k0, count, to);
 }
 
 const prn_stored_isa_table PRN_SIMD_TABLE(prn_stored_isa_) = {rows_of, unpack};

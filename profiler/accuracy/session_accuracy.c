@@ -81,7 +81,7 @@ typedef struct filling {
 
 static const char *why_not(const prn_walk_row *row, const prn_step *step)
 {
-    if (!step->node->layer_count) return "moves a value between layouts";
+    if (!step->node->layer_count) return "moves a value between layouts or places";
     if (row->own_missing) return row->own_missing;
     if (row->chain_missing) return row->chain_missing;
     return "not compared";

@@ -161,6 +161,20 @@ static prony_status accumulated_error(prn_walk *w, const prn_step *step, size_t 
     return PRONY_OK;
 }
 
+/* The measured value, from wherever it is. */
+static prony_status read_measured(const prn_walk *w, uint32_t v, prn_wide *out)
+{
+    const prn_plan_value *from = w->plan->values[v];
+    if (from->place == PRN_ON_HOST) return prn_wide_read(out, &from->value, true, w->error);
+    prony_value here = from->value;
+    here.data = prn_alloc_aligned(64, (size_t)from->bytes);
+    if (!here.data) return prn_no_memory(w->error);
+    prony_status status = prn_plan_fetch(w->plan, v, here.data, w->error);
+    if (status == PRONY_OK) status = prn_wide_read(out, &here, false, w->error);
+    prn_free_aligned(here.data);
+    return status;
+}
+
 static prony_status observe(prn_walk *w, uint32_t s)
 {
     const prn_step *step = w->plan->steps[s];
@@ -171,9 +185,8 @@ static prony_status observe(prn_walk *w, uint32_t s)
     for (size_t k = 0; status == PRONY_OK && k < step->context.output_count; k++) {
         const uint32_t v = prn_slices_output(&base_of(w)->slices, step, k);
         if (v == PRN_NO_VALUE) continue;
-        const prony_value *value = &w->plan->values[step->outputs[k]]->value;
-        if (!prn_wide_takes(value)) continue;
-        status = prn_wide_read(&outputs[k], value, true, w->error);
+        if (!prn_wide_takes(&w->plan->values[step->outputs[k]]->value)) continue;
+        status = read_measured(w, step->outputs[k], &outputs[k]);
         if (status == PRONY_OK) status = keep(w, step, k, v, &outputs[k]);
         if (status == PRONY_OK) status = accumulated_error(w, step, k, v, &outputs[k]);
     }

@@ -1,5 +1,5 @@
 /* The tables of the counting presets. A rule is a linear form in few quantities of an operator, or a function where the
- * tool's formula is none. Sources are the tools' own files, at the commits named in each preset. Owns nothing. */
+ * tool's formula is none. Sources are the tools' own files, at the commits named in each preset. */
 #include "profiler/counts/count_presets.h"
 
 #include <string.h>

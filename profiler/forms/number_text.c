@@ -1,4 +1,4 @@
-/* Numbers for people; see the header. Owns nothing. */
+/* Numbers for people. */
 #include "profiler/forms/number_text.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Drawing primitives of the SVG charts; see the header. Owns nothing. */
+/* Drawing primitives of the SVG charts. */
 #include "profiler/forms/svg.h"
 
 #include "profiler/forms/utf8.h"

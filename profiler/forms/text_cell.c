@@ -1,4 +1,4 @@
-/* Cells of the terminal report's tables; see the header. Owns nothing. */
+/* Cells of the terminal report's tables. */
 #include "profiler/forms/text_cell.h"
 
 #include "profiler/forms/number_text.h"

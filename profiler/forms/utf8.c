@@ -1,4 +1,4 @@
-/* UTF-8, as far as writers need it; see the header. Owns nothing. */
+/* UTF-8, as far as writers need it. */
 #include "profiler/forms/utf8.h"
 
 #include <stdbool.h>

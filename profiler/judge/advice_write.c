@@ -1,4 +1,4 @@
-/* Recommendations as text and as JSON, "prony.recommendation/1". Owns nothing. */
+/* Recommendations as text and as JSON, "prony.recommendation/1". */
 #include "base/option_struct.h"
 #include "profiler/forms/text_out.h"
 #include "profiler/report/json_write.h"

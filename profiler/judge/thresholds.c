@@ -1,4 +1,4 @@
-/* prony_check: metrics of a report against limits, and the outcome as text or JSON. Owns nothing.
+/* prony_check: metrics of a report against limits, and the outcome as text or JSON.
  *
  * What scatters misses a limit only if its interval does as a whole: a limit that a measurement of the same thing gave would be
  * missed by half of all others.

@@ -94,6 +94,9 @@ static void find_detours(found *f, const prony_operator_row *row)
     if (is_op(row, "Reorder")) {
         snprintf(text, sizeof text, "copies %s from one layout to another, for the next kernel", bytes);
         add(f, "reorder", text);
+    } else if (is_op(row, "Copy")) {
+        snprintf(text, sizeof text, "copies %s between the host's memory and another place", bytes);
+        add(f, "copy", text);
     } else if (is_op(row, "Cast") || is_op(row, "QuantizeLinear") || is_op(row, "DequantizeLinear")) {
         snprintf(text, sizeof text, "converts %s from one type to another", bytes);
         add(f, "conversion", text);

@@ -23,13 +23,20 @@ prony_shape mr_shape(const char *dims)
     return shape;
 }
 
+static prony_status load(const model_run *r, const void *bytes, size_t size, prony_model **out, prony_error *error)
+{
+    prony_model_options options = PRONY_MODEL_OPTIONS_INIT;
+    options.registry = r->registry;
+    return prony_model_load_memory(out, "built", bytes, size, &options, error);
+}
+
 prony_status mr_try_open(model_run *r, model_builder *m)
 {
     size_t size;
     const void *bytes = mb_finish(m, &size);
     r->builder = m;
     r->options.struct_size = sizeof r->options;
-    prony_status status = prony_model_load_memory(&r->model, "built", bytes, size, NULL, &r->error);
+    prony_status status = load(r, bytes, size, &r->model, &r->error);
     if (status == PRONY_OK) status = prony_session_create(&r->session, r->model, &r->options, &r->error);
     return status;
 }
@@ -136,7 +143,7 @@ static prony_status life(const model_run *r, prony_error *error)
     prony_model *model = NULL;
     prony_session *session = NULL;
     const void *bytes = mb_finish(r->builder, &size);
-    prony_status status = prony_model_load_memory(&model, "built", bytes, size, NULL, error);
+    prony_status status = load(r, bytes, size, &model, error);
     if (status == PRONY_OK) status = prony_session_create(&session, model, &r->options, error);
     for (size_t i = 0; i < r->input_count && status == PRONY_OK; i++)
         status = prony_session_set_input(session, r->inputs[i].name, &r->inputs[i].value, error);

@@ -23,6 +23,7 @@ typedef struct model_run {
     prony_model *model;
     prony_session *session;
     prony_session_options options; /* set before mr_open, or left zero */
+    prony_registry *registry;      /* likewise; stays the caller's */
     prony_error error;
     mr_input inputs[MR_MAX_INPUTS];
     size_t input_count;

@@ -1,20 +1,17 @@
 """Checks what the compiled library says of its layers: check_links.py NM LIBRARY.a COMPILE_COMMANDS ROOT BUILD_TYPE
 
 No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- api), whatever
-headers it includes. Every source of ops/ is compiled as kernels are, every *_simd.c once per instruction set, and every *_amx.c for
-that extension."""
+headers it includes. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
 import json
 import pathlib
-import platform
 import re
 import subprocess
 import sys
 
 FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 4}
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
-AMX_FLAGS = {"-mamx-tile", "-mamx-bf16", "-mavx512f", "-mavx512bw"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
-DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "amx": {"-mavx512vnni", "-mamx-int8"}}  # of *_dot_simd.c
+DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
 
 
 def source_folders(root):
@@ -62,8 +59,6 @@ def check_flags(commands, root, optimised, problems):
                 problems.append(f"{name}: compiled as {isa} without {' '.join(sorted(DOT_VARIANTS[isa]))}")
         elif not name.startswith("ops/"):
             continue
-        if path.name.endswith("_amx.c") and platform.machine() in ("x86_64", "AMD64") and not AMX_FLAGS <= flags:
-            problems.append(f"{name}: compiled without {' '.join(sorted(AMX_FLAGS - flags))}")
         if not KERNEL_FLAGS <= flags:
             problems.append(f"{name}: compiled without {' '.join(sorted(KERNEL_FLAGS - flags))}")
         if optimised and "-O3" not in flags:

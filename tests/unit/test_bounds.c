@@ -35,7 +35,9 @@ typedef struct deep_run {
     prony_status status;
     prony_error error;
     size_t left;
+    uint64_t hash; /* of output 0 */
 } deep_run;
+static uint64_t last_hash; /* of the last on_stack */
 
 static void *load_and_run(void *argument)
 {
@@ -50,6 +52,10 @@ static void *load_and_run(void *argument)
     if (d->status == PRONY_OK) d->status = prony_session_create(&session, model, &options, &d->error);
     if (d->status == PRONY_OK) d->status = prony_session_generate_inputs(session, 0, &d->error);
     for (int run = 0; run < 2 && d->status == PRONY_OK; run++) d->status = prony_session_run(session, &d->error);
+    const prony_value *y = NULL;
+    if (d->status == PRONY_OK) d->status = prony_session_output(session, 0, &y, &d->error);
+    const size_t out_bytes = y ? prony_dtype_bytes(y->dtype, prony_shape_numel(&y->shape)) : 0;
+    for (size_t i = 0; i < out_bytes; i++) d->hash = (d->hash ^ ((const uint8_t *)y->data)[i]) * UINT64_C(0x100000001b3);
     prony_session_release(session);
     prony_model_release(model);
     return NULL;
@@ -72,7 +78,7 @@ static prony_status on_stack(model_builder *m, size_t thread_bytes, size_t left,
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    deep_run d = {.builder = m, .left = left};
+    deep_run d = {.builder = m, .left = left, .hash = 1};
     assert_int_equal(pthread_attr_init(&attributes), 0);
     assert_int_equal(pthread_attr_setstacksize(&attributes, thread_bytes), 0);
     assert_int_equal(pthread_create(&thread, &attributes, load_and_run_deep, &d), 0);
@@ -80,6 +86,7 @@ static prony_status on_stack(model_builder *m, size_t thread_bytes, size_t left,
     pthread_attr_destroy(&attributes);
     mb_free(m);
     *error = d.error;
+    last_hash = d.hash;
     return d.status;
 }
 
@@ -168,6 +175,62 @@ static model_builder *nested_calls(int depth)
     mb_node(m, op, "x", "y", "");
     mb_output(m, "y", PRONY_FLOAT32, "4");
     return m;
+}
+
+/* Products of matrices, constant and not, as blocks large enough for every kernel of theirs, in the branch of an If that runs. */
+static model_builder *products(bool quantized)
+{
+    enum { DEPTH = 128, COLUMNS = 96 };
+    static float weights[DEPTH * COLUMNS];
+    for (int i = 0; i < DEPTH * COLUMNS; i++) weights[i] = (float)(i * 7 % 31 - 15) / 16.1f;
+    model_builder *m = mb_begin(13);
+    mb_input(m, "a", PRONY_FLOAT32, "300,128");
+    mb_input(m, "v", PRONY_FLOAT32, "128,96");
+    mb_input(m, "b", PRONY_BOOL, "");
+    mb_initializer(m, "w", PRONY_FLOAT32, "128,96", weights);
+    mb_node(m, "Not", "b", "nb", "");
+    mb_node(m, "And", "b nb", "c", "");
+    mb_node(m, "If", "c", "y", "");
+    mb_graph_begin(m, "then_branch");
+    mb_node(m, "MatMul", "a v", "p", "");
+    mb_output(m, "p", PRONY_FLOAT32, "300,96");
+    mb_graph_end(m);
+    mb_graph_begin(m, "else_branch");
+    if (quantized) {
+        mb_node(m, "DynamicQuantizeLinear", "a", "qa sa za", "");
+        mb_node(m, "DynamicQuantizeLinear", "w", "qw sw zw", "");
+        mb_node(m, "MatMulInteger", "qa qw za zw", "q", "");
+        mb_node(m, "Cast", "q", "y2", "to=1");
+    } else {
+        mb_node(m, "MatMul", "a w", "x", "");
+        mb_node(m, "MatMul", "a v", "z", "");
+        mb_node(m, "Add", "x z", "y2", "");
+    }
+    mb_output(m, "y2", PRONY_FLOAT32, "300,96");
+    mb_graph_end(m);
+    mb_output(m, "y", PRONY_FLOAT32, "300,96");
+    return m;
+}
+
+/* Blocks of products take no more of the caller's stack than what is looked for: with any rest of it they run, to the same bits, or are
+ * refused. */
+static void test_products_on_small_stacks(void **state)
+{
+    (void)state;
+    for (int quantized = 0; quantized < 2; quantized++) {
+        prony_error error = {0};
+        assert_int_equal(on_stack(products(quantized), LARGE_STACK, 0, &error), PRONY_OK);
+        const uint64_t wanted = last_hash;
+        prony_status status = on_stack(products(quantized), ((size_t)256 << 10) * STACK_SCALE, 0, &error);
+        if (status != PRONY_OK) fail_msg("256 KiB: %s", error.message);
+        assert_true(last_hash == wanted);
+        for (size_t left = PRN_STACK_NEEDED; left < 2 * PRN_STACK_NEEDED; left += (size_t)4 << 10) {
+            status = on_stack(products(quantized), LARGE_STACK, left, &error);
+            if (status != PRONY_OK && !strstr(error.message, "stack are left")) fail_msg("%zu bytes: %s", left, error.message);
+            if (status == PRONY_OK) assert_true(last_hash == wanted);
+        }
+        assert_int_equal(status, PRONY_OK);
+    }
 }
 
 static void test_small_stack(void **state)
@@ -417,6 +480,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_stack),    cmocka_unit_test(test_smaller_stack),
+        cmocka_unit_test(test_products_on_small_stacks),
         cmocka_unit_test(test_many_operands),  cmocka_unit_test(test_many_outputs),
         cmocka_unit_test(test_bytes_of_a_node), cmocka_unit_test(test_many_rewrites),  cmocka_unit_test(test_many_functions),
         cmocka_unit_test(test_many_symbols),   cmocka_unit_test(test_nothing_of_great_extent),

@@ -121,6 +121,8 @@ static void reasons_of_work(void **state)
     row.op = "Reorder";
     row.output_bytes = 4096;
     expect(row, "reorder", "4.00 KiB");
+    row.op = "Copy";
+    expect(row, "copy", "4.00 KiB between the host's memory and another place");
     row.op = "Cast";
     expect(row, "conversion", "4.00 KiB");
     row = half_way();

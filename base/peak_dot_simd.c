@@ -1,6 +1,6 @@
-/* The rate of products of bfloat16 on tiles. */
-#include "base/isa.h"
+/* The rate of products of bfloat16 on tiles, for one instruction set (PRN_SIMD names it). */
 #include "base/peak.h"
+#include "base/simd.h"
 
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__)
 
@@ -8,13 +8,8 @@
 
 enum { ELEMENTS = 512 }; /* of a tile: 16 rows of 32 */
 
-bool prn_peak_has_bf16(void)
-{
-    return prn_isa_has(PRN_HAS_AMX);
-}
-
 /* Four sums of 16 x 16 of two tiles by two. Operands are not zeros, on which processors save power and run faster. */
-double prn_peak_bf16(int64_t rounds, double *flops)
+static double products(int64_t rounds, double *flops)
 {
     static const struct {
         uint8_t palette, start_row, none[14];
@@ -59,17 +54,7 @@ double prn_peak_bf16(int64_t rounds, double *flops)
 }
 
 #else
-
-bool prn_peak_has_bf16(void)
-{
-    return false;
-}
-
-double prn_peak_bf16(int64_t rounds, double *flops)
-{
-    (void)rounds;
-    *flops = 0;
-    return 0;
-}
-
+#define products NULL
 #endif
+
+const prn_peak_tiles PRN_SIMD_TABLE(prn_peak_tiles_) = {.bf16 = products};

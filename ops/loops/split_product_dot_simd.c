@@ -1,7 +1,9 @@
-/* Tiles 0 to 3 are sums of 16 x 16, two by two; 4 and 5 are rows of A, 6 and 7 columns of B. */
+/* The functions of ops/loops/split_product.h for one instruction set (PRN_SIMD names it); those without tiles have none.
+ *
+ * Tiles 0 to 3 are sums of 16 x 16, two by two; 4 and 5 are rows of A, 6 and 7 columns of B. */
 #include "ops/loops/split_product.h"
 
-#include "base/isa.h"
+#include "base/simd.h"
 
 #include <stddef.h>
 
@@ -9,10 +11,7 @@
 
 #include <immintrin.h>
 
-bool prn_split_there(void)
-{
-    return prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512);
-}
+#define HAS_TILES
 
 /* ---- parts */
 
@@ -77,7 +76,7 @@ static inline __attribute__((always_inline)) bool rows_of(const float *left, __m
     return all_have_parts(largest);
 }
 
-bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step)
 {
     const __mmask16 left_mask = first_lanes(left_count), right_mask = first_lanes(right_count);
@@ -120,7 +119,7 @@ static inline __attribute__((always_inline)) bool rest_of_panel(panel *p, const 
     return all_have_parts(p->largest);
 }
 
-bool prn_split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
+static bool split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
 {
     panel p = {from, depths, 0, to, _mm512_setzero_si512()};
     return parts == 3 ? rest_of_panel(&p, 3) : parts == 2 ? rest_of_panel(&p, 2) : rest_of_panel(&p, 1);
@@ -128,7 +127,7 @@ bool prn_split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
 
 /* ---- tiles */
 
-void prn_split_begin(void)
+static void split_begin(void)
 {
     static const struct {
         uint8_t palette, start_row, none[14];
@@ -140,7 +139,7 @@ void prn_split_begin(void)
     _tile_loadconfig(&shapes);
 }
 
-void prn_split_end(void)
+static void split_end(void)
 {
     _tile_release();
 }
@@ -255,7 +254,7 @@ static inline void order_memory(void)
     __asm__ volatile("" ::: "memory");
 }
 
-bool prn_split_multiply(const prn_split_tiles *t)
+static bool split_multiply(const prn_split_tiles *t)
 {
     bool next_has_parts;
     order_memory();
@@ -269,7 +268,7 @@ bool prn_split_multiply(const prn_split_tiles *t)
     return next_has_parts;
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
+static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
     const __m512 start = _mm512_loadu_ps(bias), least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
     for (int64_t r = 0; r < rows; r++, c += PRN_SPLIT_COLUMNS, y += 16) {
@@ -279,26 +278,19 @@ void prn_split_store(const float *c, int64_t rows, const float *bias, const floa
     }
 }
 
-#else
+#elif defined(PRN_EMULATED_TILES)
 
-/* Without tiles, the same in plain C: nobody asks for it but tests. */
+/* Without tiles, the same in plain C, for tests. */
 
 #include <string.h>
 
-bool prn_split_there(void)
-{
-#ifdef PRN_EMULATED_TILES
-    return true;
-#else
-    return false;
-#endif
-}
+#define HAS_TILES
 
-void prn_split_begin(void)
+static void split_begin(void)
 {
 }
 
-void prn_split_end(void)
+static void split_end(void)
 {
 }
 
@@ -328,7 +320,7 @@ static bool store_parts(float x, int parts, uint16_t *to, int64_t part_step)
     return has_parts;
 }
 
-bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
+static bool split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step)
 {
     bool finite = true;
@@ -341,7 +333,7 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
     return finite;
 }
 
-bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
+static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
 {
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     bool finite = true;
@@ -366,7 +358,7 @@ static float sum_of_step(const uint16_t *a, const uint16_t *b)
     return even + odd;
 }
 
-bool prn_split_multiply(const prn_split_tiles *t)
+static bool split_multiply(const prn_split_tiles *t)
 {
     static const int order[PRN_SPLIT_PARTS][6][2] = {
         {{0, 0}}, {{0, 1}, {0, 0}, {1, 0}}, {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}}};
@@ -383,10 +375,10 @@ bool prn_split_multiply(const prn_split_tiles *t)
             t->c[r * t->c_row + j] = sum;
         }
     }
-    return !t->next || prn_split_panel(t->next, t->next_depths, t->parts, t->next_b);
+    return !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
 }
 
-void prn_split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
+static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)
 {
     for (int64_t i = 0; i < rows * 16; i++) {
         const float sum = c[i / 16 * PRN_SPLIT_COLUMNS + i % 16] + bias[i % 16] + (added ? added[i] : 0.0f);
@@ -396,3 +388,17 @@ void prn_split_store(const float *c, int64_t rows, const float *bias, const floa
 }
 
 #endif
+
+const prn_split_simd PRN_SIMD_TABLE(prn_split_simd_) = {
+#ifdef HAS_TILES
+    .there = true,
+    .begin = split_begin,
+    .end = split_end,
+    .rows = split_rows,
+    .panel = split_panel,
+    .multiply = split_multiply,
+    .store = split_store,
+#else
+    .there = false,
+#endif
+};
