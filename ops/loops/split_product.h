@@ -24,7 +24,7 @@ enum {
     PRN_SPLIT_EDGE_ROWS = 2 * PRN_SPLIT_ROWS, /* that pass through a buffer at once, where tiles are not whole */
     PRN_SPLIT_PARTS = 3,    /* at most */
     PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
-    PRN_SPLIT_MOST_STEPS = 16, /* the same with one part, where panels are stored so */
+    PRN_SPLIT_MOST_STEPS = 8, /* the same with one part, where panels are stored so: sums of some rows stay there, too */
     PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
 };
 
@@ -58,7 +58,7 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
 /* Parts of a panel of B, [depths][32 columns], its depths in whole steps but for the last. false as above. */
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to);
 
-/* C [rows][16 or 32 columns] = or += A B, for one panel. */
+/* C [rows][16 or 32 columns] = sums + A B, for one panel. */
 typedef struct prn_split_tiles {
     const uint16_t *a[PRN_SPLIT_MOST_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
     int64_t a_part;                     /* elements from one part to the next */
@@ -67,8 +67,9 @@ typedef struct prn_split_tiles {
     int64_t rows; /* whole tiles */
     float *c;
     int64_t c_row; /* elements */
-    bool wide;     /* 32 columns */
-    bool add;
+    const float *sums; /* that are added to, laid out as C by rows of `sums_row`; may be C. NULL: none */
+    int64_t sums_row;
+    bool wide; /* 32 columns */
     /* The panel that comes next is split on the way, where the tiles leave room for it: as by prn_split_panel(next, next_depths,
      * parts, next_b). NULL: none. What lies behind it is fetched. */
     const float *next;
