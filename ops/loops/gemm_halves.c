@@ -150,7 +150,7 @@ static void multiply_panel(const panel_job *job, int64_t j, int64_t width)
 void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     _Alignas(64) float sums[BLOCK_ROWS * COLUMNS];
-    const int64_t steps = steps_of(gemm->k), parts = stored_parts(gemm), most = PRN_SPLIT_MOST_STEPS / parts;
+    const int64_t steps = steps_of(gemm->k), parts = stored_parts(gemm), most = PRN_SPLIT_SOME_STEPS / parts;
     panel_job job = {.gemm = gemm, .sums = sums};
     prn_split_begin();
     for (job.i0 = i0; job.i0 < i1; job.i0 = job.i1) {

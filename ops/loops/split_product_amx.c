@@ -87,6 +87,20 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
     return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+{
+    const __m512 all = _mm512_set1_ps(center);
+    __m512i largest = _mm512_setzero_si512();
+    if (!right) right = left;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        const __m512 first = _mm512_sub_ps(_mm512_loadu_ps(left + r * step), all);
+        const __m512 second = _mm512_sub_ps(_mm512_loadu_ps(right + r * step), all);
+        largest = larger(larger(largest, first), second);
+        store_parts(first, second, 2, to, part_step);
+    }
+    return all_have_parts(largest);
+}
+
 /* A panel that is split pair of rows by pair of rows. */
 typedef struct panel {
     const float *from; /* of the step */
@@ -387,6 +401,19 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
         for (int i = 0; i < 16; i++) {
             finite = store_parts(i < left_count ? left[r * step + i] : 0.0f, parts, to + 2 * i, part_step) && finite;
             finite = store_parts(i < right_count ? right[r * step + i] : 0.0f, parts, to + 2 * i + 1, part_step) && finite;
+        }
+    }
+    return finite;
+}
+
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+{
+    bool finite = true;
+    if (!right) right = left;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        for (int i = 0; i < 16; i++) {
+            finite = store_parts(left[r * step + i] - center, 2, to + 2 * i, part_step) && finite;
+            finite = store_parts(right[r * step + i] - center, 2, to + 2 * i + 1, part_step) && finite;
         }
     }
     return finite;
