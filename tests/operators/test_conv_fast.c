@@ -175,7 +175,7 @@ static void errors_are_within_the_contract(void **unused)
         for (int kind = 0; kind < KINDS; kind++) {
             problem p = shapes[s];
             const int count = IMAGES * p.out * p.places * p.places;
-            make(&p, kind);
+            make(&p, (enum kind)kind);
             float *y = malloc((size_t)count * sizeof *y), *again = malloc((size_t)count * sizeof *again);
             assert_true(y && again);
             run(&p, 1, y);
