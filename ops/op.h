@@ -161,7 +161,7 @@ typedef struct prn_host {
 
 /* Why an operator's products stay float32 although the session asks for another precision: the fact `stays_in_fp32`. */
 typedef enum prn_stays_in_fp32 {
-    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range */
+    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range, or of weights the digits that are lost are alike */
     PRN_STAYS_VARIABLE,  /* neither operand is a constant matrix */
     PRN_STAYS_SMALL,     /* too little to gain */
     PRN_STAYS_KIND       /* there is no kernel of its kind in it, or none that is faster on this processor */

@@ -73,12 +73,13 @@ bool prn_gemm_split_edge(const prn_gemm *gemm, const prn_split_tiles *tiles, flo
     prn_split_tiles part = *tiles;
     bool parts = true;
     part.c = edge;
-    part.c_row = COLUMNS;
+    part.c_row = part.sums_row = COLUMNS;
+    if (part.sums) part.sums = edge;
     for (int64_t i = i0, rows; i < i1; i += rows, part.next = NULL, part.ahead = NULL) {
         rows = prn_least(i1 - i, PRN_SPLIT_EDGE_ROWS);
         part.rows = (rows + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
         float *c = gemm->c + i * gemm->c_row + j;
-        for (int64_t r = 0; r < rows && part.add; r++) memcpy(edge + r * COLUMNS, c + r * gemm->c_row, bytes);
+        for (int64_t r = 0; r < rows && part.sums; r++) memcpy(edge + r * COLUMNS, c + r * gemm->c_row, bytes);
         parts = prn_split_multiply(&part) && parts;
         for (int64_t r = 0; r < rows; r++) memcpy(c + r * gemm->c_row, edge + r * COLUMNS, bytes);
         for (int s = 0; s < part.steps; s++) part.a[s] += rows * PRN_SPLIT_DEPTH;
@@ -96,7 +97,8 @@ static bool multiply_panel(block *b, prn_split_tiles *tiles, int64_t j)
     if (whole) {
         tiles->rows = whole;
         tiles->c = gemm->c + b->i0 * gemm->c_row + j;
-        tiles->c_row = gemm->c_row;
+        tiles->c_row = tiles->sums_row = gemm->c_row;
+        if (tiles->sums) tiles->sums = tiles->c;
         parts = prn_split_multiply(tiles);
     }
     if (whole == b->rows) return parts;
@@ -118,7 +120,7 @@ static bool multiply_rows(block *b)
         const int64_t depth = prn_least(k - k0, DEPTH);
         if (!split_a(b, k0, depth)) return false;
         tiles.steps = (int)((depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH);
-        tiles.add = k0 > 0;
+        tiles.sums = k0 > 0 ? b->gemm->c : NULL; /* of which panel, multiply_panel says */
         for (int64_t j = b->j0; j < b->j1; j += COLUMNS, half = !half) {
             const bool last = j + COLUMNS >= b->j1;
             tiles.b = panels[half];

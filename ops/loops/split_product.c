@@ -26,6 +26,11 @@ bool prn_split_rows(const float *left, int left_count, const float *right, int r
     return simd()->rows(left, left_count, right, right_count, step, rows, parts, to, part_step);
 }
 
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+{
+    return simd()->rows_around(center, left, right, step, rows, to, part_step);
+}
+
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
 {
     return simd()->panel(panel, depths, parts, to);

@@ -25,6 +25,7 @@ enum {
     PRN_SPLIT_PARTS = 3,    /* at most */
     PRN_SPLIT_STEPS = 3,    /* that are multiplied at once: the parts of their panel stay in the first-level cache */
     PRN_SPLIT_MOST_STEPS = 16, /* the same with one part, where panels are stored so */
+    PRN_SPLIT_SOME_STEPS = 8,  /* the same where sums of some rows shall stay there, too */
     PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
 };
 
@@ -55,10 +56,29 @@ void prn_split_end(void);
  * 32 r. false: one of them has no parts. */
 bool prn_split_rows(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows,
                     int parts, uint16_t *to, int64_t part_step);
+/* The two parts of what each element, of 16 on either side, is above `center`; right NULL: of no meaning there. */
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step);
+/* How large the second parts of some numbers are beside them, in squares. Of most numbers that is about 2^-18.6; where it is much more, as
+ * it may be where all are equal, what a product of second parts leaves out is larger, and all of one sign. */
+typedef struct prn_split_digits {
+    double sizes, seconds;
+} prn_split_digits;
+
+static inline void prn_split_note(prn_split_digits *digits, float x, float second)
+{
+    digits->sizes += (double)x * (double)x;
+    digits->seconds += (double)second * (double)second;
+}
+
+static inline bool prn_split_two_will_do(const prn_split_digits *digits)
+{
+    return digits->seconds <= 0x1.be8p-18 * digits->sizes; /* 2^-17.2 */
+}
+
 /* Parts of a panel of B, [depths][32 columns], its depths in whole steps but for the last. false as above. */
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to);
 
-/* C [rows][16 or 32 columns] = or += A B, for one panel. */
+/* C [rows][16 or 32 columns] = sums + A B, for one panel. */
 typedef struct prn_split_tiles {
     const uint16_t *a[PRN_SPLIT_MOST_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
     int64_t a_part;                     /* elements from one part to the next */
@@ -67,8 +87,9 @@ typedef struct prn_split_tiles {
     int64_t rows; /* whole tiles */
     float *c;
     int64_t c_row; /* elements */
-    bool wide;     /* 32 columns */
-    bool add;
+    const float *sums; /* that are added to, laid out as C by rows of `sums_row`; may be C. NULL: none */
+    int64_t sums_row;
+    bool wide; /* 32 columns */
     /* The panel that comes next is split on the way, where the tiles leave room for it: as by prn_split_panel(next, next_depths,
      * parts, next_b). NULL: none. What lies behind it is fetched. */
     const float *next;
@@ -93,6 +114,7 @@ typedef struct prn_split_simd {
     void (*end)(void);
     bool (*rows)(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows, int parts,
                  uint16_t *to, int64_t part_step);
+    bool (*rows_around)(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step);
     bool (*panel)(const float *panel, int64_t depths, int parts, uint16_t *to);
     bool (*multiply)(const prn_split_tiles *tiles);
     void (*store)(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y);

@@ -86,6 +86,20 @@ static bool split_rows(const float *left, int left_count, const float *right, in
     return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
+bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+{
+    const __m512 all = _mm512_set1_ps(center);
+    __m512i largest = _mm512_setzero_si512();
+    if (!right) right = left;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        const __m512 first = _mm512_sub_ps(_mm512_loadu_ps(left + r * step), all);
+        const __m512 second = _mm512_sub_ps(_mm512_loadu_ps(right + r * step), all);
+        largest = larger(larger(largest, first), second);
+        store_parts(first, second, 2, to, part_step);
+    }
+    return all_have_parts(largest);
+}
+
 /* A panel that is split pair of rows by pair of rows. */
 typedef struct panel {
     const float *from; /* of the step */
@@ -147,8 +161,8 @@ static void split_end(void)
 /* Constants after inlining: `tall`: two tiles of rows; `wide`: two of columns. */
 static inline __attribute__((always_inline)) void load_a(const uint16_t *a, const bool tall)
 {
-    _tile_loadd(4, a, 64);
-    if (tall) _tile_loadd(5, a + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
+    _tile_stream_loadd(4, a, 64);
+    if (tall) _tile_stream_loadd(5, a + PRN_SPLIT_ROWS * PRN_SPLIT_DEPTH, 64);
 }
 
 static inline __attribute__((always_inline)) void load_b(const uint16_t *b, const bool wide)
@@ -165,9 +179,20 @@ static inline __attribute__((always_inline)) void add_products(const bool tall, 
     if (tall && wide) _tile_dpbf16ps(3, 5, 7);
 }
 
+/* Memory that is fetched on the way: so many lines with each product, which leaves room for tiles that are loaded. */
+typedef struct fetched {
+    const char *at;
+    int64_t lines;
+} fetched;
+
+static inline __attribute__((always_inline)) void fetch_some(fetched *f)
+{
+    for (int64_t i = 0; i < f->lines; i++, f->at += 64) _mm_prefetch(f->at, _MM_HINT_T1);
+}
+
 /* In an order in which every other product finds one of its operands in its tile. */
-static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, const int parts,
-                                                       const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, fetched *ahead,
+                                                       const int parts, const bool tall, const bool wide)
 {
     const int64_t b_part = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     if (parts == 3) {
@@ -178,11 +203,11 @@ static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_
         load_a(a + 2 * a_part, tall), add_products(tall, wide);
         load_a(a, tall), add_products(tall, wide);
     } else if (parts == 2) {
-        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide);
-        load_b(b, wide), add_products(tall, wide);
-        load_a(a + a_part, tall), add_products(tall, wide);
+        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide), fetch_some(ahead);
+        load_b(b, wide), add_products(tall, wide), fetch_some(ahead);
+        load_a(a + a_part, tall), add_products(tall, wide), fetch_some(ahead);
     } else {
-        load_a(a, tall), load_b(b, wide), add_products(tall, wide);
+        load_a(a, tall), load_b(b, wide), add_products(tall, wide), fetch_some(ahead);
     }
 }
 
@@ -197,56 +222,94 @@ static inline __attribute__((always_inline)) void split_some(panel *next, int64_
     }
 }
 
-/* What is fetched while tiles are multiplied: so many lines in every step. */
-typedef struct fetched {
-    const char *at, *end;
-    int64_t lines;
-} fetched;
-
-static inline void fetch_some(fetched *f)
+static inline __attribute__((always_inline)) void load_sums(const prn_split_tiles *t, int64_t row, const bool tall, const bool wide)
 {
-    for (int64_t i = 0; i < f->lines && f->at < f->end; i++, f->at += 64) _mm_prefetch(f->at, _MM_HINT_T1);
-}
-
-static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
-                                                       fetched *ahead, const int parts, const bool tall, const bool wide)
-{
-    float *const c = t->c + row * t->c_row;
-    const int64_t bytes = t->c_row * (int64_t)sizeof(float), lower = PRN_SPLIT_ROWS * t->c_row;
-    if (t->add) {
-        _tile_loadd(0, c, bytes);
-        if (wide) _tile_loadd(1, c + 16, bytes);
-        if (tall) _tile_loadd(2, c + lower, bytes);
-        if (tall && wide) _tile_loadd(3, c + lower + 16, bytes);
+    if (t->sums) {
+        const float *const sums = t->sums + row * t->sums_row, *const below = sums + PRN_SPLIT_ROWS * t->sums_row;
+        const int64_t bytes = t->sums_row * (int64_t)sizeof(float);
+        _tile_loadd(0, sums, bytes);
+        if (wide) _tile_loadd(1, sums + 16, bytes);
+        if (tall) _tile_loadd(2, below, bytes);
+        if (tall && wide) _tile_loadd(3, below + 16, bytes);
     } else {
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int s = 0; s < t->steps; s++) {
-        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, parts, tall, wide);
-        split_some(next, pairs, parts);
-        if (parts < PRN_SPLIT_PARTS) fetch_some(ahead);
-    }
+}
+
+static inline __attribute__((always_inline)) void store_sums(const prn_split_tiles *t, int64_t row, const bool tall, const bool wide)
+{
+    float *const c = t->c + row * t->c_row, *const below = c + PRN_SPLIT_ROWS * t->c_row;
+    const int64_t bytes = t->c_row * (int64_t)sizeof(float);
     _tile_stored(0, c, bytes);
     if (wide) _tile_stored(1, c + 16, bytes);
-    if (tall) _tile_stored(2, c + lower, bytes);
-    if (tall && wide) _tile_stored(3, c + lower + 16, bytes);
+    if (tall) _tile_stored(2, below, bytes);
+    if (tall && wide) _tile_stored(3, below + 16, bytes);
+}
+
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
+                                                       const int parts, const bool tall, const bool wide)
+{
+    fetched none = {0};
+    load_sums(t, row, tall, wide);
+    for (int s = 0; s < t->steps; s++) {
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, &none, parts, tall, wide);
+        split_some(next, pairs, parts);
+    }
+    store_sums(t, row, tall, wide);
 }
 
 static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles *t, const int parts, const bool wide)
 {
     const int64_t tiles = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps;
-    panel next = {t->next, t->next ? t->next_depths : 0, 0, t->next_b, _mm512_setzero_si512()};
+    panel next = {t->next, t->next_depths, 0, t->next_b, _mm512_setzero_si512()};
     const int64_t pairs = tiles ? (PRN_SPLIT_STEPS * 16 + tiles - 1) / tiles : 0;
-    fetched ahead = {t->ahead, t->ahead + (t->ahead ? t->ahead_bytes : 0), tiles ? t->ahead_bytes / 64 / tiles + 1 : 0};
     int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS)
-        tile(t, row, &next, pairs, &ahead, parts, true, wide);
-    if (row < t->rows) tile(t, row, &next, pairs, &ahead, parts, false, wide);
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &next, pairs, parts, true, wide);
+    if (row < t->rows) tile(t, row, &next, pairs, parts, false, wide);
     return rest_of_panel(&next, parts);
 }
+
+/* The same where no panel comes next. */
+static inline __attribute__((always_inline)) void tile_alone(const prn_split_tiles *t, int64_t row, fetched *ahead, const int parts,
+                                                             const bool tall, const bool wide)
+{
+    const uint16_t *b = t->b;
+    load_sums(t, row, tall, wide);
+    for (int s = 0; s < t->steps; s++, b += 2 * TILE * parts)
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, b, ahead, parts, tall, wide);
+    store_sums(t, row, tall, wide);
+}
+
+/* What is ahead is fetched in whole lines for each product, and so a little beyond its end. */
+static inline __attribute__((always_inline)) void multiply_alone(const prn_split_tiles *t, const int parts, const bool wide)
+{
+    const int64_t products = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
+    fetched ahead = {t->ahead, t->ahead && products ? (t->ahead_bytes / 64 + products - 1) / products : 0};
+    int64_t row = 0;
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile_alone(t, row, &ahead, parts, true, wide);
+    if (row < t->rows) tile_alone(t, row, &ahead, parts, false, wide);
+}
+
+/* Each a function of its own: what a loop needs has registers then. */
+#define MULTIPLY(parts, wide, name)                                                                                              \
+    static __attribute__((noinline)) bool multiply_##name(const prn_split_tiles *t)                                              \
+    {                                                                                                                            \
+        return multiply(t, parts, wide);                                                                                         \
+    }                                                                                                                            \
+    static __attribute__((noinline)) void alone_##name(const prn_split_tiles *t)                                                 \
+    {                                                                                                                            \
+        multiply_alone(t, parts, wide);                                                                                          \
+    }
+
+MULTIPLY(1, false, 1_narrow)
+MULTIPLY(1, true, 1_wide)
+MULTIPLY(2, false, 2_narrow)
+MULTIPLY(2, true, 2_wide)
+MULTIPLY(3, false, 3_narrow)
+MULTIPLY(3, true, 3_wide)
 
 /* What compilers make of the tiles' instructions does not say which memory they touch. */
 static inline void order_memory(void)
@@ -256,14 +319,16 @@ static inline void order_memory(void)
 
 static bool split_multiply(const prn_split_tiles *t)
 {
-    bool next_has_parts;
+    static bool (*const with_next[PRN_SPLIT_PARTS][2])(const prn_split_tiles *) = {
+        {multiply_1_narrow, multiply_1_wide}, {multiply_2_narrow, multiply_2_wide}, {multiply_3_narrow, multiply_3_wide}};
+    static void (*const alone[PRN_SPLIT_PARTS][2])(const prn_split_tiles *) = {
+        {alone_1_narrow, alone_1_wide}, {alone_2_narrow, alone_2_wide}, {alone_3_narrow, alone_3_wide}};
+    bool next_has_parts = true;
     order_memory();
-    if (t->parts == 3)
-        next_has_parts = t->wide ? multiply(t, 3, true) : multiply(t, 3, false);
-    else if (t->parts == 2)
-        next_has_parts = t->wide ? multiply(t, 2, true) : multiply(t, 2, false);
+    if (t->next)
+        next_has_parts = with_next[t->parts - 1][t->wide](t);
     else
-        next_has_parts = t->wide ? multiply(t, 1, true) : multiply(t, 1, false);
+        alone[t->parts - 1][t->wide](t);
     order_memory();
     return next_has_parts;
 }
@@ -333,6 +398,19 @@ static bool split_rows(const float *left, int left_count, const float *right, in
     return finite;
 }
 
+static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+{
+    bool finite = true;
+    if (!right) right = left;
+    for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        for (int i = 0; i < 16; i++) {
+            finite = store_parts(left[r * step + i] - center, 2, to + 2 * i, part_step) && finite;
+            finite = store_parts(right[r * step + i] - center, 2, to + 2 * i + 1, part_step) && finite;
+        }
+    }
+    return finite;
+}
+
 static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t *to)
 {
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
@@ -366,7 +444,7 @@ static bool split_multiply(const prn_split_tiles *t)
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     for (int64_t r = 0; r < t->rows; r++) {
         for (int64_t j = 0; j < (t->wide ? PRN_SPLIT_COLUMNS : 16); j++) {
-            float sum = t->add ? t->c[r * t->c_row + j] : 0.0f;
+            float sum = t->sums ? t->sums[r * t->sums_row + j] : 0.0f;
             for (int i = 0; i < t->steps * counts[t->parts - 1]; i++) {
                 const int s = i / counts[t->parts - 1], *pair = order[t->parts - 1][i % counts[t->parts - 1]];
                 const uint16_t *b = t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile + j % 16 * 2;
@@ -395,6 +473,7 @@ const prn_split_simd PRN_SIMD_TABLE(prn_split_simd_) = {
     .begin = split_begin,
     .end = split_end,
     .rows = split_rows,
+    .rows_around = split_rows_around,
     .panel = split_panel,
     .multiply = split_multiply,
     .store = split_store,

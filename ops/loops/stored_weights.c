@@ -6,6 +6,7 @@
 #include "base/simd.h"
 #include "base/stop.h"
 #include "ops/loops/number.h"
+#include "ops/loops/split_product.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -91,7 +92,7 @@ bool prn_stored_for(prony_precision precision, int64_t k, int64_t n, prn_stored 
 
 /* ---- packing */
 
-static void put_float(prn_stored_kind kind, char *codes, int64_t d, int64_t column, float x)
+static void put_float(prn_stored_kind kind, char *codes, int64_t d, int64_t column, float x, prn_split_digits *digits)
 {
     uint16_t *to = (uint16_t *)(void *)codes;
     if (kind == PRN_STORED_FP16) {
@@ -101,7 +102,11 @@ static void put_float(prn_stored_kind kind, char *codes, int64_t d, int64_t colu
     const int64_t part = 32 * COLUMNS, step = kind == PRN_STORED_PAIRS ? 2 * part : part;
     to += d / 32 * step + column / 16 * (part / 2) + d % 16 * 32 + column % 16 * 2 + d % 32 / 16;
     to[0] = prn_f32_to_bf16(x);
-    if (kind == PRN_STORED_PAIRS) to[part] = prn_f32_to_bf16(x - prn_bf16_to_f32(to[0]));
+    if (kind == PRN_STORED_PAIRS) {
+        const float second = x - prn_bf16_to_f32(to[0]);
+        to[part] = prn_f32_to_bf16(second);
+        prn_split_note(digits, x, second);
+    }
 }
 
 void prn_stored_put_code(prn_stored_kind kind, char *codes, int64_t d, int64_t column, int32_t code)
@@ -144,6 +149,7 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
     const prn_stored *s = job->stored;
     const float largest = s->kind == PRN_STORED_FP16 ? 65504.0f : prn_bf16_to_f32(0x7f7f);
     float chunk[CHUNK][COLUMNS];
+    prn_split_digits digits = {0};
     bool fits = true;
     for (int64_t k0 = 0; k0 < s->k && !prn_stopped(); k0 += CHUNK) {
         const int64_t count = prn_least(s->k - k0, CHUNK);
@@ -151,11 +157,11 @@ static bool pack_floats(const pack_job *job, int64_t j, char *codes)
         for (int64_t d = 0; d < count; d++) {
             for (int64_t c = 0; c < COLUMNS; c++) {
                 fits = fits && fabsf(chunk[d][c]) <= largest; /* what is beyond it may round to infinity; NaN is beyond it */
-                put_float(s->kind, codes, k0 + d, c, chunk[d][c]);
+                put_float(s->kind, codes, k0 + d, c, chunk[d][c], &digits);
             }
         }
     }
-    return fits;
+    return fits && (s->kind != PRN_STORED_PAIRS || prn_split_two_will_do(&digits));
 }
 
 /* One group: scales that put each column's largest element at the largest code. */

@@ -10,9 +10,8 @@
  *        | . . . . . . . |        few sums in between are computed and dropped
  *
  * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap is
- * a matrix of consecutive rows in every case. Weights are in the order [32 output channels][32 input channels][tap], and stored as one
- * or two parts, as tiles read them; of three they would take more memory than float32 does, which each task splits step by step
- * then. Each thread has working space of its own.
+ * a matrix of consecutive rows in every case. Where a strip is that of several tasks, for ranges of channels, it is split ahead of them. Weights are in the order [32 output channels][32 input channels][tap], and stored as their
+ * parts, as tiles read them; if one of them has no parts as float32, which each task splits step by step. Each thread has working space of its own.
  *
  * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or NaN
  * computes by plain sums. */
@@ -22,6 +21,7 @@
 #include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "ops/loops/number.h"
 #include "ops/nn/conv_split_plan.h"
 
 #include <stdatomic.h>
@@ -39,7 +39,9 @@ enum {
     TASK_WORK = 6000000,    /* multiply-adds */
     LEAST_WORK = 1000000,
     LEAST_ROWS = 96,        /* of tiles in a strip that is cut for threads: weights are split for each */
-    LEAST_COLUMNS = 128     /* products for each part of the input: the strip is split for each */
+    LEAST_COLUMNS = 128,    /* products for each part of the input: each reads the strip */
+    MOST_SHARED_BYTES = 16 << 20,
+    PIECES = 8
 };
 
 /* ---- geometry */
@@ -145,7 +147,12 @@ static void size_strip(prn_conv_split_plan *s)
     s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
     s->panel_bytes = 2 * (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
     s->sums_bytes = (size_t)prn_conv_split_tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
-    s->slot_bytes = (size_t)s->parts * s->part_bytes + s->panel_bytes + s->sums_bytes;
+    s->slot_bytes = s->panel_bytes + s->sums_bytes;
+    const double shared = (double)s->part_bytes * (double)(s->parts * s->conv.batch * s->strips);
+    const int64_t units = s->rows.count * s->places.count * s->blocks;
+    s->pieces = s->groups > 1 && shared <= MOST_SHARED_BYTES ? prn_least(units, PIECES) : 0;
+    s->shared_bytes = s->pieces ? prn_conv_split_flag_bytes(s) + (size_t)shared : 0;
+    if (!s->pieces) s->slot_bytes += (size_t)s->parts * s->part_bytes;
 }
 
 /* All of the state but weights and taps. */
@@ -214,7 +221,7 @@ void prn_conv_split_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "tile_columns", PRN_SPLIT_COLUMNS);
     prn_cost_fact(facts, "bf16_products", prn_split_products((int)s->parts));
     if (s->halves) prn_cost_fact(facts, "weight_bits", 16 * s->parts);
-    if (s->parts == PRN_SPLIT_PARTS && context->precision != PRONY_PRECISION_FP32) prn_cost_fact(facts, "stays_in_fp32", PRN_STAYS_RANGE);
+    if (s->beyond) prn_cost_fact(facts, "stays_in_fp32", PRN_STAYS_RANGE);
 }
 
 /* ---- preparing */
@@ -233,36 +240,59 @@ static void fill_step(const prn_conv *conv, int64_t column, int64_t channel, int
 typedef struct build_job {
     const prn_conv_split_plan *state;
     char *to;
+    float *sums;
     atomic_bool beyond; /* a weight has no parts */
+    atomic_bool coarse; /* two parts are too few */
 } build_job;
 
-enum { HEADER_BYTES = 64 /* of halves: whether all weights have parts */ };
+enum { HEADER_BYTES = 64 /* of halves: whether all weights have parts, and want three; sums of all output channels' weights follow */ };
+
+static size_t sums_bytes(const prn_conv_split_plan *s)
+{
+    return (size_t)prn_ceil_div(s->conv.out_channels, PRN_SPLIT_COLUMNS) * PRN_SPLIT_COLUMNS * sizeof(float);
+}
 
 static void build_column(void *argument, int64_t column)
 {
     build_job *job = argument;
     const prn_conv_split_plan *s = job->state;
-    const bool halves = s->parts < PRN_SPLIT_PARTS;
+    const bool halves = !s->beyond;
     _Alignas(64) float floats[PRN_CONV_SPLIT_STEP];
+    double sums[PRN_SPLIT_COLUMNS] = {0};
+    prn_split_digits digits = {0};
     bool parts = true;
     for (int64_t step = 0; step < s->steps && !prn_stopped(); step++) {
         const int64_t at = (column * s->steps + step) * PRN_CONV_SPLIT_STEP, channel = step / s->tap_count * PRN_SPLIT_DEPTH;
         float *to = halves ? floats : (float *)(void *)job->to + at;
         fill_step(&s->conv, column * PRN_SPLIT_COLUMNS, channel, step % s->tap_count, to);
+        for (int64_t i = 0; i < PRN_CONV_SPLIT_STEP; i++) {
+            sums[i % PRN_SPLIT_COLUMNS] += (double)to[i];
+            prn_split_note(&digits, to[i], to[i] - prn_bf16_to_f32(prn_f32_to_bf16(to[i])));
+        }
         if (halves) parts = prn_split_panel(floats, PRN_SPLIT_DEPTH, (int)s->parts, (uint16_t *)(void *)job->to + at * s->parts) && parts;
     }
+    for (int64_t k = 0; k < PRN_SPLIT_COLUMNS && halves; k++) job->sums[column * PRN_SPLIT_COLUMNS + k] = (float)sums[k];
+    if (!prn_split_two_will_do(&digits)) atomic_store_explicit(&job->coarse, true, memory_order_relaxed);
     if (!parts) atomic_store_explicit(&job->beyond, true, memory_order_relaxed);
 }
 
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
     const prn_conv_split_plan *s = argument;
-    const bool halves = s->parts < PRN_SPLIT_PARTS;
-    build_job job = {.state = s, .to = (char *)packed + (halves ? HEADER_BYTES : 0)};
+    const bool halves = !s->beyond;
+    build_job job = {.state = s, .to = packed};
+    if (halves) {
+        job.sums = (float *)(void *)(job.to + HEADER_BYTES);
+        job.to += HEADER_BYTES + sums_bytes(s);
+    }
     atomic_init(&job.beyond, false);
+    atomic_init(&job.coarse, false);
     if (halves) memset(packed, 0, HEADER_BYTES);
     prn_parallel_tasks(context->threads, prn_ceil_div(s->conv.out_channels, PRN_SPLIT_COLUMNS), build_column, &job);
-    if (halves) *(char *)packed = !atomic_load_explicit(&job.beyond, memory_order_relaxed);
+    if (halves) {
+        ((char *)packed)[0] = !atomic_load_explicit(&job.beyond, memory_order_relaxed);
+        ((char *)packed)[1] = s->parts == 2 && atomic_load_explicit(&job.coarse, memory_order_relaxed);
+    }
     return PRONY_OK;
 }
 
@@ -271,21 +301,28 @@ static prony_status pack_weights(const prony_context *context, prn_conv_split_pl
     char tag[96];
     const void *packed = NULL;
     const prn_conv *conv = &s->conv;
-    const bool halves = s->parts < PRN_SPLIT_PARTS;
+    const bool halves = !s->beyond;
     const int64_t elements = prn_ceil_div(conv->out_channels, PRN_SPLIT_COLUMNS) * prn_conv_split_panel(s);
-    const size_t bytes = halves ? HEADER_BYTES + 2 * (size_t)(elements * s->parts) : prony_dtype_bytes(PRONY_FLOAT32, elements);
-    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", (int)s->parts, (long long)conv->out_channels,
+    const size_t bytes = halves ? HEADER_BYTES + sums_bytes(s) + 2 * (size_t)(elements * s->parts) : prony_dtype_bytes(PRONY_FLOAT32, elements);
+    snprintf(tag, sizeof tag, "conv split %d: %lld x %lld x %lld", halves ? (int)s->parts : 0, (long long)conv->out_channels,
              (long long)conv->in_channels, (long long)conv->kernel_volume);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, s, &packed));
     if (!halves) {
         s->weights = packed;
         return PRONY_OK;
     }
-    if (*(const char *)packed) {
-        s->halves = (const uint16_t *)(const void *)((const char *)packed + HEADER_BYTES);
+    if (((const char *)packed)[1]) { /* exact, at twice the products */
+        s->parts = PRN_SPLIT_PARTS;
+        size_strip(s);
+        return pack_weights(context, s);
+    }
+    if (((const char *)packed)[0]) {
+        s->weight_sums = (const float *)(const void *)((const char *)packed + HEADER_BYTES);
+        s->halves = (const uint16_t *)(const void *)((const char *)packed + HEADER_BYTES + sums_bytes(s));
         return PRONY_OK;
     }
-    s->parts = PRN_SPLIT_PARTS; /* stays float32 */
+    s->beyond = true;
+    s->parts = PRN_SPLIT_PARTS;
     size_strip(s);
     return pack_weights(context, s);
 }
@@ -307,7 +344,7 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
         return status;
     }
     out->state = s;
-    out->scratch_bytes = (size_t)s->slots * s->slot_bytes;
+    out->scratch_bytes = s->shared_bytes + (size_t)s->slots * s->slot_bytes;
     return PRONY_OK;
 }
 

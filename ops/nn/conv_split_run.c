@@ -11,6 +11,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#define MOST_CENTER 1e30
+
+enum {
+    MANY_ROWS = 160, /* whose sums do not stay in the first-level cache */
+    SOME_LINES = 32
+};
+
 typedef struct job {
     const prn_conv_split_plan *state;
     prony_context rest; /* for the post-operations that are not part of the sum */
@@ -18,7 +25,7 @@ typedef struct job {
     const float *x, *bias, *added; /* bias: zeros where there is none */
     float low, high;               /* that sums are kept within */
     float *y;
-    char *slots;
+    char *shared, *slots;
     atomic_llong next; /* task */
 } job;
 
@@ -26,13 +33,18 @@ typedef struct job {
 typedef struct strip {
     int64_t image, first_row, end_row, first_column, end_column;
     int64_t rows;              /* of tiles */
+    float center;              /* that the input's elements are taken from, a bfloat16 */
+    bool centered;             /* sums are those of the rest */
     uint16_t *parts, *panel;   /* working space */
     float *sums;
 } strip;
 
-static void clear(const prn_conv_split_plan *s, uint16_t *to, int64_t positions)
+/* Zeros, as far as the center is above them. */
+static void clear(const prn_conv_split_plan *s, const strip *strip, uint16_t *to, int64_t positions)
 {
-    for (int64_t p = 0; p < s->parts && positions > 0; p++)
+    const uint16_t zero = prn_f32_to_bf16(0.0f - strip->center);
+    for (int64_t i = 0; i < positions * PRN_SPLIT_DEPTH; i++) to[i] = zero;
+    for (int64_t p = 1; p < s->parts && positions > 0; p++)
         memset(to + p * (int64_t)(s->part_bytes / sizeof *to), 0, (size_t)positions * PRN_SPLIT_DEPTH * sizeof *to);
 }
 
@@ -46,36 +58,37 @@ static bool split_row(const job *job, const strip *strip, int64_t block, int64_t
     int64_t first = start > 0 ? prn_ceil_div(start, stride) : 0, end = prn_ceil_div(window->in[2] + start, stride);
     if (end > s->pitch) end = s->pitch;
     if (y < 0 || y >= window->in[1] || end <= first) {
-        clear(s, to, s->pitch);
+        clear(s, strip, to, s->pitch);
         return true;
     }
     const int64_t blocks = conv->in_channels / PRN_CONV_SPLIT_LANES, plane = conv->in_spatial * PRN_CONV_SPLIT_LANES;
     const float *from = job->x + (strip->image * blocks + 2 * block) * plane;
     from += (y * window->in[2] + first * stride - start) * PRN_CONV_SPLIT_LANES;
-    clear(s, to, first);
-    clear(s, to + end * PRN_SPLIT_DEPTH, s->pitch - end);
+    clear(s, strip, to, first);
+    clear(s, strip, to + end * PRN_SPLIT_DEPTH, s->pitch - end);
     const bool pair = 2 * block + 1 < blocks;
+    if (s->parts == 2)
+        return prn_split_rows_around(strip->center, from, pair ? from + plane : NULL, stride * PRN_CONV_SPLIT_LANES, end - first,
+                                     to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
     return prn_split_rows(from, PRN_CONV_SPLIT_LANES, pair ? from + plane : NULL, pair ? PRN_CONV_SPLIT_LANES : 0, stride * PRN_CONV_SPLIT_LANES, end - first, (int)s->parts,
                           to + first * PRN_SPLIT_DEPTH, (int64_t)(s->part_bytes / sizeof *to));
 }
 
-/* All that the strip reads. */
-static bool split_strip(const job *job, const strip *strip)
+/* Of what the strip reads, 32 channels of one grid each: [unit, end). */
+static bool split_units(const job *job, const strip *strip, int64_t unit, int64_t end)
 {
     const prn_conv_split_plan *s = job->state;
     const prn_window *window = &s->conv.window;
     const int64_t rows = strip->end_row - strip->first_row + s->rows.reach;
-    uint16_t *to = strip->parts;
+    uint16_t *to = strip->parts + unit * s->positions * PRN_SPLIT_DEPTH;
     bool finite = true;
-    for (int64_t grid = 0; grid < s->rows.count * s->places.count; grid++) {
-        const int64_t top = s->rows.remainder[grid / s->places.count] - window->pad_begin[1];
-        for (int64_t b = 0; b < s->blocks && !prn_stopped(); b++, to += s->positions * PRN_SPLIT_DEPTH) {
-            for (int64_t r = 0; r < rows; r++)
-                finite = split_row(job, strip, b, (strip->first_row + r) * window->stride[1] + top,
-                                   s->places.remainder[grid % s->places.count], to + r * s->pitch * PRN_SPLIT_DEPTH) &&
-                         finite;
-            clear(s, to + rows * s->pitch * PRN_SPLIT_DEPTH, s->positions - rows * s->pitch);
-        }
+    for (; unit < end && !prn_stopped(); unit++, to += s->positions * PRN_SPLIT_DEPTH) {
+        const int64_t grid = unit / s->blocks, top = s->rows.remainder[grid / s->places.count] - window->pad_begin[1];
+        for (int64_t r = 0; r < rows; r++)
+            finite = split_row(job, strip, unit % s->blocks, (strip->first_row + r) * window->stride[1] + top,
+                               s->places.remainder[grid % s->places.count], to + r * s->pitch * PRN_SPLIT_DEPTH) &&
+                     finite;
+        clear(s, strip, to + rows * s->pitch * PRN_SPLIT_DEPTH, s->positions - rows * s->pitch);
     }
     return finite;
 }
@@ -84,7 +97,8 @@ static bool split_strip(const job *job, const strip *strip)
  * have no parts. */
 static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t column)
 {
-    const int64_t most = s->halves ? PRN_SPLIT_MOST_STEPS / s->parts : PRN_SPLIT_STEPS;
+    const int64_t steps_of_halves = strip->rows > MANY_ROWS ? PRN_SPLIT_MOST_STEPS : PRN_SPLIT_SOME_STEPS;
+    const int64_t most = s->halves ? steps_of_halves / s->parts : PRN_SPLIT_STEPS;
     const float *weights = s->halves ? NULL : s->weights + column * prn_conv_split_panel(s);
     const uint16_t *halves = s->halves ? s->halves + column * prn_conv_split_panel(s) * s->parts : NULL;
     prn_split_tiles tiles = {.a_part = (int64_t)(s->part_bytes / sizeof(uint16_t)),
@@ -92,6 +106,7 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
                              .rows = strip->rows,
                              .c = strip->sums,
                              .c_row = PRN_SPLIT_COLUMNS,
+                             .sums_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > PRN_CONV_SPLIT_LANES};
     int64_t block = 0, at = 0, steps = prn_least(s->steps, most), half = 0;
     if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
@@ -105,7 +120,7 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
             block++;
         }
         steps = prn_least(s->steps - step - tiles.steps, most);
-        tiles.add = step > 0;
+        tiles.sums = step > 0 ? strip->sums : NULL;
         if (halves) {
             tiles.b = halves;
             halves += tiles.steps * PRN_CONV_SPLIT_STEP * s->parts;
@@ -128,7 +143,9 @@ static float weight_at(const prn_conv_split_plan *s, int64_t from, int64_t i, in
 {
     if (!s->halves) return s->weights[from + i * PRN_SPLIT_COLUMNS + k];
     const uint16_t *part = s->halves + from * s->parts + k / 16 * (PRN_CONV_SPLIT_STEP / 2) + i % 16 * 32 + k % 16 * 2 + i / 16;
-    return prn_bf16_to_f32(part[0]) + (s->parts > 1 ? prn_bf16_to_f32(part[PRN_CONV_SPLIT_STEP]) : 0.0f);
+    float weight = 0.0f;
+    for (int64_t p = s->parts - 1; p >= 0; p--) weight += prn_bf16_to_f32(part[p * PRN_CONV_SPLIT_STEP]);
+    return weight;
 }
 
 /* The same without parts: sums at one output position. */
@@ -173,9 +190,14 @@ static void store(const job *job, const strip *strip, int64_t column)
     for (int64_t b = 2 * column; b < blocks && b < 2 * column + 2; b++) {
         const int64_t plane = (strip->image * blocks + b) * conv->out_spatial;
         const float *sums = strip->sums + b % 2 * PRN_CONV_SPLIT_LANES;
+        float bias[PRN_CONV_SPLIT_LANES];
+        for (int i = 0; i < PRN_CONV_SPLIT_LANES; i++) {
+            const int64_t k = b * PRN_CONV_SPLIT_LANES + i;
+            bias[i] = job->bias[k] + (strip->centered && strip->center != 0.0f ? strip->center * s->weight_sums[k] : 0.0f);
+        }
         for (int64_t row = strip->first_row; row < strip->end_row; row++, sums += s->pitch * PRN_SPLIT_COLUMNS) {
             const int64_t at = (plane + row * width) * PRN_CONV_SPLIT_LANES;
-            prn_split_store(sums, width, job->bias + b * PRN_CONV_SPLIT_LANES, job->added ? job->added + at : NULL, job->low, job->high, job->y + at);
+            prn_split_store(sums, width, bias, job->added ? job->added + at : NULL, job->low, job->high, job->y + at);
         }
         const int64_t first = (plane + strip->first_row * width) * PRN_CONV_SPLIT_LANES;
         if (job->rest_ops.count)
@@ -183,26 +205,77 @@ static void store(const job *job, const strip *strip, int64_t column)
     }
 }
 
+/* About the mean of an image, of some of its elements. Sums of two parts leave out some of what each factor is; where inputs are all
+ * about as large, as they are behind a MaxPool, and a bias takes most of their sum away again, that would be large beside the output. */
+static float center_of(const job *job, int64_t image)
+{
+    const prn_conv *conv = &job->state->conv;
+    const int64_t lines = conv->in_channels / PRN_CONV_SPLIT_LANES * conv->in_spatial, some = prn_least(lines, SOME_LINES);
+    const float *x = job->x + image * lines * PRN_CONV_SPLIT_LANES;
+    double sum = 0;
+    for (int64_t line = 0; line < some; line++) {
+        const float *at = x + line * lines / some * PRN_CONV_SPLIT_LANES;
+        float of_line = 0.0f;
+        for (int i = 0; i < PRN_CONV_SPLIT_LANES; i++) of_line += at[i];
+        sum += (double)of_line;
+    }
+    const double mean = sum / (double)(some * PRN_CONV_SPLIT_LANES);
+    return fabs(mean) < MOST_CENTER ? prn_bf16_to_f32(prn_f32_to_bf16((float)mean)) : 0.0f; /* NaN: 0 */
+}
+
+/* Number `index` of all images' strips. */
+static strip strip_at(const job *job, int64_t index)
+{
+    const prn_conv_split_plan *s = job->state;
+    strip strip = {.image = index / s->strips, .first_row = index % s->strips * s->strip_rows};
+    strip.end_row = prn_least(strip.first_row + s->strip_rows, s->conv.window.out[1]);
+    strip.rows = prn_conv_split_tile_rows(s, strip.end_row - strip.first_row);
+    if (s->parts == 2) strip.center = center_of(job, strip.image);
+    if (s->pieces)
+        strip.parts = (uint16_t *)(void *)(job->shared + prn_conv_split_flag_bytes(s) + (size_t)(index * s->parts) * s->part_bytes);
+    return strip;
+}
+
+static int64_t units_of(const prn_conv_split_plan *s)
+{
+    return s->rows.count * s->places.count * s->blocks;
+}
+
+static void split_piece(void *argument, int64_t task)
+{
+    const job *job = argument;
+    const prn_conv_split_plan *s = job->state;
+    const strip strip = strip_at(job, task / s->pieces);
+    const int64_t piece = task % s->pieces, units = units_of(s);
+    job->shared[task] = split_units(job, &strip, piece * units / s->pieces, (piece + 1) * units / s->pieces);
+}
+
+/* Whether all that the strip reads has parts. */
+static bool has_parts(const job *job, int64_t index)
+{
+    const prn_conv_split_plan *s = job->state;
+    for (int64_t piece = 0; piece < s->pieces; piece++) {
+        if (!job->shared[index * s->pieces + piece]) return false;
+    }
+    return true;
+}
+
 static void run_task(const job *job, int64_t task, char *bytes)
 {
     const prn_conv_split_plan *s = job->state;
-    const int64_t group = task % s->groups, index = task / s->groups % s->strips;
-    strip strip = {.image = task / s->groups / s->strips,
-                   .first_row = index * s->strip_rows,
-                   .end_row = (index + 1) * s->strip_rows,
-                   .first_column = group * s->group_columns,
-                   .end_column = (group + 1) * s->group_columns};
+    const int64_t group = task % s->groups, index = task / s->groups;
     const int64_t columns = prn_ceil_div(s->conv.out_channels, PRN_SPLIT_COLUMNS);
-    if (strip.end_row > s->conv.window.out[1]) strip.end_row = s->conv.window.out[1];
-    if (strip.end_column > columns) strip.end_column = columns;
-    strip.rows = prn_conv_split_tile_rows(s, strip.end_row - strip.first_row);
+    strip strip = strip_at(job, index);
+    strip.first_column = group * s->group_columns;
+    strip.end_column = prn_least(strip.first_column + s->group_columns, columns);
     strip.sums = (float *)bytes;
     strip.panel = (uint16_t *)(bytes + s->sums_bytes);
-    strip.parts = (uint16_t *)(bytes + s->sums_bytes + s->panel_bytes);
-    const bool finite = split_strip(job, &strip);
+    if (!s->pieces) strip.parts = (uint16_t *)(bytes + s->sums_bytes + s->panel_bytes);
+    const bool finite = s->pieces ? has_parts(job, index) : split_units(job, &strip, 0, units_of(s));
     prn_split_begin();
     for (int64_t column = strip.first_column; column < strip.end_column && !prn_stopped(); column++) {
-        if (!finite || !multiply(s, &strip, column)) plain(job, &strip, column);
+        strip.centered = finite && multiply(s, &strip, column);
+        if (!strip.centered) plain(job, &strip, column);
         store(job, &strip, column);
     }
     prn_split_end();
@@ -242,10 +315,12 @@ static void sort_post_ops(const prony_context *context, job *job)
 prony_status prn_conv_split_run(const prony_context *context)
 {
     const prn_conv_split_plan *s = context->state;
-    job job = {.state = s, .x = context->inputs[0]->data, .y = context->outputs[0]->data, .slots = context->scratch};
+    job job = {.state = s, .x = context->inputs[0]->data, .y = context->outputs[0]->data, .shared = context->scratch};
+    job.slots = job.shared + s->shared_bytes;
     job.bias = s->bias;
     sort_post_ops(context, &job);
     atomic_init(&job.next, 0);
+    if (s->pieces) prn_parallel_tasks(context->threads, s->conv.batch * s->strips * s->pieces, split_piece, &job);
     prn_parallel_tasks(context->threads, s->slots, run_slot, &job);
     return PRONY_OK;
 }

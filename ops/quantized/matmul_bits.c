@@ -9,6 +9,7 @@
  * Constants are packed as stored weights (ops/loops/stored_weights.h), which their codes fit as they are. */
 #include "base/alloc.h"
 #include "base/integers.h"
+#include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/bit_weights.h"
 #include "ops/loops/copy_nd.h"
@@ -200,6 +201,80 @@ static void native_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "weight_group", gemm.stored->group);
 }
 
+/* ---- the same on half precision: A, the bias and Y pass through float32 in the scratch */
+
+typedef struct half_space {
+    size_t a, bias, y, bytes; /* where they begin */
+} half_space;
+
+static bool half_space_of(const bits_problem *b, half_space *out)
+{
+    const uint64_t counts[] = {(uint64_t)b->rows * (uint64_t)b->k, b->bias ? (uint64_t)b->n : 0, (uint64_t)b->rows * (uint64_t)b->n};
+    size_t at[4] = {0};
+    for (int i = 0; i < 3; i++) {
+        if (counts[i] > SIZE_MAX / 16 - at[i]) return false;
+        at[i + 1] = at[i] + ((size_t)counts[i] * sizeof(float) + 63) / 64 * 64;
+    }
+    *out = (half_space){at[0], at[1], at[2], at[3]};
+    return true;
+}
+
+static bool half_usable(const prony_context *context)
+{
+    bits_problem b;
+    half_space space;
+    return native_usable(context) && describe(context, &b) == PRONY_OK && half_space_of(&b, &space);
+}
+
+static prony_status half_prepare(const prony_context *context, prn_prepared *out)
+{
+    bits_problem b;
+    half_space space;
+    PRN_TRY(describe(context, &b));
+    if (!half_space_of(&b, &space)) return prony_fail(context, PRONY_LIMIT, "the operands do not fit in memory");
+    PRN_TRY(native_prepare(context, out));
+    out->scratch_bytes = space.bytes;
+    return PRONY_OK;
+}
+
+typedef struct conversion {
+    char *to;
+    const char *from;
+    prony_dtype to_type, from_type;
+} conversion;
+
+static void convert_range(void *argument, int64_t begin, int64_t end)
+{
+    const conversion *job = argument;
+    prn_convert(job->to + prony_dtype_bytes(job->to_type, begin), job->to_type, job->from + prony_dtype_bytes(job->from_type, begin),
+                job->from_type, end - begin);
+}
+
+static void convert(int threads, void *to, prony_dtype to_type, const void *from, prony_dtype from_type, int64_t count)
+{
+    enum { GRAIN = 8192 };
+    conversion job = {to, from, to_type, from_type};
+    prn_parallel_range(threads, count, GRAIN, convert_range, &job);
+}
+
+static prony_status half_run(const prony_context *context)
+{
+    bits_problem b;
+    half_space space;
+    PRN_TRY(describe(context, &b));
+    if (!half_space_of(&b, &space)) return prony_fail(context, PRONY_LIMIT, "the operands do not fit in memory");
+    char *scratch = context->scratch;
+    prn_gemm gemm = gemm_of(context, &b);
+    convert(context->threads, scratch + space.a, PRONY_FLOAT32, b.a->data, b.a->dtype, b.rows * b.k);
+    if (b.bias) convert(context->threads, scratch + space.bias, PRONY_FLOAT32, b.bias->data, b.bias->dtype, b.n);
+    gemm.a = (const float *)(const void *)(scratch + space.a);
+    gemm.c = (float *)(void *)(scratch + space.y);
+    if (b.bias) gemm.bias = (const float *)(const void *)(scratch + space.bias);
+    prn_gemm_run(context->threads, &gemm, NULL, NULL);
+    convert(context->threads, context->outputs[0]->data, b.a->dtype, gemm.c, PRONY_FLOAT32, b.rows * b.n);
+    return PRONY_OK;
+}
+
 /* ---- reference */
 
 static void reference_columns(void *argument, int64_t begin, int64_t end)
@@ -238,6 +313,8 @@ static prony_status reference_run(const prony_context *context)
 static const prn_kernel kernels[] = {
     {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
      .run = native_run, .facts = native_facts, .release = native_release, .packs = 2},
+    {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = half_prepare,
+     .run = half_run, .facts = native_facts, .release = native_release, .packs = 2},
     {.name = "matmulnbits_ref", .backend = "reference", .run = reference_run},
     {0}};
 

@@ -77,7 +77,7 @@ static void find_floats(found *f, const prony_operator_row *row)
 static void find_precision(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
-        NULL, "a weight is infinite, NaN or beyond the range of the precision: its products stay float32",
+        NULL, "a weight is infinite, NaN or beyond the range of the precision, or its weights have digits that it loses: its products stay float32",
         "no operand is a constant that could be stored in the precision: its products stay float32",
         "its weights are few, or there is too little to gain for so few rows: its products stay float32",
         "no kernel of its kind, or none that is faster here, computes in the precision: its products stay float32"};

@@ -48,7 +48,7 @@ static void skip_without_tiles(void)
 static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
 {
     prn_split_tiles tiles = {.a_part = PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH, .b = b_parts, .parts = parts, .rows = rows,
-                             .c = c, .c_row = PRN_SPLIT_COLUMNS, .wide = wide};
+                             .c = c, .c_row = PRN_SPLIT_COLUMNS, .sums_row = PRN_SPLIT_COLUMNS, .wide = wide};
     const int64_t most = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH;
     bool finite = true;
     prn_split_begin();
@@ -63,7 +63,7 @@ static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
                      finite;
         }
         finite = prn_split_panel(b + k * PRN_SPLIT_COLUMNS, count, parts, b_parts) && finite;
-        tiles.add = k > 0;
+        tiles.sums = k > 0 ? c : NULL;
         finite = prn_split_multiply(&tiles) && finite;
     }
     prn_split_end();
@@ -86,6 +86,32 @@ static void parts_add_up(void **unused)
             assert_true(fabsf(two) <= fabsf(one) * 0x1p-7f && fabsf(three) <= fabsf(one) * 0x1p-15f);
         }
     }
+}
+
+/* What is above a center is split as it would be by itself. */
+static void parts_around_a_center(void **unused)
+{
+    enum { SOME = 7, STEP = 40, APART = 16 * PRN_SPLIT_DEPTH };
+    static _Alignas(64) uint16_t got[2 * APART], want[2 * APART];
+    const float center = 1.5f;
+    float x[SOME * STEP], above[SOME * STEP];
+    (void)unused;
+    skip_without_tiles();
+    for (int i = 0; i < SOME * STEP; i++) {
+        x[i] = (float)(3.0 * normal());
+        above[i] = x[i] - center;
+    }
+    for (int right = 0; right < 2; right++) {
+        assert_true(prn_split_rows_around(center, x, right ? x + 20 : NULL, STEP, SOME, got, APART));
+        assert_true(prn_split_rows(above, 16, right ? above + 20 : NULL, right ? 16 : 0, STEP, SOME, 2, want, APART));
+        for (int p = 0; p < 2; p++) {
+            for (int i = 0; i < SOME * PRN_SPLIT_DEPTH; i++) { /* of the right side nothing is said if there is none */
+                if (right || i % 2 == 0) assert_int_equal(got[p * APART + i], want[p * APART + i]);
+            }
+        }
+    }
+    x[3 * STEP + 5] = -INFINITY;
+    assert_false(prn_split_rows_around(center, x, x + 20, STEP, SOME, got, APART));
 }
 
 /* Small integers: every product and sum is exact, so any slip of an index shows. */
@@ -225,7 +251,8 @@ static void sums_are_stored(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up), cmocka_unit_test(shapes_are_exact),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up), cmocka_unit_test(parts_around_a_center),
+                                       cmocka_unit_test(shapes_are_exact),
                                        cmocka_unit_test(errors_are_below_plain_sums),
                                        cmocka_unit_test(what_has_no_parts_is_told), cmocka_unit_test(sums_are_stored)};
     return cmocka_run_group_tests(tests, NULL, NULL);
