@@ -96,8 +96,7 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
     prn_split_begin();
     for (int64_t s0 = 0; s0 < steps && !prn_stopped(); s0 += most) {
         prn_split_tiles tiles = {.a_part = part_elements(gemm), .parts = parts, .steps = (int)prn_least(steps - s0, most)};
-        tiles.add = s0 > 0;
-        tiles.c_row = gemm->c_row;
+        tiles.c_row = tiles.sums_row = gemm->c_row;
         for (int s = 0; s < tiles.steps; s++) tiles.a[s] = gemm->a_halves + ((s0 + s) * all + i0) * PRN_SPLIT_DEPTH;
         for (int64_t j = j0; j < j1; j += COLUMNS) {
             const char *panel = gemm->stored->panels + j / COLUMNS * panel_bytes + s0 * step_bytes;
@@ -107,6 +106,7 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
             tiles.wide = width > 16;
             tiles.rows = width == COLUMNS ? (i1 - i0) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS : 0;
             tiles.c = gemm->c + i0 * gemm->c_row + j;
+            tiles.sums = s0 > 0 ? tiles.c : NULL;
             tiles.ahead = !last ? panel + panel_bytes
                           : more ? gemm->stored->panels + j0 / COLUMNS * panel_bytes + (s0 + most) * step_bytes
                                  : NULL;
@@ -114,6 +114,7 @@ void prn_gemm_halves_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
             if (tiles.rows > 0) prn_split_multiply(&tiles);
             prn_split_tiles rest = tiles;
             for (int s = 0; s < rest.steps; s++) rest.a[s] += tiles.rows * PRN_SPLIT_DEPTH;
+            if (rest.sums) rest.sums += tiles.rows * rest.sums_row;
             if (tiles.rows > 0) rest.ahead = NULL;
             prn_gemm_split_edge(gemm, &rest, edge, i0 + tiles.rows, i1, j, width);
         }

@@ -92,6 +92,7 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
                              .rows = strip->rows,
                              .c = strip->sums,
                              .c_row = PRN_SPLIT_COLUMNS,
+                             .sums_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > PRN_CONV_SPLIT_LANES};
     int64_t block = 0, at = 0, steps = prn_least(s->steps, most), half = 0;
     if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
@@ -105,7 +106,7 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
             block++;
         }
         steps = prn_least(s->steps - step - tiles.steps, most);
-        tiles.add = step > 0;
+        tiles.sums = step > 0 ? strip->sums : NULL;
         if (halves) {
             tiles.b = halves;
             halves += tiles.steps * PRN_CONV_SPLIT_STEP * s->parts;

@@ -48,7 +48,7 @@ static void skip_without_tiles(void)
 static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
 {
     prn_split_tiles tiles = {.a_part = PRN_SPLIT_STEPS * ROWS * PRN_SPLIT_DEPTH, .b = b_parts, .parts = parts, .rows = rows,
-                             .c = c, .c_row = PRN_SPLIT_COLUMNS, .wide = wide};
+                             .c = c, .c_row = PRN_SPLIT_COLUMNS, .sums_row = PRN_SPLIT_COLUMNS, .wide = wide};
     const int64_t most = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH;
     bool finite = true;
     prn_split_begin();
@@ -63,7 +63,7 @@ static bool multiply(int64_t depth, int64_t rows, bool wide, int parts)
                      finite;
         }
         finite = prn_split_panel(b + k * PRN_SPLIT_COLUMNS, count, parts, b_parts) && finite;
-        tiles.add = k > 0;
+        tiles.sums = k > 0 ? c : NULL;
         finite = prn_split_multiply(&tiles) && finite;
     }
     prn_split_end();
