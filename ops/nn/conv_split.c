@@ -23,6 +23,7 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/nn/conv_split_plan.h"
+#include "ops/nn/conv_winograd.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ enum {
     F32_LEAST_CHANNELS = 128,
     F32_LEAST_OUTPUTS = 196,
     F32_LEAST_OUTPUTS_OF_TAPS = 784, /* an image's edges are padding in every tap */
-    F32_LEAST_COLUMNS = 4
+    F32_LEAST_COLUMNS = 4,
+    F32_LEAST_TAPS = 9
 };
 
 /* ---- geometry */
@@ -201,15 +203,17 @@ bool prn_conv_split_worth(const prony_context *context)
     return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) * (double)conv.batch >= LEAST_WORK;
 }
 
-/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet many columns,
- * and each weight that is split many rows. */
+/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet many columns or
+ * taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step of channels, of which it takes small ones. */
 bool prn_conv_split_worth_f32(const prony_context *context)
 {
     prn_conv conv;
     prn_conv_split_plan s;
     if (!prn_conv_split_worth(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (conv.in_channels % PRN_SPLIT_DEPTH || conv.out_channels % PRN_SPLIT_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
-    if (conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS)) return false;
+    if (conv.in_channels % PRN_SPLIT_DEPTH || conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS)) return false;
+    if (conv.in_channels == PRN_SPLIT_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
+    if (conv.out_channels % PRN_SPLIT_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
+    if (prn_conv_winograd_usable(context) && prn_conv_winograd_worth(context)) return false;
     fill_state(&s, &conv, PRN_SPLIT_PARTS, 1);
     return s.group_columns * conv.kernel_volume >= F32_LEAST_COLUMNS;
 }
