@@ -2,7 +2,7 @@
 #include "base/peak.h"
 #include "base/simd.h"
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+#if defined(PRN_TILES_BF16)
 
 #include <immintrin.h>
 

@@ -5,6 +5,14 @@
 
 #include "base/isa.h"
 
+/* Tiles that this variant may use: older clangs have names of their own for what gcc calls __AMX_TILE__ and so on. */
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)
+#define PRN_TILES_INT8
+#endif
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)
+#define PRN_TILES_BF16
+#endif
+
 /* X(variant, what it needs, …) for every variant of this build, the most demanding first. */
 #if defined(__x86_64__)
 #define PRN_SIMD_VARIANTS(X, ...)                                                                                      \

@@ -398,6 +398,7 @@ MODELS = {
     "googlenet": Model(lambda: tv.googlenet(aux_logits=False, init_weights=False), keep_bn=True, opset=16),
     "convnext_tiny": Model(tv.convnext_tiny, opset=17),
     "vit_b_16": Model(lambda: plain_attention(tv.vit_b_16()), opset=17),
+    "swin_t": Model(tv.swin_t, opset=16),
     "unet": Model(Unet, (3, 128, 128), keep_bn=True),
     "bert_base": TextModel(Bert, (128,), opset=14),
     "minilm6": TextModel(lambda: Bert(layers=6, hidden=384), (128,), opset=17),

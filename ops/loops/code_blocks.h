@@ -21,7 +21,7 @@
 
 enum { ROWS = PRN_CODE_ROWS, COLUMNS = PRN_CODE_COLUMNS };
 
-#if defined(__AMX_INT8__)
+#if defined(PRN_TILES_INT8)
 
 typedef struct tile_config {
     uint8_t palette, start, reserved[14];
@@ -104,7 +104,7 @@ static void vector_block(const uint8_t *a, int64_t a_row, int64_t rows, const in
 
 #endif
 
-#if defined(__AMX_INT8__)
+#if defined(PRN_TILES_INT8)
 
 /* Up to which vectors do less work than tiles of 16 rows. */
 enum { FEW_ROWS = 4 };

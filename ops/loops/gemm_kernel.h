@@ -25,6 +25,8 @@ typedef struct prn_gemm {
     const float *bias; /* added as beta * bias[i * bias_row + j * bias_col]; NULL: none */
     int64_t bias_row, bias_col;
     int parts; /* of bfloat16, where it is computed by such (split_product.h); 0: as many as make float32; PRN_SPLIT_NEVER: it is not */
+    char *space; /* of prn_gemm_space_bytes or more, or less, or NULL */
+    size_t space_bytes;
     const prony_context *post; /* its post_ops are applied, indexed by C's place in output 0; NULL: none */
 } prn_gemm;
 
@@ -73,6 +75,9 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
 
 /* Working space with which a large variable B is packed once instead of by every task; 0: none is of use. */
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
+/* Working space (gemm->space, aligned to 64) for `threads` threads where B is packed and products are computed by parts; 0: none is of use. Fewer
+ * bytes serve fewer threads; it changes no result. */
+size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items);
 /* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it
  * is given changes no result. */
 void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch, void *scratch);

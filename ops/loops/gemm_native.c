@@ -14,6 +14,7 @@
 #include "ops/loops/stored_weights.h"
 #include "ops/loops/vec.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 enum {
@@ -27,6 +28,7 @@ enum {
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_WANTED_TASKS = 8,
     SPLIT_LEAST_COLUMNS = 128,
+    SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
     PLAIN_FLOATS = 1 << 18 /* a constant B above this is streamed from memory for one row of C in any case */
 };
 
@@ -144,7 +146,13 @@ typedef struct gemm_job {
     int64_t rows, columns;             /* of a task's block */
     int64_t row_blocks, column_blocks; /* of one product; both 1 if group > 1 */
     bool dots;
+    /* Working space of blocks that are computed by parts; bit i: piece i is in use. Who finds none works on its stack. */
+    size_t piece_bytes;
+    int pieces;
+    atomic_uint_least64_t taken;
 } gemm_job;
+
+enum { MOST_PIECES = 64 };
 
 static void cut(gemm_job *job)
 {
@@ -172,7 +180,27 @@ static void cut(gemm_job *job)
     }
 }
 
-static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
+static int take_piece(gemm_job *job)
+{
+    uint_least64_t taken = atomic_load_explicit(&job->taken, memory_order_relaxed);
+    for (int i = 0; i < job->pieces; i++) {
+        const uint_least64_t bit = UINT64_C(1) << i;
+        while (!(taken & bit))
+            if (atomic_compare_exchange_weak_explicit(&job->taken, &taken, taken | bit, memory_order_acquire, memory_order_relaxed)) return i;
+    }
+    return -1;
+}
+
+static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    const int piece = take_piece(job);
+    char *space = piece < 0 ? NULL : gemm->space + (size_t)piece * job->piece_bytes;
+    const bool done = prn_gemm_split_block(gemm, i0, i1, j0, j1, space);
+    if (piece >= 0) atomic_fetch_and_explicit(&job->taken, ~(UINT64_C(1) << piece), memory_order_release);
+    return done;
+}
+
+static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
 {
     prn_gemm gemm = job->gemm;
     if (job->batch && job->batch->offsets) {
@@ -190,7 +218,7 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         prn_gemm_halves_block(&gemm, i0, i1, j0, j1);
     } else if (gemm.stored && gemm.m <= PRN_STORED_ROWS && gemm.a_col == 1) {
         prn_stored_block(&gemm, i0, i1, j0, j1);
-    } else if (!prn_gemm_split_block(&gemm, i0, i1, j0, j1)) {
+    } else if (!run_split(job, &gemm, i0, i1, j0, j1)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
         left = !prn_gemm_bias_in_tiles(&gemm);
     }
@@ -199,7 +227,7 @@ static void run_block(const gemm_job *job, int64_t item, int64_t i0, int64_t j0)
 
 static void run_task(void *argument, int64_t task)
 {
-    const gemm_job *job = argument;
+    gemm_job *job = argument;
     const int64_t blocks = job->row_blocks * job->column_blocks;
     if (job->group == 1) {
         const int64_t block = task % blocks;
@@ -235,6 +263,24 @@ static void swapped_offsets(const void *argument, int64_t item, int64_t *a, int6
     batch->offsets(batch->argument, item, b, a, c);
 }
 
+static void give_space(gemm_job *job)
+{
+    const prn_gemm *gemm = &job->gemm;
+    if (!gemm->space || gemm->a_halves || !prn_gemm_split_worth(gemm)) return;
+    job->piece_bytes = prn_gemm_split_space(job->rows, job->columns);
+    job->pieces = (int)prn_least((int64_t)(gemm->space_bytes / job->piece_bytes), MOST_PIECES);
+}
+
+size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
+{
+    gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
+    if (items <= 0 || gemm->n <= 0 || gemm->a_halves || !prn_gemm_split_worth(gemm)) return 0;
+    cut(&job);
+    if (job.rows < SPACE_LEAST_ROWS) return 0;
+    const int64_t tasks = job.row_blocks * job.column_blocks * items;
+    return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) * prn_gemm_split_space(job.rows, job.columns);
+}
+
 static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch)
 {
     gemm_job job = {.gemm = *gemm, .batch = batch, .isa = prn_gemm_isa(), .items = batch ? batch->items : 1};
@@ -245,6 +291,7 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
     }
     job.dots = is_dots(&job.gemm);
     cut(&job);
+    give_space(&job);
     const int64_t blocks = job.row_blocks * job.column_blocks;
     const int64_t tasks = job.group == 1 ? job.items * blocks : prn_ceil_div(job.items, job.group);
     prn_parallel_tasks(threads, tasks, run_task, &job);

@@ -7,10 +7,14 @@
 
 /* Rows [i0, i1) and columns [j0, j1) of C = A B, as prn_gemm_isa_table.block; B is packed in panels of 32 columns. false: it
  * was not done, because there are no tiles, the block is too small for them, or something in it has no parts. Which does
- * not depend on threads. */
-bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+ * not depend on threads. `space`: prn_gemm_split_space of its size, or of a larger one's, on a line of the cache; without (NULL), it is done
+ * on the stack, by smaller steps, with the same result. */
+bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1, char *space);
 
-/* Whether blocks of such a product are likely to be done so: they should then be wide, for A's rows are split for each. */
+/* Bytes for a block of so many rows and columns, whole lines. */
+size_t prn_gemm_split_space(int64_t rows, int64_t columns);
+
+/* Whether blocks of such a product are likely to be done so. */
 bool prn_gemm_split_worth(const prn_gemm *gemm);
 
 /* Rows [i0, i1) and `width` columns of C from j on, for one panel, by way of `edge`, PRN_SPLIT_EDGE_ROWS rows of 32: what does not fill

@@ -164,6 +164,9 @@ prony_status prn_product_native_prepare(const prony_context *context, const prn_
         const float *packed = NULL;
         PRN_TRY(prn_gemm_pack_shared(context, &gemm, &packed));
         out->state = (void *)(uintptr_t)packed;
+        prn_gemm of_packed = gemm;
+        of_packed.packed = packed;
+        out->scratch_bytes = prn_gemm_space_bytes(context->threads, &of_packed, product->items);
         return PRONY_OK;
     }
     out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
@@ -187,6 +190,11 @@ prony_status prn_product_native_run(const prony_context *context, const prn_prod
     gemm.packed = context->state;
     const prn_gemm_batch batch = {product->items, item_offsets, product};
     void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
+    if (gemm.packed) {
+        gemm.space = scratch;
+        gemm.space_bytes = context->scratch_bytes;
+        scratch = NULL;
+    }
     prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
     return PRONY_OK;
 }

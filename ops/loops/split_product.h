@@ -78,6 +78,16 @@ static inline bool prn_split_two_will_do(const prn_split_digits *digits)
 /* Parts of a panel of B, [depths][32 columns], its depths in whole steps but for the last. false as above. */
 bool prn_split_panel(const float *panel, int64_t depths, int parts, uint16_t *to);
 
+/* Parts of some rows of A that are made on the way: of `count` row after row of step after step, from row `row` of step `step` on. */
+typedef struct prn_split_left {
+    const float *from; /* row 0, first depth of step 0 */
+    int64_t from_row;  /* elements from one row to the next */
+    int64_t depths, rows; /* there are; of the last step may be fewer than 32 */
+    int64_t step, row, count;
+    uint16_t *to; /* parts of row r of step s at to + s * to_step + p * to_part + 32 r */
+    int64_t to_step, to_part;
+} prn_split_left;
+
 /* C [rows][16 or 32 columns] = sums + A B, for one panel. */
 typedef struct prn_split_tiles {
     const uint16_t *a[PRN_SPLIT_MOST_STEPS]; /* first part of row 0 of each step, as prn_split_rows makes it */
@@ -87,20 +97,21 @@ typedef struct prn_split_tiles {
     int64_t rows; /* whole tiles */
     float *c;
     int64_t c_row; /* elements */
-    const float *sums; /* that are added to, laid out as C by rows of `sums_row`; may be C. NULL: none */
+    const float *sums; /* of what was before, such as c itself; NULL: zeros */
     int64_t sums_row;
     bool wide; /* 32 columns */
-    /* The panel that comes next is split on the way, where the tiles leave room for it: as by prn_split_panel(next, next_depths,
-     * parts, next_b). NULL: none. What lies behind it is fetched. */
+    /* What comes next is split on the way, where the tiles leave the vectors' units room for it: a panel, as by
+     * prn_split_panel(next, next_depths, parts, next_b), then rows of A. NULL: none. What lies behind the panel is fetched. */
     const float *next;
     int64_t next_depths;
     uint16_t *next_b;
+    const prn_split_left *left;
     /* Bytes that are fetched on the way, where there is no next panel; NULL: none. */
     const char *ahead;
     int64_t ahead_bytes;
 } prn_split_tiles;
 
-/* false: the next panel holds what has no parts. */
+/* false: the next panel, or rows, hold what has no parts. */
 bool prn_split_multiply(const prn_split_tiles *tiles);
 
 /* y[i] = c[i * 32 ...] + bias + added[i], kept within [low, high], each of 16 columns, for `rows` rows; y and added without gaps.

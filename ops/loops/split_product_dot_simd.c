@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BW__)
+#if defined(PRN_TILES_BF16) && defined(__AVX512BW__)
 
 #include <immintrin.h>
 
@@ -86,7 +86,7 @@ static bool split_rows(const float *left, int left_count, const float *right, in
     return rows_of(left, left_mask, right, right_mask, step, rows, 1, to, part_step);
 }
 
-bool prn_split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
+static bool split_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows, uint16_t *to, int64_t part_step)
 {
     const __m512 all = _mm512_set1_ps(center);
     __m512i largest = _mm512_setzero_si512();
@@ -100,43 +100,35 @@ bool prn_split_rows_around(float center, const float *left, const float *right, 
     return all_have_parts(largest);
 }
 
-/* A panel that is split pair of rows by pair of rows. */
-typedef struct panel {
-    const float *from; /* of the step */
-    int64_t depths;    /* of it and what comes after */
-    int64_t pair;      /* in the step */
-    uint16_t *to;
-    __m512i largest;
-} panel;
-
 enum { TILE = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS /* elements */ };
 
-static inline __attribute__((always_inline)) void split_pair(panel *p, const int parts)
+/* Rows `pair` and `pair` + 16 of a step of a panel; those beyond `depths` are zeros. */
+static inline __attribute__((always_inline)) __m512i split_pair(const float *from, int64_t pair, int64_t depths, const int parts, uint16_t *to)
 {
-    const __mmask16 has = p->pair < p->depths ? 0xffff : 0, has_more = p->pair + 16 < p->depths ? 0xffff : 0;
-    const float *from = p->from + p->pair * PRN_SPLIT_COLUMNS, *more = from + (has_more ? 16 * PRN_SPLIT_COLUMNS : 0);
+    const __mmask16 has = pair < depths ? 0xffff : 0, has_more = pair + 16 < depths ? 0xffff : 0;
+    __m512i largest = _mm512_setzero_si512();
+    from += pair * PRN_SPLIT_COLUMNS;
     for (int64_t t = 0; t < 2; t++) {
-        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16), second = _mm512_maskz_loadu_ps(has_more, more + t * 16);
-        p->largest = larger(larger(p->largest, first), second);
-        store_parts(first, second, parts, p->to + t * TILE + p->pair * 32, 2 * TILE);
+        const __m512 first = _mm512_maskz_loadu_ps(has, from + t * 16), second = _mm512_maskz_loadu_ps(has_more, from + t * 16 + 16 * PRN_SPLIT_COLUMNS);
+        largest = larger(larger(largest, first), second);
+        store_parts(first, second, parts, to + t * TILE + pair * 32, 2 * TILE);
     }
-    if (++p->pair < 16) return;
-    p->pair = 0;
-    p->from += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
-    p->depths -= PRN_SPLIT_DEPTH;
-    p->to += 2 * TILE * parts;
+    return largest;
 }
 
-static inline __attribute__((always_inline)) bool rest_of_panel(panel *p, const int parts)
+static inline __attribute__((always_inline)) __m512i split_steps(const float *from, int64_t depths, const int parts, uint16_t *to)
 {
-    while (p->depths > 0) split_pair(p, parts);
-    return all_have_parts(p->largest);
+    __m512i largest = _mm512_setzero_si512();
+    for (; depths > 0; depths -= PRN_SPLIT_DEPTH, from += PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, to += 2 * TILE * parts)
+        for (int64_t pair = 0; pair < 16; pair++) largest = _mm512_max_epu32(largest, split_pair(from, pair, depths, parts, to));
+    return largest;
 }
 
 static bool split_panel(const float *from, int64_t depths, int parts, uint16_t *to)
 {
-    panel p = {from, depths, 0, to, _mm512_setzero_si512()};
-    return parts == 3 ? rest_of_panel(&p, 3) : parts == 2 ? rest_of_panel(&p, 2) : rest_of_panel(&p, 1);
+    return all_have_parts(parts == 3   ? split_steps(from, depths, 3, to)
+                          : parts == 2 ? split_steps(from, depths, 2, to)
+                                       : split_steps(from, depths, 1, to));
 }
 
 /* ---- tiles */
@@ -179,7 +171,73 @@ static inline __attribute__((always_inline)) void add_products(const bool tall, 
     if (tall && wide) _tile_dpbf16ps(3, 5, 7);
 }
 
-/* Memory that is fetched on the way: so many lines with each product, which leaves room for tiles that are loaded. */
+/* What is done between products, which leave the vectors' units and the memory idle: so many halves of a pair of a panel's rows, or
+ * rows of A, behind every group of them. Steps are whole; what is left of a panel or of A's depths is done at the end. */
+typedef struct between {
+    int64_t due, rate; /* in 65536ths */
+    const float *panel; /* the next pair's first row */
+    int64_t ahead;      /* elements to what is fetched */
+    int64_t pairs, pair; /* left in all, and in the step */
+    uint16_t *panel_to;
+    const float *row; /* of A, the next one */
+    int64_t from_row, rows, run; /* left in all, and in the step */
+    uint16_t *row_to;
+    int64_t to_part;
+    const prn_split_left *left;
+    __m512i largest;
+} between;
+
+static inline __attribute__((always_inline)) void do_pair(between *w, const int parts)
+{
+    for (int64_t line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += 16) /* of both rows, which lie apart in what is ahead, too */
+        _mm_prefetch((const char *)(w->panel + w->ahead + line % 32 + line / 32 * 16 * PRN_SPLIT_COLUMNS), _MM_HINT_T1);
+    w->largest = _mm512_max_epu32(w->largest, split_pair(w->panel, 0, PRN_SPLIT_DEPTH, parts, w->panel_to));
+    w->due -= 2 << 16;
+    w->pairs--;
+    w->panel += PRN_SPLIT_COLUMNS;
+    w->panel_to += 32;
+    if (--w->pair > 0) return;
+    w->pair = 16;
+    w->panel += 16 * PRN_SPLIT_COLUMNS;
+    w->panel_to += 2 * TILE * parts - TILE;
+}
+
+/* The rows of A from `row` of `step` on that are left in it. */
+static inline __attribute__((always_inline)) void begin_rows(between *w, int64_t step, int64_t row)
+{
+    const prn_split_left *l = w->left;
+    w->row = l->from + row * l->from_row + step * PRN_SPLIT_DEPTH;
+    w->row_to = l->to + step * l->to_step + row * PRN_SPLIT_DEPTH;
+    w->run = l->rows - row < w->rows ? l->rows - row : w->rows;
+}
+
+static inline __attribute__((always_inline)) void do_row(between *w, const int parts)
+{
+    const __m512 first = _mm512_loadu_ps(w->row), second = _mm512_loadu_ps(w->row + 16);
+    w->largest = larger(larger(w->largest, first), second);
+    store_parts(first, second, parts, w->row_to, w->to_part);
+    w->due -= 1 << 16;
+    w->row += w->from_row;
+    w->row_to += PRN_SPLIT_DEPTH;
+    w->rows--;
+    if (--w->run > 0 || w->rows <= 0) return;
+    begin_rows(w, (w->row_to - 1 - w->left->to) / w->left->to_step + 1, 0);
+}
+
+static inline __attribute__((always_inline)) void do_some(between *w, const int parts)
+{
+    w->due += w->rate;
+    while (w->due > 0) {
+        if (w->pairs > 0)
+            do_pair(w, parts);
+        else if (w->rows > 0)
+            do_row(w, parts);
+        else
+            w->due -= 1 << 16;
+    }
+}
+
+/* Where nothing comes next: memory that is fetched, so many lines with each product, which leaves room for tiles that are loaded. */
 typedef struct fetched {
     const char *at;
     int64_t lines;
@@ -190,35 +248,31 @@ static inline __attribute__((always_inline)) void fetch_some(fetched *f)
     for (int64_t i = 0; i < f->lines; i++, f->at += 64) _mm_prefetch(f->at, _MM_HINT_T1);
 }
 
+/* Behind a product: one of the two is there. */
+static inline __attribute__((always_inline)) void go_on(between *w, fetched *ahead, const int parts)
+{
+    if (w) do_some(w, parts);
+    if (ahead) fetch_some(ahead);
+}
+
 /* In an order in which every other product finds one of its operands in its tile. */
-static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, fetched *ahead,
-                                                       const int parts, const bool tall, const bool wide)
+static inline __attribute__((always_inline)) void step(const uint16_t *a, int64_t a_part, const uint16_t *b, between *w,
+                                                       fetched *ahead, const int parts, const bool tall, const bool wide)
 {
     const int64_t b_part = 2 * PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     if (parts == 3) {
-        load_a(a, tall), load_b(b + 2 * b_part, wide), add_products(tall, wide);
-        load_b(b + b_part, wide), add_products(tall, wide);
-        load_a(a + a_part, tall), add_products(tall, wide);
-        load_b(b, wide), add_products(tall, wide);
-        load_a(a + 2 * a_part, tall), add_products(tall, wide);
-        load_a(a, tall), add_products(tall, wide);
+        load_a(a, tall), load_b(b + 2 * b_part, wide), add_products(tall, wide), go_on(w, ahead, 3);
+        load_b(b + b_part, wide), add_products(tall, wide), go_on(w, ahead, 3);
+        load_a(a + a_part, tall), add_products(tall, wide), go_on(w, ahead, 3);
+        load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 3);
+        load_a(a + 2 * a_part, tall), add_products(tall, wide), go_on(w, ahead, 3);
+        load_a(a, tall), add_products(tall, wide), go_on(w, ahead, 3);
     } else if (parts == 2) {
-        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide), fetch_some(ahead);
-        load_b(b, wide), add_products(tall, wide), fetch_some(ahead);
-        load_a(a + a_part, tall), add_products(tall, wide), fetch_some(ahead);
+        load_a(a, tall), load_b(b + b_part, wide), add_products(tall, wide), go_on(w, ahead, 2);
+        load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 2);
+        load_a(a + a_part, tall), add_products(tall, wide), go_on(w, ahead, 2);
     } else {
-        load_a(a, tall), load_b(b, wide), add_products(tall, wide), fetch_some(ahead);
-    }
-}
-
-/* `pairs` of the next panel's rows in every step; memory behind it comes nearer as it is read. */
-static inline __attribute__((always_inline)) void split_some(panel *next, int64_t pairs, const int parts)
-{
-    enum { AHEAD = PRN_SPLIT_STEPS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, LINE = 16 };
-    for (int64_t i = 0; i < pairs && next->depths > 0; i++) {
-        const float *ahead = next->from + AHEAD + next->pair * 2 * PRN_SPLIT_COLUMNS;
-        for (int line = 0; line < 2 * PRN_SPLIT_COLUMNS; line += LINE) _mm_prefetch((const char *)(ahead + line), _MM_HINT_T1);
-        split_pair(next, parts);
+        load_a(a, tall), load_b(b, wide), add_products(tall, wide), go_on(w, ahead, 1);
     }
 }
 
@@ -249,48 +303,74 @@ static inline __attribute__((always_inline)) void store_sums(const prn_split_til
     if (tall && wide) _tile_stored(3, below + 16, bytes);
 }
 
-static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, panel *next, int64_t pairs,
+static inline __attribute__((always_inline)) void tile(const prn_split_tiles *t, int64_t row, between *w, fetched *ahead,
                                                        const int parts, const bool tall, const bool wide)
-{
-    fetched none = {0};
-    load_sums(t, row, tall, wide);
-    for (int s = 0; s < t->steps; s++) {
-        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, t->b + s * 2 * TILE * parts, &none, parts, tall, wide);
-        split_some(next, pairs, parts);
-    }
-    store_sums(t, row, tall, wide);
-}
-
-static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles *t, const int parts, const bool wide)
-{
-    const int64_t tiles = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps;
-    panel next = {t->next, t->next_depths, 0, t->next_b, _mm512_setzero_si512()};
-    const int64_t pairs = tiles ? (PRN_SPLIT_STEPS * 16 + tiles - 1) / tiles : 0;
-    int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &next, pairs, parts, true, wide);
-    if (row < t->rows) tile(t, row, &next, pairs, parts, false, wide);
-    return rest_of_panel(&next, parts);
-}
-
-/* The same where no panel comes next. */
-static inline __attribute__((always_inline)) void tile_alone(const prn_split_tiles *t, int64_t row, fetched *ahead, const int parts,
-                                                             const bool tall, const bool wide)
 {
     const uint16_t *b = t->b;
     load_sums(t, row, tall, wide);
     for (int s = 0; s < t->steps; s++, b += 2 * TILE * parts)
-        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, b, ahead, parts, tall, wide);
+        step(t->a[s] + row * PRN_SPLIT_DEPTH, t->a_part, b, w, ahead, parts, tall, wide);
     store_sums(t, row, tall, wide);
 }
 
-/* What is ahead is fetched in whole lines for each product, and so a little beyond its end. */
+static inline __attribute__((always_inline)) between begin_between(const prn_split_tiles *t, const int parts)
+{
+    const int64_t groups = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
+    between w = {.panel = t->next, .pair = 16, .panel_to = t->next_b, .largest = _mm512_setzero_si512(), .left = t->left};
+    w.ahead = t->steps * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS;
+    w.pairs = t->next ? t->next_depths / PRN_SPLIT_DEPTH * 16 : 0;
+    if (t->left && t->left->count) {
+        const int64_t whole = t->left->depths / PRN_SPLIT_DEPTH * t->left->rows, begin = t->left->step * t->left->rows + t->left->row;
+        w.rows = whole - begin < t->left->count ? whole - begin : t->left->count;
+        w.from_row = t->left->from_row;
+        w.to_part = t->left->to_part;
+        if (w.rows > 0) begin_rows(&w, t->left->step, t->left->row);
+    }
+    w.rate = groups ? ((2 * w.pairs + (w.rows > 0 ? w.rows : 0)) << 16) / groups + 1 : 0;
+    return w;
+}
+
+/* What is not there by now, and the depths beyond whole steps. */
+static inline __attribute__((always_inline)) bool end_between(between *w, const prn_split_tiles *t, const int parts)
+{
+    while (w->pairs > 0) do_pair(w, parts);
+    while (w->rows > 0) do_row(w, parts);
+    bool finite = all_have_parts(w->largest);
+    if (t->next && t->next_depths % PRN_SPLIT_DEPTH) {
+        const int64_t whole = t->next_depths / PRN_SPLIT_DEPTH * PRN_SPLIT_DEPTH;
+        finite = split_panel(t->next + whole * PRN_SPLIT_COLUMNS, t->next_depths - whole, parts, t->next_b + whole * PRN_SPLIT_COLUMNS * parts) && finite;
+    }
+    if (t->left && t->left->depths % PRN_SPLIT_DEPTH) {
+        const prn_split_left *l = t->left;
+        const int64_t step = l->depths / PRN_SPLIT_DEPTH, begin = l->step * l->rows + l->row, end = begin + l->count;
+        const int64_t row = begin > step * l->rows ? begin - step * l->rows : 0, rows = end - step * l->rows - row, depths = l->depths % PRN_SPLIT_DEPTH;
+        const float *from = l->from + row * l->from_row + step * PRN_SPLIT_DEPTH;
+        const int first = depths < 16 ? (int)depths : 16, second = (int)depths - first;
+        if (rows > 0)
+            finite = split_rows(from, first, second ? from + 16 : NULL, second, l->from_row, rows, parts,
+                                    l->to + step * l->to_step + row * PRN_SPLIT_DEPTH, l->to_part) &&
+                     finite;
+    }
+    return finite;
+}
+
+static inline __attribute__((always_inline)) bool multiply(const prn_split_tiles *t, const int parts, const bool wide)
+{
+    between w = begin_between(t, parts);
+    int64_t row = 0;
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, &w, NULL, parts, true, wide);
+    if (row < t->rows) tile(t, row, &w, NULL, parts, false, wide);
+    return end_between(&w, t, parts);
+}
+
+/* The same where nothing comes next. What is ahead is fetched in whole lines for each product, and so a little beyond its end. */
 static inline __attribute__((always_inline)) void multiply_alone(const prn_split_tiles *t, const int parts, const bool wide)
 {
     const int64_t products = (t->rows + 2 * PRN_SPLIT_ROWS - 1) / (2 * PRN_SPLIT_ROWS) * t->steps * prn_split_products(parts);
     fetched ahead = {t->ahead, t->ahead && products ? (t->ahead_bytes / 64 + products - 1) / products : 0};
     int64_t row = 0;
-    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile_alone(t, row, &ahead, parts, true, wide);
-    if (row < t->rows) tile_alone(t, row, &ahead, parts, false, wide);
+    for (; row + 2 * PRN_SPLIT_ROWS <= t->rows; row += 2 * PRN_SPLIT_ROWS) tile(t, row, NULL, &ahead, parts, true, wide);
+    if (row < t->rows) tile(t, row, NULL, &ahead, parts, false, wide);
 }
 
 /* Each a function of its own: what a loop needs has registers then. */
@@ -325,7 +405,7 @@ static bool split_multiply(const prn_split_tiles *t)
         {alone_1_narrow, alone_1_wide}, {alone_2_narrow, alone_2_wide}, {alone_3_narrow, alone_3_wide}};
     bool next_has_parts = true;
     order_memory();
-    if (t->next)
+    if (t->next || t->left)
         next_has_parts = with_next[t->parts - 1][t->wide](t);
     else
         alone[t->parts - 1][t->wide](t);
@@ -436,6 +516,24 @@ static float sum_of_step(const uint16_t *a, const uint16_t *b)
     return even + odd;
 }
 
+static bool split_left(const prn_split_left *left, int parts)
+{
+    bool finite = true;
+    int64_t step = left->step, row = left->row;
+    for (int64_t i = 0; i < left->count; i++) {
+        const float *from = left->from + row * left->from_row + step * PRN_SPLIT_DEPTH;
+        const int64_t depths = left->depths - step * PRN_SPLIT_DEPTH;
+        const int first = depths < 16 ? (int)depths : 16, second = depths < 16 ? 0 : depths < 32 ? (int)depths - 16 : 16;
+        finite = split_rows(from, first, second ? from + 16 : NULL, second, 0, 1, parts,
+                                left->to + step * left->to_step + row * PRN_SPLIT_DEPTH, left->to_part) &&
+                 finite;
+        if (++row < left->rows) continue;
+        row = 0;
+        step++;
+    }
+    return finite;
+}
+
 static bool split_multiply(const prn_split_tiles *t)
 {
     static const int order[PRN_SPLIT_PARTS][6][2] = {
@@ -453,7 +551,8 @@ static bool split_multiply(const prn_split_tiles *t)
             t->c[r * t->c_row + j] = sum;
         }
     }
-    return !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
+    const bool panel = !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
+    return (!t->left || split_left(t->left, t->parts)) && panel;
 }
 
 static void split_store(const float *c, int64_t rows, const float *bias, const float *added, float low, float high, float *y)

@@ -260,17 +260,17 @@ static const prn_kernel widened = {
     .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .packs = 2};
 PRN_WIDENED(half, &widened)
 
-/* The same kernel, by as many parts as the session's precision wants. As many as make float32 are no faster than the kernels
- * below. */
+/* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
-    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable, .worth = prn_conv_split_worth,       \
+    .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_split_usable,                                       \
     .layouts = prn_conv_split_layouts, .facts = prn_conv_split_facts, .prepare = prn_conv_split_prepare,               \
     .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true,           \
     .own_layout = true, .packs = 2
 
 static const prn_kernel kernels[] = {
-    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
-    {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
+    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_split_worth, CONV_SPLIT},
+    {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
+    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .worth = prn_conv_split_worth_f32, CONV_SPLIT},
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,

@@ -1,4 +1,4 @@
-/* conv_fast_amx, conv_bf16_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
+/* conv_fast_amx, conv_bf16_amx, conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
  *
  *     task = one image, a strip of output rows, a range of 32 output channels each
  *
@@ -23,6 +23,7 @@
 #include "base/stop.h"
 #include "ops/loops/number.h"
 #include "ops/nn/conv_split_plan.h"
+#include "ops/nn/conv_winograd.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,7 +42,12 @@ enum {
     LEAST_ROWS = 96,        /* of tiles in a strip that is cut for threads: weights are split for each */
     LEAST_COLUMNS = 128,    /* products for each part of the input: each reads the strip */
     MOST_SHARED_BYTES = 16 << 20,
-    PIECES = 8
+    PIECES = 8,
+    F32_LEAST_CHANNELS = 128,
+    F32_LEAST_OUTPUTS = 196,
+    F32_LEAST_OUTPUTS_OF_TAPS = 784, /* an image's edges are padding in every tap */
+    F32_LEAST_COLUMNS = 4,
+    F32_LEAST_TAPS = 9
 };
 
 /* ---- geometry */
@@ -145,7 +151,7 @@ static void fill_taps(prn_conv_split_plan *s)
 static void size_strip(prn_conv_split_plan *s)
 {
     s->part_bytes = (size_t)(s->rows.count * s->places.count * s->blocks * s->positions) * PRN_SPLIT_DEPTH * sizeof(uint16_t);
-    s->panel_bytes = 2 * (size_t)PRN_SPLIT_PANEL * sizeof(uint16_t);
+    s->panel_bytes = 2 * (size_t)PRN_CONV_SPLIT_PANEL * sizeof(uint16_t);
     s->sums_bytes = (size_t)prn_conv_split_tile_rows(s, s->strip_rows) * PRN_SPLIT_COLUMNS * sizeof(float);
     s->slot_bytes = s->panel_bytes + s->sums_bytes;
     const double shared = (double)s->part_bytes * (double)(s->parts * s->conv.batch * s->strips);
@@ -202,6 +208,21 @@ bool prn_conv_split_worth(const prony_context *context)
 {
     prn_conv conv;
     return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) * (double)conv.batch >= LEAST_WORK;
+}
+
+/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet many columns or
+ * taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step of channels, of which it takes small ones. */
+bool prn_conv_split_worth_f32(const prony_context *context)
+{
+    prn_conv conv;
+    prn_conv_split_plan s;
+    if (!prn_conv_split_worth(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (conv.in_channels % PRN_SPLIT_DEPTH || conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS)) return false;
+    if (conv.in_channels == PRN_SPLIT_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
+    if (conv.out_channels % PRN_SPLIT_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
+    if (prn_conv_winograd_usable(context) && prn_conv_winograd_worth(context)) return false;
+    fill_state(&s, &conv, PRN_SPLIT_PARTS, 1);
+    return s.group_columns * conv.kernel_volume >= F32_LEAST_COLUMNS;
 }
 
 void prn_conv_split_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

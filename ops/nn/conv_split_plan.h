@@ -9,7 +9,9 @@
 enum {
     PRN_CONV_SPLIT_LANES = 16, /* channels of a block of the layout */
     PRN_CONV_SPLIT_MOST_TAPS = 256,
-    PRN_CONV_SPLIT_STEP = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* weights of a step */
+    PRN_CONV_SPLIT_STEP = PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS, /* weights of a step */
+    PRN_CONV_SPLIT_STEPS = 8, /* that are multiplied at once, where weights are split on the way */
+    PRN_CONV_SPLIT_PANEL = PRN_CONV_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_CONV_SPLIT_STEP /* parts of such a panel */
 };
 
 typedef struct prn_split_tap {

@@ -37,6 +37,8 @@ typedef struct strip {
     bool centered;             /* sums are those of the rest */
     uint16_t *parts, *panel;   /* working space */
     float *sums;
+    int64_t ready; /* the column whose first panel is in the half of `panel` that comes next; -1: none */
+    int half;
 } strip;
 
 /* Zeros, as far as the center is above them. */
@@ -93,14 +95,15 @@ static bool split_units(const job *job, const strip *strip, int64_t unit, int64_
     return finite;
 }
 
-/* Sums of 32 output channels, from the parts; weights are split a few steps ahead. false: weights
+/* Sums of 32 output channels, from the parts; weights are split a few steps ahead, also those of the next column. false: weights
  * have no parts. */
-static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t column)
+static bool multiply(const prn_conv_split_plan *s, strip *strip, int64_t column)
 {
     const int64_t steps_of_halves = strip->rows > MANY_ROWS ? PRN_SPLIT_MOST_STEPS : PRN_SPLIT_SOME_STEPS;
-    const int64_t most = s->halves ? steps_of_halves / s->parts : PRN_SPLIT_STEPS;
+    const int64_t most = s->halves ? steps_of_halves / s->parts : PRN_CONV_SPLIT_STEPS;
     const float *weights = s->halves ? NULL : s->weights + column * prn_conv_split_panel(s);
     const uint16_t *halves = s->halves ? s->halves + column * prn_conv_split_panel(s) * s->parts : NULL;
+    const bool last_column = column + 1 >= strip->end_column;
     prn_split_tiles tiles = {.a_part = (int64_t)(s->part_bytes / sizeof(uint16_t)),
                              .parts = (int)s->parts,
                              .rows = strip->rows,
@@ -108,9 +111,12 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
                              .c_row = PRN_SPLIT_COLUMNS,
                              .sums_row = PRN_SPLIT_COLUMNS,
                              .wide = s->conv.out_channels - column * PRN_SPLIT_COLUMNS > PRN_CONV_SPLIT_LANES};
-    int64_t block = 0, at = 0, steps = prn_least(s->steps, most), half = 0;
-    if (weights && !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel)) return false;
-    for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps, half = !half) {
+    int64_t block = 0, at = 0, steps = prn_least(s->steps, most);
+    if (weights && strip->ready != column &&
+        !prn_split_panel(weights, steps * PRN_SPLIT_DEPTH, (int)s->parts, strip->panel + strip->half * PRN_CONV_SPLIT_PANEL))
+        return false;
+    strip->ready = -1;
+    for (int64_t step = 0; step < s->steps && !prn_stopped(); step += tiles.steps) {
         tiles.steps = (int)steps;
         for (int i = 0; i < tiles.steps; i++) {
             const prn_split_tap *tap = &s->taps[at];
@@ -127,14 +133,17 @@ static bool multiply(const prn_conv_split_plan *s, const strip *strip, int64_t c
             tiles.ahead = (const char *)halves; /* behind the last column nothing is fetched that is read */
             tiles.ahead_bytes = (steps > 0 ? steps : prn_least(s->steps, most)) * s->parts * PRN_CONV_SPLIT_STEP * (int64_t)sizeof *halves;
         } else {
-            weights += tiles.steps * PRN_CONV_SPLIT_STEP;
-            tiles.b = strip->panel + half * PRN_SPLIT_PANEL;
-            tiles.next = steps > 0 ? weights : NULL;
-            tiles.next_depths = steps * PRN_SPLIT_DEPTH;
-            tiles.next_b = strip->panel + !half * PRN_SPLIT_PANEL;
+            const int64_t ahead = steps > 0 ? steps : last_column ? 0 : prn_least(s->steps, most);
+            weights += tiles.steps * PRN_CONV_SPLIT_STEP; /* columns lie one behind the other */
+            tiles.b = strip->panel + strip->half * PRN_CONV_SPLIT_PANEL;
+            strip->half = !strip->half;
+            tiles.next = ahead > 0 ? weights : NULL;
+            tiles.next_depths = ahead * PRN_SPLIT_DEPTH;
+            tiles.next_b = strip->panel + strip->half * PRN_CONV_SPLIT_PANEL;
         }
         if (!prn_split_multiply(&tiles)) return false;
     }
+    strip->ready = last_column ? -1 : column + 1;
     return true;
 }
 
@@ -269,6 +278,8 @@ static void run_task(const job *job, int64_t task, char *bytes)
     strip.first_column = group * s->group_columns;
     strip.end_column = prn_least(strip.first_column + s->group_columns, columns);
     strip.sums = (float *)bytes;
+    strip.ready = -1;
+    strip.half = 0;
     strip.panel = (uint16_t *)(bytes + s->sums_bytes);
     if (!s->pieces) strip.parts = (uint16_t *)(bytes + s->sums_bytes + s->panel_bytes);
     const bool finite = s->pieces ? has_parts(job, index) : split_units(job, &strip, 0, units_of(s));

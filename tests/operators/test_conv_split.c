@@ -11,50 +11,61 @@
 
 #include <cmocka.h>
 
-enum { IN = 48, OUT = 64, HEIGHT = 20, WIDTH = 19, KERNEL = 3 };
+enum { HEIGHT = 20, WIDTH = 19, MOST_IN = 64, MOST_WEIGHTS = 160 * 64 };
 
-static float x[IN][HEIGHT][WIDTH], w[OUT][IN][KERNEL][KERNEL];
+typedef struct problem {
+    const char *precision, *input, *weights, *output, *pads;
+    int in, out, kernel;
+} problem;
 
-static double expected(int k, int row, int place)
+static const problem problems[] = {
+    {"fast", "1,48,20,19", "64,48,3,3", "1,64,20,19", "pads=[1,1,1,1]", 48, 64, 3},
+    /* as float32 products of several taps are Winograd's, and others need full tiles */
+    {"fp32", "1,64,20,19", "160,64,1,1", "1,160,20,19", "pads=[0,0,0,0]", 64, 160, 1},
+};
+
+static float x[MOST_IN][HEIGHT][WIDTH], w[64 * 48 * 9 > MOST_WEIGHTS ? 64 * 48 * 9 : MOST_WEIGHTS];
+
+static float *weight_at(const problem *p, int k, int c, int tap)
+{
+    return &w[(k * p->in + c) * p->kernel * p->kernel + tap];
+}
+
+static double expected(const problem *p, int k, int row, int place)
 {
     double sum = 0;
-    for (int c = 0; c < IN; c++) {
-        for (int t = 0; t < KERNEL * KERNEL; t++) {
-            const int y = row - 1 + t / KERNEL, at = place - 1 + t % KERNEL;
-            if (y >= 0 && y < HEIGHT && at >= 0 && at < WIDTH) sum += (double)x[c][y][at] * (double)w[k][c][t / KERNEL][t % KERNEL];
+    for (int c = 0; c < p->in; c++) {
+        for (int t = 0; t < p->kernel * p->kernel; t++) {
+            const int y = row - p->kernel / 2 + t / p->kernel, at = place - p->kernel / 2 + t % p->kernel;
+            if (y >= 0 && y < HEIGHT && at >= 0 && at < WIDTH) sum += (double)x[c][y][at] * (double)*weight_at(p, k, c, t);
         }
     }
     return sum;
 }
 
-static void fill(void)
+static void fill_with(float *to, size_t count, uint32_t seed)
 {
-    uint32_t seed = 7;
-    for (int i = 0; i < IN * HEIGHT * WIDTH + OUT * IN * KERNEL * KERNEL; i++) {
+    for (size_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
-        const float value = (float)(seed >> 8) / 16777216.0f - 0.5f;
-        if (i < IN * HEIGHT * WIDTH)
-            (&x[0][0][0])[i] = value;
-        else
-            (&w[0][0][0][0])[i - IN * HEIGHT * WIDTH] = value;
+        to[i] = (float)(seed >> 8) / 16777216.0f - 0.5f;
     }
 }
 
-static void check(void)
+static void check(const problem *p)
 {
     model_builder *m = mb_begin(13);
-    mb_input(m, "x", PRONY_FLOAT32, "1,48,20,19");
-    mb_initializer(m, "w", PRONY_FLOAT32, "64,48,3,3", w);
-    mb_node(m, "Conv", "x w", "y", "pads=[1,1,1,1]");
-    mb_output(m, "y", PRONY_FLOAT32, "1,64,20,19");
+    mb_input(m, "x", PRONY_FLOAT32, p->input);
+    mb_initializer(m, "w", PRONY_FLOAT32, p->weights, w);
+    mb_node(m, "Conv", "x w", "y", p->pads);
+    mb_output(m, "y", PRONY_FLOAT32, p->output);
     model_run run = {0};
     run.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
-    run.options.precision = "fast"; /* as float32 other kernels are faster */
+    run.options.precision = p->precision;
     mr_open(&run, m);
-    mr_set(&run, "x", PRONY_FLOAT32, "1,48,20,19", x);
+    mr_set(&run, "x", PRONY_FLOAT32, p->input, x);
     const float *y = mr_run(&run, 0)->data;
-    for (int i = 0; i < OUT * HEIGHT * WIDTH; i++) {
-        const double want = expected(i / (HEIGHT * WIDTH), i / WIDTH % HEIGHT, i % WIDTH);
+    for (int i = 0; i < p->out * HEIGHT * WIDTH; i++) {
+        const double want = expected(p, i / (HEIGHT * WIDTH), i / WIDTH % HEIGHT, i % WIDTH);
         if (isnan(want))
             assert_true(isnan(y[i]));
         else if (fabs(want) > (double)FLT_MAX)
@@ -70,17 +81,21 @@ static void what_has_no_parts_is_summed_plainly(void **state)
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f};
     (void)state;
     if (!prn_split_there()) skip(); /* the kernels in its place may spread an infinity over their tile */
-    fill();
-    check();
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        const float former = x[IN - 1][HEIGHT / 2][WIDTH - 1];
-        x[IN - 1][HEIGHT / 2][WIDTH - 1] = odd[i];
-        check();
-        x[IN - 1][HEIGHT / 2][WIDTH - 1] = former;
-        const float weight = w[OUT - 1][3][1][2];
-        w[OUT - 1][3][1][2] = odd[i];
-        check();
-        w[OUT - 1][3][1][2] = weight;
+    for (const problem *p = problems; p < problems + sizeof problems / sizeof *problems; p++) {
+        fill_with(&x[0][0][0], sizeof x / sizeof(float), 7);
+        fill_with(w, sizeof w / sizeof *w, 8);
+        check(p);
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            float *value = &x[p->in - 1][HEIGHT / 2][WIDTH - 1], former = *value;
+            *value = odd[i];
+            check(p);
+            *value = former;
+            float *weight = weight_at(p, p->out - 1, 3, p->kernel * p->kernel / 2);
+            former = *weight;
+            *weight = odd[i];
+            check(p);
+            *weight = former;
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 /* The native matrix product against sums in double: every edge of a tile, every way an operand can lie, and the same
  * bytes for any number of threads. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -143,6 +144,39 @@ static void test_large(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) run(&problems[i]);
 }
 
+/* What parts are made of, in what order, and where sums are kept, depends on the working space; sums do not. */
+static void test_space_changes_no_bit(void **state)
+{
+    static const int64_t shapes[][3] = {{197, 256, 300}, {300, 150, 333}, {128, 96, 128}, {600, 70, 200}, {99, 130, 784}, {100, 40, 129}};
+    (void)state;
+    for (size_t i = 0; i < 3 * sizeof shapes / sizeof shapes[0]; i++) {
+        const int64_t m = shapes[i / 3][0], n = shapes[i / 3][1], k = shapes[i / 3][2];
+        float *a = random_floats(m * k), *b = random_floats(k * n), *bias = random_floats(n);
+        float *c = random_floats(m * n), *again = random_floats(m * n), *packed = random_floats(prn_gemm_packed_count(k, n));
+        for (int64_t j = 0; j < m * k; j++) a[j] += 0.0137f * random_eighth();
+        for (int64_t j = 0; j < k * n; j++) b[j] += 0.0071f * random_eighth();
+        if (i % 3 == 1) a[(m - 1) * k + k - 1] = INFINITY; /* without parts, in what is made on the way */
+        if (i % 3 == 2) b[k * n - 1] = NAN;
+        prn_gemm gemm = {.m = m, .n = n, .k = k, .a = a, .a_row = k, .a_col = 1, .b = b, .b_row = n, .b_col = 1, .c = c, .c_row = n, .alpha = 1.0f, .beta = 1.0f, .bias = bias, .bias_col = 1};
+        prn_gemm_pack(2, &gemm, packed);
+        gemm.packed = packed;
+        prn_gemm_run(1, &gemm, NULL, NULL);
+        gemm.space_bytes = prn_gemm_space_bytes(2, &gemm, 1);
+        if (prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512)) assert_true(gemm.space_bytes > 0);
+        char *space = gemm.space_bytes ? prn_alloc_aligned(64, gemm.space_bytes) : NULL;
+        gemm.space = space;
+        gemm.c = again;
+        for (int threads = 1; threads <= 4; threads++) {
+            if (space) memset(space, 0xff, gemm.space_bytes);
+            memset(again, 0xa5, (size_t)(m * n) * sizeof *again);
+            prn_gemm_run(threads, &gemm, NULL, NULL);
+            assert_memory_equal(c, again, (size_t)(m * n) * sizeof *again);
+        }
+        float *const all[] = {a, b, bias, c, again, packed, (float *)(void *)space};
+        for (size_t f = 0; f < sizeof all / sizeof all[0]; f++) prn_free_aligned(all[f]);
+    }
+}
+
 static void test_nothing_to_do(void **state)
 {
     (void)state;
@@ -164,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_every_edge),
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_space_changes_no_bit),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_the_table_fits_the_processor),
     };

@@ -109,7 +109,7 @@ def image_cases():
     samples = {"lenet5": (1, 28, 28), "conv4": (3, 32, 32), "mlp": (8,), "if_two_branch": (16,), "unet": (3, 128, 128),
                "resnet18_cifar": (3, 32, 32), "resnet18_cifar_bn": (3, 32, 32), "small_cnn": (3, 32, 32)}
     images = ("resnet18 resnet50 mobilenet_v2 mobilenet_v3_small mobilenet_v3_large efficientnet_b0 squeezenet1_1 densenet121"
-              " shufflenet_v2_x1_0 vgg11 alexnet googlenet convnext_tiny vit_b_16").split()
+              " shufflenet_v2_x1_0 vgg11 alexnet googlenet convnext_tiny vit_b_16 swin_t").split()
     samples.update((name, (3, 224, 224)) for name in images)
     batched = {"lenet5", "conv4", "mlp", "if_two_branch", "resnet18_cifar", "resnet50", "mobilenet_v2", "mobilenet_v3_small",
                "shufflenet_v2_x1_0", "squeezenet1_1", "unet", "small_cnn"}
