@@ -1,6 +1,7 @@
 /* Cuts native matrix products into tasks and finishes their tiles.
  *
- * Invariant: the cut depends on shapes and the instruction set alone. Each task owns its rows and columns of C: it
+ * Invariant: no sum depends on the number of threads. The cut of rows depends on shapes and the instruction set alone, that of columns,
+ * too, but for products by parts, where it is the panel that decides how a column is summed. Each task owns its rows and columns of C: it
  * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
  */
 #include "ops/loops/gemm_split.h"
@@ -26,7 +27,6 @@ enum {
     PACK_ROWS = 512,       /* from here on a variable B is packed once, ahead of the tasks */
     PACK_PANELS = 8,       /* panels of one packing task */
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
-    SPLIT_WANTED_TASKS = 8,
     SPLIT_LEAST_COLUMNS = 128,
     SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
     PLAIN_FLOATS = 1 << 18 /* a constant B above this is streamed from memory for one row of C in any case */
@@ -154,7 +154,18 @@ typedef struct gemm_job {
 
 enum { MOST_PIECES = 64 };
 
-static void cut(gemm_job *job)
+/* Products by parts split A for each task, and no sum of theirs depends on the cut: a task for each thread, or as many for each. */
+static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, int64_t panels, int threads)
+{
+    const int64_t widest = job->gemm.n / SPLIT_LEAST_COLUMNS > 1 ? job->gemm.n / SPLIT_LEAST_COLUMNS : 1;
+    const int64_t others = job->items * job->row_blocks;
+    int64_t blocks = prn_least(wanted, widest);
+    if (blocks < least) blocks = least;
+    while (blocks * others > 1 && blocks * others % threads && blocks * others < 4 * (int64_t)threads && blocks < panels) blocks++;
+    return blocks;
+}
+
+static void cut(gemm_job *job, int threads)
 {
     const prn_gemm *gemm = &job->gemm;
     const int64_t m = gemm->m, n = gemm->n, tile_rows = gemm->a_halves ? 2 * PRN_SPLIT_ROWS : job->isa->tile_rows;
@@ -165,13 +176,15 @@ static void cut(gemm_job *job)
     job->row_blocks = prn_ceil_div(m, job->rows);
     const bool split = gemm->a_halves || prn_gemm_split_worth(gemm);
     const double wanted = macs * (double)job->items / (split ? SPLIT_TASK_MACS : TASK_MACS);
-    const int64_t most = split ? SPLIT_WANTED_TASKS : WANTED_TASKS;
+    const int64_t most = split ? (threads > 1 ? threads : 1) : WANTED_TASKS;
     const int64_t tasks = wanted < 1.0 ? 1 : wanted < (double)most ? (int64_t)wanted : most;
     const int64_t panel = gemm->stored ? PRN_STORED_COLUMNS : job->isa->panel_columns, panels = prn_ceil_div(n, panel);
     int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
-    if (split && blocks > n / SPLIT_LEAST_COLUMNS) blocks = n / SPLIT_LEAST_COLUMNS > 0 ? n / SPLIT_LEAST_COLUMNS : 1;
-    const int64_t widest = split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS;
-    if (blocks < prn_ceil_div(n, widest)) blocks = prn_ceil_div(n, widest);
+    const int64_t least = prn_ceil_div(n, split ? 2 * BLOCK_COLUMNS : BLOCK_COLUMNS);
+    if (split)
+        blocks = split_blocks(job, blocks, least, panels, threads > 1 ? threads : 1);
+    else if (blocks < least)
+        blocks = least;
     job->columns = prn_ceil_div(panels, prn_least(blocks, panels)) * panel;
     job->column_blocks = prn_ceil_div(n, job->columns);
     job->group = 1;
@@ -200,6 +213,17 @@ static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i
     return done;
 }
 
+/* Where something in the block has no parts: panel by panel, so that the others are what they are in any other block. */
+static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    for (int64_t j = j0; j < j1 && !prn_stopped(); j += PRN_SPLIT_COLUMNS) {
+        const int64_t end = prn_least(j + PRN_SPLIT_COLUMNS, j1);
+        const bool by_parts = run_split(job, gemm, i0, i1, j, end);
+        if (!by_parts) job->isa->block(gemm, i0, i1, j, end);
+        finish(gemm, by_parts || !prn_gemm_bias_in_tiles(gemm), i0, i1, j, end);
+    }
+}
+
 static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
 {
     prn_gemm gemm = job->gemm;
@@ -218,9 +242,12 @@ static void run_block(gemm_job *job, int64_t item, int64_t i0, int64_t j0)
         prn_gemm_halves_block(&gemm, i0, i1, j0, j1);
     } else if (gemm.stored && gemm.m <= PRN_STORED_ROWS && gemm.a_col == 1) {
         prn_stored_block(&gemm, i0, i1, j0, j1);
-    } else if (!run_split(job, &gemm, i0, i1, j0, j1)) {
+    } else if (!prn_gemm_split_takes(&gemm, i1 - i0)) {
         job->isa->block(&gemm, i0, i1, j0, j1);
         left = !prn_gemm_bias_in_tiles(&gemm);
+    } else if (!run_split(job, &gemm, i0, i1, j0, j1)) {
+        run_panels(job, &gemm, i0, i1, j0, j1);
+        return;
     }
     finish(&gemm, left, i0, i1, j0, j1);
 }
@@ -275,7 +302,7 @@ size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
 {
     gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
     if (items <= 0 || gemm->n <= 0 || gemm->a_halves || !prn_gemm_split_worth(gemm)) return 0;
-    cut(&job);
+    cut(&job, threads);
     if (job.rows < SPACE_LEAST_ROWS) return 0;
     const int64_t tasks = job.row_blocks * job.column_blocks * items;
     return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) * prn_gemm_split_space(job.rows, job.columns);
@@ -290,7 +317,7 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
         if (batch && batch->offsets) job.batch = &swapped;
     }
     job.dots = is_dots(&job.gemm);
-    cut(&job);
+    cut(&job, threads);
     give_space(&job);
     const int64_t blocks = job.row_blocks * job.column_blocks;
     const int64_t tasks = job.group == 1 ? job.items * blocks : prn_ceil_div(job.items, job.group);

@@ -303,9 +303,13 @@ bool prn_gemm_split_worth(const prn_gemm *gemm)
            prn_split_there();
 }
 
+bool prn_gemm_split_takes(const prn_gemm *gemm, int64_t rows)
+{
+    return rows >= LEAST_ROWS && prn_gemm_split_worth(gemm);
+}
+
 bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1, char *space_bytes)
 {
-    if (i1 - i0 < LEAST_ROWS || j1 - j0 < LEAST_COLUMNS || !prn_gemm_split_worth(gemm)) return false;
     edges own;
     block b = {.gemm = gemm, .parts = gemm->parts ? gemm->parts : PRN_SPLIT_PARTS, .j0 = j0, .j1 = j1, .edge = own.edge, .plain = own.plain};
     if (!space_bytes) return (stack_has_room() ? multiply_many : multiply_few)(&b, i0, i1);

@@ -6,8 +6,7 @@
 #include "ops/loops/split_product.h"
 
 /* Rows [i0, i1) and columns [j0, j1) of C = A B, as prn_gemm_isa_table.block; B is packed in panels of 32 columns. false: it
- * was not done, because there are no tiles, the block is too small for them, or something in it has no parts. Which does
- * not depend on threads. `space`: prn_gemm_split_space of its size, or of a larger one's, on a line of the cache; without (NULL), it is done
+ * was not done, because something in the rows of A or the columns of B has no parts. `space`: prn_gemm_split_space of its size, or of a larger one's, on a line of the cache; without (NULL), it is done
  * on the stack, by smaller steps, with the same result. */
 bool prn_gemm_split_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1, char *space);
 
@@ -16,6 +15,8 @@ size_t prn_gemm_split_space(int64_t rows, int64_t columns);
 
 /* Whether blocks of such a product are likely to be done so. */
 bool prn_gemm_split_worth(const prn_gemm *gemm);
+/* The same of a block of so many rows. */
+bool prn_gemm_split_takes(const prn_gemm *gemm, int64_t rows);
 
 /* Rows [i0, i1) and `width` columns of C from j on, for one panel, by way of `edge`, PRN_SPLIT_EDGE_ROWS rows of 32: what does not fill
  * tiles. tiles->a are row i0's. false as prn_split_multiply. */

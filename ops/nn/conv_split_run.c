@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MOST_CENTER 1e30
+#define LEAST_OFFSET (1.0 / 16.0) /* of the square of the mean to the mean square */
 
 enum {
     MANY_ROWS = 160, /* whose sums do not stay in the first-level cache */
@@ -215,21 +216,23 @@ static void store(const job *job, const strip *strip, int64_t column)
 }
 
 /* About the mean of an image, of some of its elements. Sums of two parts leave out some of what each factor is; where inputs are all
- * about as large, as they are behind a MaxPool, and a bias takes most of their sum away again, that would be large beside the output. */
+ * about as large, as they are behind a MaxPool, and a bias takes most of their sum away again, that would be large beside the output.
+ * Inputs around 0 keep their own digits: 0 is their center. */
 static float center_of(const job *job, int64_t image)
 {
     const prn_conv *conv = &job->state->conv;
     const int64_t lines = conv->in_channels / PRN_CONV_SPLIT_LANES * conv->in_spatial, some = prn_least(lines, SOME_LINES);
     const float *x = job->x + image * lines * PRN_CONV_SPLIT_LANES;
-    double sum = 0;
+    double sum = 0, squares = 0;
     for (int64_t line = 0; line < some; line++) {
         const float *at = x + line * lines / some * PRN_CONV_SPLIT_LANES;
-        float of_line = 0.0f;
-        for (int i = 0; i < PRN_CONV_SPLIT_LANES; i++) of_line += at[i];
+        float of_line = 0.0f, squares_of_line = 0.0f;
+        for (int i = 0; i < PRN_CONV_SPLIT_LANES; i++) of_line += at[i], squares_of_line += at[i] * at[i];
         sum += (double)of_line;
+        squares += (double)squares_of_line;
     }
-    const double mean = sum / (double)(some * PRN_CONV_SPLIT_LANES);
-    return fabs(mean) < MOST_CENTER ? prn_bf16_to_f32(prn_f32_to_bf16((float)mean)) : 0.0f; /* NaN: 0 */
+    const double count = (double)(some * PRN_CONV_SPLIT_LANES), mean = sum / count;
+    return fabs(mean) < MOST_CENTER && mean * mean * count >= LEAST_OFFSET * squares ? prn_bf16_to_f32(prn_f32_to_bf16((float)mean)) : 0.0f; /* NaN: 0 */
 }
 
 /* Number `index` of all images' strips. */
