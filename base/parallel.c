@@ -1,13 +1,14 @@
 /* Intra-op threads: tasks go to the calling thread's team (team.c). OpenMP is only told to stay out of the way of the libraries
  * that are built on it. */
 #include "base/parallel.h"
+#include "base/integers.h"
 #include "base/stop.h"
 #include "base/team.h"
 
 #ifdef PRN_HAVE_OPENMP
 #include <omp.h>
 
-int prn_team_set(int threads)
+int prn_openmp_limit(int threads)
 {
     int former = omp_get_max_threads();
     if (omp_get_dynamic()) omp_set_dynamic(0);
@@ -16,18 +17,18 @@ int prn_team_set(int threads)
     return former;
 }
 
-void prn_team_restore(int former)
+void prn_openmp_restore(int former)
 {
     if (omp_get_max_threads() != former) omp_set_num_threads(former);
 }
 #else
-int prn_team_set(int threads)
+int prn_openmp_limit(int threads)
 {
     (void)threads;
     return 1;
 }
 
-void prn_team_restore(int former)
+void prn_openmp_restore(int former)
 {
     (void)former;
 }
@@ -80,6 +81,40 @@ void prn_parallel_range(int threads, int64_t count, int64_t grain,
     int64_t last = count - (range.pieces - 1) * piece;
     if (range.pieces > 1 && last < grain) range.pieces--;
     prn_parallel_tasks(threads, range.pieces, run_piece, &range);
+}
+
+#define ITEM_BYTES (64 * 1024) /* of traffic of a task */
+#define LOOK_UP_ITEM_BYTES (1024 * 1024) /* the same between two looks at whether to go on */
+
+typedef struct items_work {
+    int64_t items, per_task;
+    int64_t step; /* items between two looks */
+    void (*fn)(void *argument, int64_t begin, int64_t end);
+    void *argument;
+} items_work;
+
+static void items_task(void *argument, int64_t task)
+{
+    const items_work *work = argument;
+    int64_t begin = task * work->per_task;
+    int64_t end = begin + work->per_task < work->items ? begin + work->per_task : work->items;
+    while (begin < end && !prn_stopped()) {
+        int64_t to = end - begin < work->step ? end : begin + work->step;
+        work->fn(work->argument, begin, to);
+        begin = to;
+    }
+}
+
+void prn_parallel_items(int threads, int64_t items, int64_t bytes,
+                        void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
+{
+    if (items <= 0) return;
+    int64_t tasks = bytes / ITEM_BYTES + 1;
+    if (tasks > MOST_PIECES) tasks = MOST_PIECES;
+    if (tasks > items) tasks = items;
+    items_work work = {items, prn_ceil_div(items, tasks), 1, fn, argument};
+    work.step += LOOK_UP_ITEM_BYTES / (bytes / items + 1);
+    prn_parallel_tasks(threads, prn_ceil_div(items, work.per_task), items_task, &work);
 }
 
 static void do_nothing(void *argument, int64_t task)

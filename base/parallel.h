@@ -15,10 +15,14 @@ void prn_parallel_tasks(int threads, int64_t tasks, void (*fn)(void *argument, i
 void prn_parallel_range(int threads, int64_t count, int64_t grain, void (*fn)(void *argument, int64_t begin, int64_t end),
                         void *argument);
 
+/* Cuts `items` pieces of work, `bytes` of traffic in all, into tasks of consecutive items. */
+void prn_parallel_items(int threads, int64_t items, int64_t bytes,
+                        void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
+
 /* Sets the calling thread's OpenMP team size, for libraries that fork by themselves (oneDNN and OpenBLAS are kept at 1), and
- * returns the former one, to be handed back to prn_team_restore. */
-int prn_team_set(int threads);
-void prn_team_restore(int former);
+ * returns the former one, to be handed back to prn_openmp_restore. */
+int prn_openmp_limit(int threads);
+void prn_openmp_restore(int former);
 
 /* Creates the team and makes its members spin up, so that the first run pays nothing. */
 void prn_team_warm(int threads);

@@ -48,3 +48,29 @@ bool prn_layout_same_bytes(const prony_shape *shape, prn_layout a, prn_layout b)
     /* One full block per image is channels-last. */
     return (a == PRN_NHWC && channels == block_b) || (b == PRN_NHWC && channels == block_a);
 }
+
+prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout)
+{
+    prony_shape stored = *shape;
+    int64_t block = prn_layout_block(layout);
+    if (shape->rank < 2) return stored;
+    if (layout == PRN_NHWC) {
+        for (int i = 2; i < shape->rank; i++) stored.dim[i - 1] = shape->dim[i];
+        stored.dim[shape->rank - 1] = shape->dim[1];
+    } else if (block && shape->rank < PRONY_MAX_RANK) {
+        stored.dim[1] = (shape->dim[1] + block - 1) / block;
+        stored.dim[stored.rank++] = block;
+    }
+    return stored;
+}
+
+int prn_stored_axis(int rank, prn_layout layout, int axis)
+{
+    if (layout != PRN_NHWC || rank < 2 || axis == 0) return axis;
+    return axis == 1 ? rank - 1 : axis - 1;
+}
+
+bool prn_layout_joins(int rank, prn_layout layout)
+{
+    return layout == PRN_PLAIN || (rank >= 2 && rank < PRONY_MAX_RANK);
+}

@@ -232,6 +232,14 @@ prony_status prn_cost_none(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
+prony_status prn_check_tensor(const prony_context *context, size_t input)
+{
+    const prony_value *in = prn_input(context, input);
+    if (!in || in->kind == PRONY_TENSOR) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is a %s; only tensors are supported here", input,
+                      in->kind == PRONY_SEQUENCE ? "sequence" : "optional");
+}
+
 void prn_cost_fact(prony_cost *cost, const char *key, int64_t value)
 {
     assert(cost->fact_count < PRONY_MAX_FACTS);

@@ -238,7 +238,7 @@ static inline const prn_value_place *prn_kernel_writes_at(const prn_kernel *kern
 enum {
     PRN_OP_VIEW = 1,          /* output 0 is input 0's bytes under another shape or name */
     PRN_OP_POST_OPS = 2,      /* rewrites may attach post-operations; every kernel of the operator then honours them */
-    PRN_OP_RANDOM = 4,        /* never evaluated at bind time */
+    PRN_OP_ONCE_PER_RUN = 4,        /* never evaluated at bind time */
     PRN_OP_INT_WEIGHTS = 8,   /* its constant integer inputs of rank >= 1 are weights */
     PRN_OP_DATA_SHAPE = 16,   /* output shape depends on run-time data even when all inputs are given by shape */
     PRN_OP_OTHER_FORM = 128,  /* an early opset's form that means something else: rewrites leave it alone */
@@ -288,6 +288,9 @@ static inline const void *prn_variant(const prony_context *context)
 {
     return context->user;
 }
+
+/* Refuses an input that is no tensor. */
+prony_status prn_check_tensor(const prony_context *context, size_t input);
 
 /* No arithmetic: leaves the counts at zero (bytes and parameters are filled by the general rule). */
 prony_status prn_cost_none(const prony_context *context, prony_cost *cost);

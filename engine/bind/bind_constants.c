@@ -224,7 +224,7 @@ prony_status prn_bind_fold(prn_binder *b, prn_node_def *node)
 {
     const prn_op *op = node->binding.op;
     prn_program *p = b->program;
-    if (node->dynamic || !op || (op->flags & PRN_OP_RANDOM) || node->child_count > 0 || stays_work(b, node)) return PRONY_OK;
+    if (node->dynamic || !op || (op->flags & PRN_OP_ONCE_PER_RUN) || node->child_count > 0 || stays_work(b, node)) return PRONY_OK;
     bool data_there = true;
     bool shape_only = op->flags & PRN_OP_SHAPE_ONLY;
     if (!shape_only && !inputs_constant(b, node, &data_there)) return PRONY_OK;

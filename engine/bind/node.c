@@ -112,7 +112,7 @@ static PRN_OWN_FRAME prony_status no_kernel(const prony_context *context)
 
 bool prn_node_makes_nothing(const prn_node_def *node, const prony_context *context)
 {
-    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_RANDOM)) return false;
+    if (context->output_count == 0 || node->child_count || (node->binding.op->flags & PRN_OP_ONCE_PER_RUN)) return false;
     for (size_t k = 0; k < context->output_count; k++) {
         const prony_value *out = context->outputs[k];
         if (out && (out->kind != PRONY_TENSOR || !prn_shape_known(&out->shape) || prony_shape_numel(&out->shape) != 0))

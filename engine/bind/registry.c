@@ -245,7 +245,7 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
                      .inputs.most = -1,
                      .outputs.least = 0,
                      .outputs.most = -1,
-                     .flags = PRN_OP_RANDOM, /* what a user's function does outside of us must happen once per run */
+                     .flags = PRN_OP_ONCE_PER_RUN, /* what a user's function does outside of us must happen once per run */
                      .params = no_params,
                      .infer = custom_infer,
                      .cost = custom_cost,

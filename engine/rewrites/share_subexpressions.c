@@ -20,7 +20,7 @@ static bool is_moving_only(const prn_node_def *node)
 static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->dead || !node->binding.op || node->child_count || node->post_ops ||
-        (node->binding.op->flags & PRN_OP_RANDOM) ||
+        (node->binding.op->flags & PRN_OP_ONCE_PER_RUN) ||
         !(node->dynamic ? is_moving_only(node) : prn_node_is(node, node->info.op_type)))
         return false;
     for (uint32_t k = 0; k < node->output_count; k++)

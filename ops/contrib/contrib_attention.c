@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "ops/delegate.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/number.h"

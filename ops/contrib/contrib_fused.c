@@ -3,7 +3,8 @@
  * FusedMatMul is a product with other strides. */
 #include "base/alloc.h"
 #include "ops/delegate.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 #include "ops/loops/product.h"
 #include "ops/loops/vec.h"

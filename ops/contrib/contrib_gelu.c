@@ -1,6 +1,7 @@
 /* com.microsoft Gelu, FastGelu, BiasGelu, QuickGelu: y = f(x + bias), the bias (where there is one) running along the
  * last axis. */
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

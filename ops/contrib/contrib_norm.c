@@ -4,7 +4,8 @@
  * All add rows up, then normalise the sum:  y = norm(part + part + … + bias) gamma + beta.  A part says where its row
  * is: the residual's repeat, an embedding's are looked up. Invariant: a row is one task's, its parts are added in order. */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/indexing.h"
 #include "ops/loops/vec.h"
 #include "ops/loops/number.h"

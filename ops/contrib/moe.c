@@ -8,7 +8,7 @@
 #include "base/integers.h"
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/op.h"
 #include "ops/loops/gemm_kernel.h"
 #include "ops/loops/number.h"
 #include "ops/loops/vec.h"

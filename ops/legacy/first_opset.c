@@ -1,5 +1,6 @@
 /* Operators that opset 1 had on trial and later ones dropped; what early converters wrote still holds them: Affine,
  * Scale, ParametricSoftplus, ScaledTanh, ImageScaler and Crop. */
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

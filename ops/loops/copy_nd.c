@@ -12,42 +12,7 @@
 #include <string.h>
 
 #define PIECE_BYTES (64 * 1024)
-#define MAX_TASKS 64
 #define LOOK_UP_ELEMENTS 65536
-#define LOOK_UP_BYTES (1024 * 1024) /* of traffic between two looks at whether to go on */
-
-/* ---- work */
-
-typedef struct items_work {
-    int64_t items, per_task;
-    int64_t step; /* items between two looks */
-    void (*fn)(void *argument, int64_t begin, int64_t end);
-    void *argument;
-} items_work;
-
-static void items_task(void *argument, int64_t task)
-{
-    const items_work *work = argument;
-    int64_t begin = task * work->per_task;
-    int64_t end = begin + work->per_task < work->items ? begin + work->per_task : work->items;
-    while (begin < end && !prn_stopped()) {
-        int64_t to = end - begin < work->step ? end : begin + work->step;
-        work->fn(work->argument, begin, to);
-        begin = to;
-    }
-}
-
-void prn_parallel_items(int threads, int64_t items, int64_t bytes,
-                        void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
-{
-    if (items <= 0) return;
-    int64_t tasks = bytes / PIECE_BYTES + 1;
-    if (tasks > MAX_TASKS) tasks = MAX_TASKS;
-    if (tasks > items) tasks = items;
-    items_work work = {items, prn_ceil_div(items, tasks), 1, fn, argument};
-    work.step += LOOK_UP_BYTES / (bytes / items + 1);
-    prn_parallel_tasks(threads, prn_ceil_div(items, work.per_task), items_task, &work);
-}
 
 /* ---- two axes at once */
 
@@ -374,20 +339,12 @@ void prn_copy_bytes(int threads, const void *from, void *to, size_t bytes)
     prn_parallel_items(threads, (int64_t)((bytes - 1) / PIECE_BYTES + 1), (int64_t)bytes, copy_pieces, &work);
 }
 
-/* ---- types and layouts */
+/* ---- types */
 
 size_t prn_copy_width(prony_dtype dtype)
 {
     if (dtype == PRONY_STRING) return sizeof(prony_string);
     return prn_dtype_bits(dtype) / 8;
-}
-
-prony_status prn_check_tensor(const prony_context *context, size_t input)
-{
-    const prony_value *in = prn_input(context, input);
-    if (!in || in->kind == PRONY_TENSOR) return PRONY_OK;
-    return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is a %s; only tensors are supported here", input,
-                      in->kind == PRONY_SEQUENCE ? "sequence" : "optional");
 }
 
 prony_status prn_check_movable(const prony_context *context, size_t input)
@@ -398,30 +355,4 @@ prony_status prn_check_movable(const prony_context *context, size_t input)
     if (!in || prn_copy_width(in->dtype)) return PRONY_OK;
     return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is %s; elements below one byte are not supported here",
                       input, prn_value_text(in, text));
-}
-
-prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout)
-{
-    prony_shape stored = *shape;
-    int64_t block = prn_layout_block(layout);
-    if (shape->rank < 2) return stored;
-    if (layout == PRN_NHWC) {
-        for (int i = 2; i < shape->rank; i++) stored.dim[i - 1] = shape->dim[i];
-        stored.dim[shape->rank - 1] = shape->dim[1];
-    } else if (block && shape->rank < PRONY_MAX_RANK) {
-        stored.dim[1] = (shape->dim[1] + block - 1) / block;
-        stored.dim[stored.rank++] = block;
-    }
-    return stored;
-}
-
-int prn_stored_axis(int rank, prn_layout layout, int axis)
-{
-    if (layout != PRN_NHWC || rank < 2 || axis == 0) return axis;
-    return axis == 1 ? rank - 1 : axis - 1;
-}
-
-bool prn_layout_joins(int rank, prn_layout layout)
-{
-    return layout == PRN_PLAIN || (rank >= 2 && rank < PRONY_MAX_RANK);
 }

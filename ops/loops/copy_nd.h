@@ -36,20 +36,7 @@ void prn_copy_bytes(int threads, const void *from, void *to, size_t bytes);
 
 /* Bytes of one element that can be moved by itself, or 0 (4-bit types, undefined). Strings move as prony_string. */
 size_t prn_copy_width(prony_dtype dtype);
-/* Refuses an input that is no tensor. */
-prony_status prn_check_tensor(const prony_context *context, size_t input);
 /* Refuses an input that is no tensor or whose elements are smaller than a byte. */
 prony_status prn_check_movable(const prony_context *context, size_t input);
-
-/* Cuts `items` pieces of work, `bytes` of traffic in all, into tasks of consecutive items. */
-void prn_parallel_items(int threads, int64_t items, int64_t bytes,
-                        void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
-
-/* The dims of a value as they lie in memory: PRN_NHWC has the channels last, blocked layouts have one more axis. */
-prony_shape prn_stored_shape(const prony_shape *shape, prn_layout layout);
-/* Where logical axis `axis` is found there (blocked: the axis of blocks for the channels). */
-int prn_stored_axis(int rank, prn_layout layout, int axis);
-/* Whether tensors of this rank can be joined or cut in this layout, as far as that does not depend on the extents. */
-bool prn_layout_joins(int rank, prn_layout layout);
 
 #endif

@@ -2,7 +2,8 @@
  * `length` is done by one task. */
 #include "base/stop.h"
 #include "base/integers.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/fold.h"
 #include "ops/loops/number.h"

@@ -11,7 +11,8 @@
  *   Momentum  V' = alpha V + b G, b = beta, 1 for T = 0
  *             X' = X - R V', or with mode nesterov X - R (G + alpha V') */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

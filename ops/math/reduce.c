@@ -7,6 +7,7 @@
 
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"

@@ -6,7 +6,8 @@
 #include "base/integers.h"
 #include "ops/math/reduce.h"
 
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/element_rows.h"
 #include "ops/loops/fold.h"
 #include "ops/loops/number.h"

@@ -1,6 +1,7 @@
 /* Shared parts of the ai.onnx.ml operators. */
 #include "ops/ml/ml.h"
 
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 

@@ -3,6 +3,7 @@
  *
  * Invariant: each element of Col2Im's result is one sum, over the taps in their order. */
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/window.h"

@@ -141,7 +141,7 @@ const prn_op prn_ops_dropout[] = {
     {.name = "Dropout", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2}, .flags = PRN_OP_VIEW,
      .params = attributes_1, .params_bytes = sizeof(dropout_params),
      .infer = infer_1, .cost = prn_cost_none, .cost_text = "0 (inference)", .kernels = kernels_1},
-    {.name = "Dropout", .since_opset = 12, .inputs = {1, 3}, .outputs = {1, 2}, .flags = PRN_OP_RANDOM | PRN_OP_BY_VALUE,
+    {.name = "Dropout", .since_opset = 12, .inputs = {1, 3}, .outputs = {1, 2}, .flags = PRN_OP_ONCE_PER_RUN | PRN_OP_BY_VALUE,
      .non_weight_inputs = 6, .params = attributes_12, .params_bytes = sizeof(dropout_params),
      .infer = infer_12, .cost = cost_12, .kernels = kernels_12,
      .cost_text = "0 (inference); 2 n (mul, div) when training; special n"},

@@ -5,7 +5,7 @@
  * one item. Invariant: the steps of a sequence run in order. */
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

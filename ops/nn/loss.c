@@ -8,7 +8,8 @@
  *
  * Invariant: positions are worked out independently and reduced in order by one thread. */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 
 #include <string.h>

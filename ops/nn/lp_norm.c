@@ -2,7 +2,8 @@
  * The reference sees [outer, length, inner] and works in double. Invariant: a row is one task. */
 #include "base/stop.h"
 #include "ops/loops/affine.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

@@ -1,7 +1,8 @@
 /* LRN: y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
  * Invariant: the sum of each element runs over its own window, in channel order. */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

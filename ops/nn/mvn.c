@@ -3,7 +3,8 @@
  * Invariant: the elements that share a mean are one task's. */
 #include "base/stop.h"
 #include "ops/loops/chain.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

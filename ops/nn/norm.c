@@ -4,7 +4,8 @@
  * so sums have one order. */
 #include "base/stop.h"
 #include "ops/loops/affine.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
 #include "ops/loops/vec.h"

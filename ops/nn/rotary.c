@@ -4,7 +4,8 @@
  * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without. com.microsoft's always
  * has position ids, of which one alone is that of the first row, and finds the heads' size from the caches where nothing is said.
  * Invariant: a position is checked before it is used. */
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 #include "ops/loops/rotate.h"
 #include "ops/loops/widen.h"

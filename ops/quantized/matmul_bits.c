@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/bit_weights.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
 

@@ -1,7 +1,8 @@
 /* com.microsoft QLinearReduceMean: dequantize, mean over some axes, quantize on 8-bit codes. Codes are added up as integers, exactly. */
 #include "base/stop.h"
 #include "ops/loops/chain.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/quantized.h"
 
 enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };

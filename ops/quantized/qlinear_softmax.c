@@ -4,7 +4,8 @@
  * from `axis` on is one row, from 13 on it is the one axis. A row depends on the distances of its codes from the highest alone, and
  * there are 256 of them: their exponentials are a table. Invariant: a row is one task. */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/quantized.h"
 
 #include <math.h>

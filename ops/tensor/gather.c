@@ -1,6 +1,7 @@
 /* Reading by index: Gather, GatherElements, GatherND. Indices are checked before anything is read by them.
  * Invariant: element or block i of the result depends on index i alone. */
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/indexing.h"
 

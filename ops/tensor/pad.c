@@ -2,6 +2,7 @@
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/narrow_types.h"
 

@@ -3,6 +3,7 @@
  * way. */
 #include "base/stop.h"
 #include "base/integers.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/element_rows.h"
 #include "ops/loops/indexing.h"

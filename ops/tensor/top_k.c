@@ -3,6 +3,7 @@
  * serves every type. Invariant: order is total, by key and then by position, hence results do not depend on how they
  * are found. */
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 

@@ -158,7 +158,7 @@ static void run_tile(void *argument, int64_t task)
     prn_product_offsets(p, task / tiles, &a, &b, &c);
     const double *x = (const double *)p->a + a + i0 * p->a_row, *y = (const double *)p->b + b + j0 * p->b_col;
     double *z = (double *)p->c + c + i0 * p->c_row + j0;
-    const int former = prn_team_set(1);
+    const int former = prn_openmp_limit(1);
     int64_t depth;
     for (int64_t k = 0; k < p->k && (k == 0 || !prn_stopped()); k += depth) {
         depth = p->k - k < 2 * TILE_DEPTH ? p->k - k : TILE_DEPTH;
@@ -167,7 +167,7 @@ static void run_tile(void *argument, int64_t task)
                    x + k * p->a_col, (blasint)job->a.lead, y + k * p->b_row, (blasint)job->b.lead, k ? 1.0 : 0.0, z,
                    (blasint)p->c_row);
     }
-    prn_team_restore(former);
+    prn_openmp_restore(former);
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
 }
 

@@ -134,9 +134,9 @@ static prony_status build_weights(const prony_context *context, void *argument, 
         copy_padded(problem, copy);
         source = copy;
     }
-    int former = prn_team_set(1);
+    int former = prn_openmp_limit(1);
     dnnl_status_t status = pack_pieces(packing, source, packed);
-    prn_team_restore(former);
+    prn_openmp_restore(former);
     prn_free_aligned(copy);
     return status == dnnl_success ? PRONY_OK : prn_dnnl_failed(context, status, "packing weights");
 }
@@ -324,9 +324,9 @@ static prony_status prepare(const prony_context *context, const prn_dnnl_problem
     if (!state) return prn_no_memory(context->error);
     state->count = count;
     operands operands = {weights, bias, packing.step};
-    int former = prn_team_set(1);
+    int former = prn_openmp_limit(1);
     dnnl_status_t status = fill_state(state, context, problem, descs, &operands, &out->scratch_bytes);
-    prn_team_restore(former);
+    prn_openmp_restore(former);
     if (status != dnnl_success) {
         prn_dnnl_conv_release(state);
         return prn_dnnl_failed(context, status, "creating the primitive");
@@ -432,9 +432,9 @@ static void run_piece(void *argument, int64_t task)
                               .scratch = job->scratch + piece->scratch_offset};
     for (int i = 0; i < PRN_MAX_POST_OPS; i++)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
-    int former = prn_team_set(1);
+    int former = prn_openmp_limit(1);
     piece->status = prn_dnnl_call_run(&piece->call, job->state->stream, &places);
-    prn_team_restore(former);
+    prn_openmp_restore(former);
 }
 
 static prony_status run_tiled(const prony_context *context, const job *job)

@@ -391,13 +391,13 @@ bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *probl
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
     /* Layouts are a matter of ISA and channel counts: whole blocks, or plain images with up to three channels. */
     prn_layout layout = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    int former = prn_team_set(1);
+    int former = prn_openmp_limit(1);
     bool found = conv->in_channels <= 3 && pad_channels(problem, layout, true) && find_cut(context, problem, desc);
     if (!found && pad_channels(problem, layout, false)) {
         thin(problem);
         found = find_cut(context, problem, desc);
     }
-    prn_team_restore(former);
+    prn_openmp_restore(former);
     return found;
 }
 

@@ -208,10 +208,10 @@ static void run_lane(void *argument, int64_t lane)
     prn_dnnl_tiled *tiled = job->tiled;
     dnnl_status_t status = dnnl_success;
     const int64_t end = tiled->items * (lane + 1) / tiled->lanes;
-    int former = prn_team_set(1);
+    int former = prn_openmp_limit(1);
     for (int64_t item = tiled->items * lane / tiled->lanes; item < end && status == dnnl_success && !prn_stopped(); item++)
         status = run_tile(job, lane, item);
-    prn_team_restore(former);
+    prn_openmp_restore(former);
     tiled->status[lane] = status;
 }
 

@@ -5,7 +5,8 @@
  * Invariant: a tap's index lies within its axis or is -1, whatever the grid holds. */
 #include "base/stop.h"
 #include "base/integers.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 #include "ops/loops/taps.h"

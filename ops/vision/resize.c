@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"

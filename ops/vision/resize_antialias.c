@@ -5,7 +5,8 @@
  * The working space holds two buffers and one axis' weights. Invariant: weights depend on the node alone, and a row of
  * a pass is one sum in ascending order. */
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/loops/number.h"
 #include "ops/vision/resize.h"
 

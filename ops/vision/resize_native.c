@@ -5,6 +5,7 @@
 #include "ops/vision/resize.h"
 
 #include "base/stop.h"
+#include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>

@@ -3,7 +3,8 @@
  *
  * The working space holds one axis' taps (indices, then weights) and two buffers for what lies between passes.
  * Invariant: a row of a pass is one sum in the taps' order, and rows are dealt out by the problem alone. */
-#include "ops/loops/copy_nd.h"
+#include "base/parallel.h"
+#include "ops/op.h"
 #include "ops/vision/resize.h"
 
 #include "base/shape.h"

@@ -5,7 +5,7 @@
  * Invariant: a region is checked before anything of it is read; one task makes whole regions. */
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/copy_nd.h"
+#include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 

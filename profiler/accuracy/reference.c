@@ -36,7 +36,7 @@ const char *prn_reference_refuses(const prn_node_def *node)
 {
     if (!node->binding.op) return "no operator of this engine";
     if (node->child_count) return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of an operator of the user's";
-    if (node->binding.op->flags & PRN_OP_RANDOM) return "draws random numbers";
+    if (node->binding.op->flags & PRN_OP_ONCE_PER_RUN) return "draws random numbers";
     if ((node->binding.op->flags & PRN_OP_OPEN) && !(node->binding.op->flags & PRN_OP_VIEW)) return "works on sequences or optionals";
     return NULL;
 }

@@ -218,16 +218,16 @@ static void short_jobs_in_a_row_lose_nothing(void **state)
 static void team_sizes_are_restored(void **state)
 {
     (void)state;
-    int former = prn_team_set(3);
-    int inner = prn_team_set(2);
+    int former = prn_openmp_limit(3);
+    int inner = prn_openmp_limit(2);
 #ifdef PRN_HAVE_OPENMP
     assert_int_equal(inner, 3);
 #else
     assert_int_equal(inner, 1);
 #endif
-    prn_team_restore(inner);
-    prn_team_restore(former);
-    assert_int_equal(prn_team_set(former), former);
+    prn_openmp_restore(inner);
+    prn_openmp_restore(former);
+    assert_int_equal(prn_openmp_limit(former), former);
     prn_team_warm(4);
 }
 
