@@ -3,6 +3,7 @@
 #include "base/option_struct.h"
 #include "engine/run/host.h"
 #include "profiler/measure/machine_peaks.h"
+#include "profiler/measure/tune_file.h"
 
 static prony_status load(prony_model **out, prn_model_source *from, const prony_model_options *options,
                          prony_error *error)
@@ -16,6 +17,7 @@ static prony_status load(prony_model **out, prn_model_source *from, const prony_
     PRN_TRY(prn_model_load(out, from, &own, error));
     (*out)->host = &prn_engine_host;
     (*out)->find_rates = prn_machine_find_rates;
+    (*out)->tune_files = &prn_tune_cache;
     return PRONY_OK;
 }
 

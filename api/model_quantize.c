@@ -127,23 +127,6 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
 
 /* ---- the model ---- */
 
-prony_status prn_quantized_load(prony_model **out, const prn_quant_plan *plan, const prony_quantize_options *options,
-                                prony_error *error)
-{
-    uint8_t *data = NULL;
-    size_t size = 0;
-    const prony_model *from = plan->model;
-    prony_model_options m = PRONY_MODEL_OPTIONS_INIT;
-    m.registry = from->registry;
-    PRN_TRY(prn_quant_write(&data, &size, plan, options->calibration, options->power_of_two, error));
-    prony_status status = prony_model_load_memory(out, from->file->name, data, size, &m, error);
-    if (status == PRONY_OK)
-        (*out)->owned = data;
-    else
-        prn_free(data);
-    return status;
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -1,4 +1,4 @@
-/* Between the two files of prony_model_quantize. */
+/* Between the files of prony_model_quantize. */
 #ifndef PRN_API_MODEL_QUANTIZE_H
 #define PRN_API_MODEL_QUANTIZE_H
 

@@ -5,6 +5,8 @@
 #include "base/stop.h"
 #include "base/team.h"
 
+#include <stdatomic.h>
+
 #ifdef PRN_HAVE_OPENMP
 #include <omp.h>
 
@@ -115,6 +117,51 @@ void prn_parallel_items(int threads, int64_t items, int64_t bytes,
     items_work work = {items, prn_ceil_div(items, tasks), 1, fn, argument};
     work.step += LOOK_UP_ITEM_BYTES / (bytes / items + 1);
     prn_parallel_tasks(threads, prn_ceil_div(items, work.per_task), items_task, &work);
+}
+
+enum { MOST_RUNS = 32 };
+
+typedef struct slot_run {
+    _Alignas(64) atomic_int_fast64_t next;
+    int64_t end;
+} slot_run;
+
+typedef struct prn_slot_work {
+    void (*fn)(void *argument, prn_slot *slot);
+    void *argument;
+    int64_t runs; /* slot i begins with run i % runs */
+    slot_run run[MOST_RUNS];
+} slot_work;
+
+static void run_slot(void *argument, int64_t index)
+{
+    slot_work *work = argument;
+    prn_slot slot = {.index = index, .work = work};
+    work->fn(work->argument, &slot);
+}
+
+int64_t prn_slot_next(prn_slot *slot)
+{
+    slot_work *work = slot->work;
+    for (; slot->at < work->runs && !prn_stopped(); slot->at++) {
+        slot_run *run = &work->run[(slot->index + slot->at) % work->runs];
+        const int64_t task = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
+        if (task < run->end) return task;
+    }
+    return -1;
+}
+
+void prn_parallel_slots(int threads, int64_t slots, int64_t tasks, void (*fn)(void *argument, prn_slot *slot), void *argument)
+{
+    slot_work work;
+    work.fn = fn;
+    work.argument = argument;
+    work.runs = slots < MOST_RUNS ? slots : MOST_RUNS;
+    for (int64_t i = 0; i < work.runs; i++) {
+        atomic_init(&work.run[i].next, i * tasks / work.runs);
+        work.run[i].end = (i + 1) * tasks / work.runs;
+    }
+    prn_parallel_tasks(threads, slots, run_slot, &work);
 }
 
 static void do_nothing(void *argument, int64_t task)

@@ -1,4 +1,4 @@
-/* Shapes and element types. Pure functions. A dim below zero is unknown; no product is formed without a check. */
+/* Shapes and element types. A dim below zero is unknown; no product is formed without a check. */
 #include "base/shape.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ bool prn_dtype_is_integer(prony_dtype dtype)
     return dtype_known(dtype) && dtypes[dtype].family == INTEGER;
 }
 
-bool prn_dtype_valid(prony_dtype dtype)
+static bool is_dtype(prony_dtype dtype)
 {
     return (int)dtype >= PRONY_UNDEFINED && dtype < PRONY_DTYPE_COUNT;
 }
@@ -118,7 +118,7 @@ enum { MOST_NESTED = 64 }; /* as types in model files */
 
 static bool valid_inside(const prony_value *value, int depth)
 {
-    if ((int)value->kind < PRONY_TENSOR || value->kind > PRONY_OPTIONAL || !prn_dtype_valid(value->dtype)) return false;
+    if ((int)value->kind < PRONY_TENSOR || value->kind > PRONY_OPTIONAL || !is_dtype(value->dtype)) return false;
     if (value->kind == PRONY_TENSOR) return prn_shape_valid(&value->shape);
     if (depth >= MOST_NESTED || (value->count > 0 && !value->items)) return false;
     for (size_t i = 0; i < value->count; i++)

@@ -1,4 +1,4 @@
-/* Shapes and element types: checked arithmetic, broadcasting, printing. Pure functions, thread-safe. */
+/* Shapes and element types: checked arithmetic, broadcasting, printing. Thread-safe. */
 #ifndef PRN_BASE_SHAPE_H
 #define PRN_BASE_SHAPE_H
 
@@ -8,7 +8,6 @@
 bool prn_shape_valid(const prony_shape *shape);
 /* The same of kind, element type and items, all the way down. What pointers point at is not looked at. */
 bool prn_value_valid(const prony_value *value);
-bool prn_dtype_valid(prony_dtype dtype);
 
 /* Every dim >= 0. */
 bool prn_shape_known(const prony_shape *shape);

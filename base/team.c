@@ -388,6 +388,11 @@ void prn_place_restore(prn_place former)
     here = former;
 }
 
+int prn_team_number(void)
+{
+    return own_number;
+}
+
 static prn_desk *free_desk(prn_team *t)
 {
     for (int d = 0; d < t->desk_count; d++) {

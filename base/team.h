@@ -22,6 +22,10 @@
  * left out. */
 void prn_team_run(int threads, int64_t tasks, void (*fn)(void *argument, int64_t task), void *argument);
 
+/* The calling thread's number in its team, 0 … PRN_MOST_THREADS - 1; 0: a caller, or no thread of a team. Two threads may have the same: it is a
+ * hint, of whose cache holds what. */
+int prn_team_number(void);
+
 #define PRN_MOST_THREADS 1024 /* of a team, the caller among them */
 
 /* What a thread of the team did while it was watched; tasks 0: nothing. */

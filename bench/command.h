@@ -94,7 +94,7 @@ typedef struct options {
     const char *calibrate, *calibrate_method; /* data or a calibration; NULL: none, minmax */
     double keep_accuracy; /* part of the outputs' range; 0: not given */
     bool power_of_two;
-    bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, detailed;
+    bool counters, memory, quiet, no_color, no_progress, no_rewrites, no_reuse, no_help, fresh, tune, detailed;
 } options;
 
 /* 0, or EXIT_USAGE after a message; EXIT_DONE + 1 … never. *stop is set after --help and --version. */

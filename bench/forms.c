@@ -19,14 +19,6 @@ bool stdout_taken(const options *o)
     return false;
 }
 
-bool forms_need_events(const options *o)
-{
-    if (o->output_dir && strcmp(o->command, "profile") == 0) return true;
-    for (size_t i = 0; i < o->form_count; i++)
-        if (o->forms[i].format == PRONY_FORMAT_HTML || o->forms[i].format == PRONY_FORMAT_SVG) return true;
-    return false;
-}
-
 static int write_stdout(void *user, const char *data, size_t size)
 {
     (void)user;

@@ -157,6 +157,13 @@ void session_release(prony_session *session)
     prony_session_release(session);
 }
 
+int report_error(const options *o, const prony_error *error)
+{
+    clear_progress();
+    if (error->status == PRONY_CANCELLED && interrupted()) return fail(o, "%s: %s", interrupted(), error->message);
+    return fail(o, "%s", *error->message ? error->message : prony_status_text(error->status));
+}
+
 int measured(const options *o, prony_status status, const prony_report *report, const prony_error *error)
 {
     if (status == PRONY_OK) return EXIT_DONE;

@@ -38,7 +38,7 @@ int refuse_run_options(const options *o, size_t count)
 {
     bool given = o->intra_op || o->inter_op || o->affinity || o->batch || o->dim_count || o->shape_count ||
                  o->input_count || o->runs || o->warmup >= 0 || o->seconds > 0 || o->precision || o->no_rewrites ||
-                 o->no_reuse || o->no_help || o->seed;
+                 o->no_reuse || o->no_help || o->tune || o->seed;
     for (size_t i = 0; i < count; i++)
         if (!is_report_file(o->arguments[i])) return EXIT_DONE;
     if (!given) return EXIT_DONE;

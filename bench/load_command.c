@@ -10,8 +10,6 @@
 #define DEFAULT_SECONDS 10.0
 enum { DEFAULT_SAMPLES = 8, WARMUP_QUERIES = 10, OFFLINE_QUERIES = 8 };
 
-const char *const scenario_names[] = {"single", "multi", "server", "offline", NULL};
-
 /* ---- options ---- */
 
 static scenario scenario_of(const options *o)

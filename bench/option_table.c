@@ -71,7 +71,7 @@ const struct option long_options[] = {{"intra-op", required_argument, NULL, 'x'}
                                       {"calibrate-method", required_argument, NULL, OPT_CALIBRATE_METHOD},
                                       {"keep-accuracy", required_argument, NULL, OPT_KEEP_ACCURACY},
                                       {"power-of-two", no_argument, NULL, OPT_POWER_OF_TWO},
-                                      {"tune", no_argument, NULL, OPT_UNBUILT},
+                                      {"tune", no_argument, NULL, OPT_TUNE},
                                       {"scenario", required_argument, NULL, OPT_SCENARIO},
                                       {"streams", required_argument, NULL, OPT_STREAMS},
                                       {"max-batch", required_argument, NULL, OPT_MAX_BATCH},
@@ -95,22 +95,23 @@ static const int shape_options[] = {
     OPT_HTML, OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, 0};
 static const int run_options[] = {
     OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_OUTPUT_DIR, OPT_NO_REWRITES, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE,
-    OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_MAX_DIM, 0};
+    OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
 static const int eval_options[] = {
     OPT_PREPROCESS, OPT_LABELS, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP,
     OPT_ALL, OPT_SORT, OPT_FILTER, OPT_COUNT, OPT_DEPTH, OPT_JSON, OPT_CSV, OPT_HTML, OPT_NO_REWRITES, OPT_LATEX,
     OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_NO_REUSE, OPT_NO_HELP, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_REFERENCE,
-    OPT_MAX_DIM, 0};
+    OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
 static const int profile_options_list[] = {
     OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_LEVEL, OPT_TOP, OPT_ALL, OPT_SORT,
     OPT_FILTER, OPT_JSON, OPT_OUTPUT_DIR, OPT_MEMORY, OPT_NO_REWRITES, OPT_COUNT, OPT_DEPTH, OPT_CSV, OPT_HTML,
     OPT_LATEX, OPT_TRACE, OPT_FOLDED, OPT_DOT, OPT_SVG, OPT_TOPK, OPT_LABELS, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM,
     OPT_TO, OPT_COUNTERS, OPT_ACCURACY, OPT_ACCURACY_SAMPLES, OPT_AGAINST, OPT_REFERENCE, OPT_PROCESSES, OPT_ONE_PROCESS,
-    OPT_MAX_DIM, 0};
+    OPT_MAX_DIM, OPT_TUNE, OPT_FRESH, 0};
 static const int bench_options[] = {
     OPT_ALL, OPT_THRESHOLD, OPT_IGNORE_LOAD, OPT_STRICT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_JSON, OPT_NO_REWRITES, OPT_COUNT,
     OPT_SCENARIO, OPT_STREAMS, OPT_MAX_BATCH, OPT_BATCH_WINDOW, OPT_SAMPLES_PER_QUERY, OPT_LATENCY_BOUND, OPT_RATE,
-    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, OPT_MAX_DIM, 0};
+    OPT_PERCENTILE, OPT_WITH_LOAD, OPT_NO_REUSE, OPT_NO_HELP, OPT_FROM, OPT_TO, OPT_PROCESSES, OPT_ONE_PROCESS, OPT_MAX_DIM,
+    OPT_TUNE, OPT_FRESH, 0};
 static const int quantize_options[] = {OPT_PREPROCESS, OPT_DIM, OPT_SHAPE, 0};
 static const int extract_options[] = {OPT_FROM, OPT_TO, OPT_DIM, OPT_SHAPE, 0};
 static const int compare_options[] = {
@@ -129,7 +130,7 @@ static const int ops_options[] = {OPT_JSON, OPT_FILTER, OPT_COUNT, 0};
 static const int scale_options[] = {
     OPT_PROCESSES, OPT_BUDGET, OPT_WEAK, OPT_RESUME, OPT_REPEAT, OPT_TIMEOUT, OPT_AFFINITY, OPT_DIM, OPT_SHAPE,
     OPT_TOP, OPT_JSON, OPT_CSV, OPT_HTML, OPT_SVG, OPT_PLOT, OPT_NO_REWRITES, 0};
-static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, 0};
+static const int versus_options[] = {OPT_ORT_LIB, OPT_PROCESSES, OPT_DIM, OPT_SHAPE, OPT_TOP, OPT_JSON, OPT_TUNE, 0};
 static const int peer_options[] = {OPT_ORT_LIB, OPT_OUTPUT_DIR, OPT_TRACE, 0};
 static const int worker_options[] = {OPT_AFFINITY, OPT_DIM, OPT_SHAPE, OPT_NO_REWRITES, 0};
 static const int machine_options[] = {OPT_JSON, OPT_FRESH, 0};
@@ -279,6 +280,8 @@ static const struct {
     {OPT_TIME_LIMIT, "      --time-limit T     ends after 60s, 500ms, ... with what is there by then\n"},
     {OPT_MAX_LOOP_TRIPS, "      --max-loop-trips N of one Loop (default 2^31)\n"},
     {OPT_COPY_MODEL, "      --copy-model       read the model whole: it may change meanwhile\n"},
+    {OPT_TUNE, "      --tune             kernels by measurement, kept by model and machine in\n"
+               "                         the user's cache folder; --fresh measures again\n"},
     {OPT_FRESH, "      --fresh            measure again what is kept\n"},
     {0, "  -q, --quiet            errors only\n"
         "      --no-color         as NO_COLOR does\n"
@@ -424,7 +427,7 @@ static int find_option(const char *name)
 {
     for (const struct option *o = long_options; o->name; o++)
         if (strcmp(o->name, name) == 0) return o->val;
-    return OPT_UNBUILT;
+    return OPT_NONE;
 }
 
 const char *nearest_option(const command_row *command, const char *word)
@@ -432,7 +435,7 @@ const char *nearest_option(const command_row *command, const char *word)
     const char *found = NULL;
     int least = INT_MAX;
     for (const struct option *o = long_options; o->name; o++)
-        if (o->val != OPT_UNBUILT && (!command || command_takes(command, o->val))) consider(word, o->name, &found, &least);
+        if (!command || command_takes(command, o->val)) consider(word, o->name, &found, &least);
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
         if (!command || command_takes(command, find_option(other_names[i].own)))
             consider(word, other_names[i].other, &found, &least);

@@ -80,7 +80,8 @@ enum {
     OPT_CALIBRATE_METHOD,
     OPT_KEEP_ACCURACY,
     OPT_POWER_OF_TWO,
-    OPT_UNBUILT
+    OPT_TUNE,
+    OPT_NONE /* behind the last */
 };
 
 /* Which options a subcommand takes; -x … -h are written as their letters. */

@@ -7,22 +7,12 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-int usage(const options *o, const char *format, ...)
-{
-    va_list args;
-    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\nTry 'prony --help'.\n");
-    return EXIT_USAGE;
-}
+const char *const scenario_names[] = {"single", "multi", "server", "offline", NULL};
 
 static bool parse_threads(const char *text, int *out)
 {
@@ -509,13 +499,14 @@ static const struct row {
     {OPT_TO, CALLS(add_to)},
     {OPT_TOP, WHOLE, AT(top), 1, INT32_MAX, "--top", "a number from 1", NULL},
     {OPT_TOPK, WHOLE, AT(topk), 1, 1000, "--topk", "a number from 1 to 1000", NULL},
+    {OPT_TUNE, FLAGS(tune)},
     {OPT_TRACE, FORMS(PRONY_FORMAT_TRACE)},
     {OPT_WEAK, FLAGS(weak)},
     {OPT_WITH_LOAD, FLAGS(with_load)},
 };
 
 /* Each long option but --version has a row, and eleven have a letter alone. */
-_Static_assert(sizeof rows / sizeof *rows == OPT_UNBUILT - OPT_AFFINITY - 1 + 11, "an option is read by no row, or by two");
+_Static_assert(sizeof rows / sizeof *rows == OPT_NONE - OPT_AFFINITY - 1 + 11, "an option is read by no row, or by two");
 
 static int take_number(options *o, const struct row *row, const char *argument)
 {

@@ -127,7 +127,6 @@ static int parse_options(options *o, const command_row *command, int argc, char 
         if (option == -1) break;
         /* A short option inside of a word leaves optind on that word. */
         if (option == ':' || option == '?') return bad_option(o, option, argv[optind > at ? optind - 1 : at]);
-        if (option == OPT_UNBUILT) return usage(o, "--%s is not built in this version", long_options[index].name);
         if (option == 'h') return print_help(stdout, command), EXIT_DONE;
         if (option == OPT_VERSION) return print_version(stdout), EXIT_DONE;
         if (!command) return usage(o, "a command is needed first");

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const prony_image_options *image_options(const options *o)
-{
-    return o->preprocess ? &o->image : NULL;
-}
-
 static prony_status bind_images(void *user, prony_session *session, prony_error *error)
 {
     const phases *p = user;

@@ -144,6 +144,7 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
         while (words[count]) count++;
     }
     words[count++] = "--one-process";
+    if (job->o->tune) words[count++] = "--tune";
     words[count] = NULL;
     int code = run_child(job, &c, command, threads, words);
     if (code == EXIT_DONE &&

@@ -341,6 +341,15 @@ typedef enum prony_free_dims {
                        so; what the model tells (metadata, shapes it declares of other tensors); else PRONY_NEEDS_DIMENSION */
 } prony_free_dims;
 
+/* How kernels are chosen where several can run an operator at the precision asked for. */
+typedef enum prony_tune {
+    PRONY_TUNE_OFF,  /* by shapes and processor */
+    PRONY_TUNE,      /* by measurement, when a plan is made, or by what an earlier process measured: kept in $XDG_CACHE_HOME/prony/tune
+                        or ~/.cache/prony/tune, for this model, processor, version, precision and these threads. What is in the way of
+                        keeping it is no error; prony_report_tuning says it. Outputs may differ in their last bits from those of other kernels */
+    PRONY_TUNE_AGAIN /* by measurement; what is kept is replaced */
+} prony_tune;
+
 typedef struct prony_session_options {
     size_t struct_size;
     int intra_op_threads;     /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
@@ -371,9 +380,11 @@ typedef struct prony_session_options {
      * own for each extent, but for last places where a kernel is chosen by what stands beside it in memory. */
     const prony_dim *max_dims;
     size_t max_dim_count;
+    prony_tune tune;          /* nothing is with "fp32-strict", nor for max_dims */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT                                                                                     \
-    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE, 0, 0}
+    {sizeof(prony_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, false, 0, PRONY_FREE_ONE, 0, 0, \
+     PRONY_TUNE_OFF}
 
 /* A free dimension of the model's inputs; one with a symbol stands here once. */
 typedef struct prony_free_dim {

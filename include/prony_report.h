@@ -343,6 +343,37 @@ typedef struct prony_assumed_dim {
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);
 /* Why there are no hardware counters although they were asked for; "" if there are. NULL: not asked for. */
 PRONY_API const char *prony_report_counters_missing(const prony_report *report);
+/* A kernel that was tried for an operator. */
+typedef struct prony_tune_trial {
+    const char *kernel;
+    int64_t time_ns;     /* of one run, the median; -1: it failed */
+    int64_t reorder_ns;  /* of bringing values to the layouts that it takes, and what it makes to that of the default kernel */
+    const char *failure; /* "": it did not fail */
+} prony_tune_trial;
+
+/* An operator that several kernels can run. */
+typedef struct prony_tuned_operator {
+    uint32_t index;                /* of the operator */
+    const char *kernel, *standard; /* taken; taken without measuring */
+    bool kept;                     /* measured by an earlier process */
+    const prony_tune_trial *trials;
+    size_t trial_count;
+} prony_tuned_operator;
+
+/* What was chosen by measurement (prony_session_options.tune). */
+typedef struct prony_tuning {
+    uint64_t operators, changed; /* that had a choice; that take another kernel than by default */
+    uint64_t measured, kept;     /* problems, equal operators once: measured by this process; taken from the file. Of all plans of the session */
+    uint64_t untried;            /* operators that keep the default kernel because the time for measuring was up */
+    int64_t measuring_ns, file_ns; /* that measuring, and reading and writing the file, took of the session */
+    const char *file;            /* where measurements are kept; "": nowhere */
+    const char *note;            /* what is to be said of it, such as why nothing is kept; "": nothing */
+    const prony_tuned_operator *choices; /* not those in subgraphs */
+    size_t choice_count;
+} prony_tuning;
+/* NULL: it was not asked for. */
+PRONY_API const prony_tuning *prony_report_tuning(const prony_report *report);
+
 /* NULL if the report measured nothing. */
 PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
 /* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */

@@ -1,5 +1,5 @@
-/* Arithmetic on memory layouts: names, sizes, and when two layouts are the same bytes. Pure functions; nothing is
- * owned. Invariant: a shape of rank below 2 has no channel axis, so every layout of it counts as plain. */
+/* Arithmetic on memory layouts: names, sizes, and when two layouts are the same bytes.
+ * Invariant: a shape of rank below 2 has no channel axis, so every layout of it counts as plain. */
 #include "ops/layout.h"
 
 #include "base/shape.h"

@@ -99,21 +99,42 @@ static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_cont
     return true;
 }
 
-const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
+/* Whether the row serves this node, however fast. */
+static bool takes(const prn_kernel *k, const prony_context *context, const prony_value *first)
+{
+    if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) return false;
+    if (k->precisions && !(k->precisions >> context->precision & 1)) return false;
+    if (context->post_ops && !k->post_ops) return false;
+    return !k->usable || k->usable(context);
+}
+
+static const prony_value *first_input(const prony_context *context)
 {
     const prony_value *first = NULL;
     for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
+    return first;
+}
+
+const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
+{
+    const prony_value *first = first_input(context);
     for (const prn_kernel *k = op->kernels; k->name; k++) {
         if (like && (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0)) continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
-        if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) continue;
-        if (k->precisions && !(k->precisions >> context->precision & 1)) continue;
-        if (context->post_ops && !k->post_ops) continue;
         if (plain_only && (k->own_layout || k->place)) continue;
-        if ((k->usable && !k->usable(context)) || (k->worth && !k->worth(context))) continue;
+        if (!takes(k, context, first) || (k->worth && !k->worth(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;
+}
+
+size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_kernel **out, size_t most)
+{
+    const prony_value *first = first_input(context);
+    size_t count = 0;
+    for (const prn_kernel *k = op->kernels; k->name && count < most; k++)
+        if (takes(k, context, first)) out[count++] = k;
+    return count;
 }
 
 /* ---- attributes */

@@ -254,8 +254,8 @@ typedef struct prn_arity {
     int least, most; /* -1: any number */
 } prn_arity;
 
-/* A family file ends with its rows, `const prn_op prn_ops_FAMILY[]`, the last one without a name; a line in op_list.inc
- * names the family. What a row leaves out has the value in brackets. */
+/* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without a name;
+ * a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
 typedef struct prn_op {
     const char *name;
     const char *domain;   /* [NULL] ai.onnx; prn_op_domain reads it */
@@ -325,6 +325,9 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
  * are that kernel's (NULL: any).
  * NULL: there is none. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
+
+/* All rows that take the node, whether or not they are worth it, in the table's order: at most `most`. */
+size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_kernel **out, size_t most);
 
 /* Parses the node's attributes by op->params into `params` (op->params_bytes, zeroed by this function). Unknown attributes
  * are ignored (models carry vendors' extras); a known one of the wrong type is an error that names it. Strings, ints and

@@ -37,6 +37,7 @@ struct prony_model {
     int64_t load_ns;
     /* Rates of one thread, where somebody measured this machine's; leaves the others alone. NULL: nobody did. */
     void (*find_rates)(prn_step_rates *rates);
+    const struct prn_tune_files *tune_files; /* where what sessions measure of kernels is kept (engine/plan/tune.h); NULL: nowhere */
     const prn_host *host; /* what its operators may ask of the engine */
     prn_model_quantized quantized;
 };

@@ -1,6 +1,6 @@
 /* One forward pass: what a random operator draws has that operator's range; what is only moved or converted keeps it;
  * what is computed of it has none (but a bool is 0 or 1). A node whose subgraph draws, or sees what was drawn, makes
- * all its outputs random. Owns nothing; the table of values lives as long as the call. */
+ * all its outputs random. The table of values lives as long as the call. */
 #include "engine/bind/random_outputs.h"
 #include "ops/loops/narrow_types.h"
 

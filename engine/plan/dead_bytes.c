@@ -1,4 +1,4 @@
-/* Fills and poisons what is dead. Owns nothing; a plan that does not ask for it (`fill_dead`) never comes here. */
+/* Fills and poisons what is dead. A plan that does not ask for it (`fill_dead`) never comes here. */
 #include "engine/plan/dead_bytes.h"
 #include "base/poison.h"
 #include "engine/plan/plan.h"

@@ -64,16 +64,9 @@ typedef struct planner {
 
 static void release(planner *p)
 {
-    prn_free(p->items);
-    prn_free(p->live);
-    prn_free(p->edge_begin);
-    prn_free(p->edges);
-    prn_free(p->offset);
-    prn_free(p->by_offset);
-    prn_free(p->conflicts);
-    prn_free(p->best_offset);
-    prn_free(p->order);
-    prn_free(p->best_order);
+    void *const owned[] = {p->items,     p->live,      p->edge_begin,  p->edges, p->offset,
+                           p->by_offset, p->conflicts, p->best_offset, p->order, p->best_order};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) prn_free(owned[i]);
 }
 
 static int compare_first_use(const void *left, const void *right)
@@ -420,40 +413,65 @@ static void move_in_order(uint32_t *order, size_t from, size_t to)
     order[to] = moved;
 }
 
-static uint32_t topmost(const planner *p, const uint64_t *offset, uint64_t planned)
+/* How far the placement reaches beyond the lower bound, over all items: what repeated blocks each need too much falls block by block,
+ * where the plan's size would stay until the last one is right. *high: any of the items that do, by chance. */
+static uint64_t excess_of(const planner *p, const uint64_t *offset, uint64_t *random, uint32_t *high)
 {
-    uint32_t top = 0;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (offset[i] + p->items[i].size == planned) top = i;
-    return top;
+    uint64_t excess = 0;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const uint64_t end = offset[i] + p->items[i].size;
+        if (end <= p->lower_bound) continue;
+        excess += end - p->lower_bound;
+        if (next_random(random, ++found) == 0) *high = i;
+    }
+    return excess;
 }
 
-/* Accepts every order that is no worse than the present one, so that plateaus are walked; keeps the best. Three moves
- * of four bring a topmost buffer forward, for that is what keeps the plan high. */
+/* Any item that is alive together with `i`, by chance; `i` itself where there is none. */
+static uint32_t beside(planner *p, uint32_t i, uint64_t *random)
+{
+    uint32_t found = 0, chosen = i;
+    for (uint32_t j = 0; j < p->count; j++) {
+        if (j == i || !together(p, &p->items[i], &p->items[j])) continue;
+        if (next_random(random, ++found) == 0) chosen = j;
+    }
+    p->visits += p->count / 4;
+    return chosen;
+}
+
+/* Accepts every order whose excess is no larger than the present one's, so that plateaus are walked; keeps the best. Of four moves
+ * two bring an item that reaches too high forward, for that is what keeps the plan high, one moves an item that is alive with it, which
+ * may stand in its way, and one any item. */
 static void search(planner *p)
 {
     if (p->count < 2) return;
-    uint64_t random = 0x9e3779b97f4a7c15U, current = p->best, stop = p->visits + SEARCH_VISITS;
-    uint32_t n = (uint32_t)p->count, top = topmost(p, p->best_offset, p->best);
+    uint64_t random = 0x9e3779b97f4a7c15U, stop = p->visits + SEARCH_VISITS;
+    uint32_t n = (uint32_t)p->count, high = 0;
+    uint64_t current = excess_of(p, p->best_offset, &random, &high);
     memcpy(p->order, p->best_order, p->count * sizeof *p->order);
     for (int round = 0; round < SEARCH_ROUNDS && p->best > p->lower_bound && p->visits < stop; round++) {
         if ((uint64_t)round * n > SEARCH_STEPS) return;
-        bool anywhere = round % 4 == 3;
+        bool anywhere = round % 4 >= 2;
         uint32_t from = 0;
-        if (anywhere)
+        if (round % 4 == 3) {
             from = next_random(&random, n);
-        else
-            while (p->order[from] != top) from++;
+        } else {
+            const uint32_t moved = anywhere ? beside(p, high, &random) : high;
+            while (p->order[from] != moved) from++;
+        }
         uint32_t to = next_random(&random, anywhere || from == 0 ? n : from);
         move_in_order(p->order, from, to);
         fit how = round % 8 == 7 ? (fit)(1 - (int)p->best_fit) : p->best_fit;
-        uint64_t planned = place_all(p, how, current);
-        if (planned == UINT64_MAX) {
+        uint64_t planned = place_all(p, how, p->best);
+        uint32_t other = high;
+        uint64_t excess = planned == UINT64_MAX ? UINT64_MAX : excess_of(p, p->offset, &random, &other);
+        if (excess > current) {
             move_in_order(p->order, to, from);
             continue;
         }
-        current = planned;
-        top = topmost(p, p->offset, planned);
+        current = excess;
+        high = other;
         if (planned < p->best) keep_best(p, planned, how);
     }
 }

@@ -55,6 +55,7 @@ typedef struct prn_step {
     uint32_t index; /* in plan->steps */
     prn_node_def *node;
     const prn_kernel *kernel; /* dynamic steps: NULL, chosen when run */
+    const struct prn_tune_row *tuned; /* what the kernel was chosen by (engine/plan/tune.h); NULL: nothing was measured */
     const prn_kernel *chosen; /* dynamic steps: by the last run; NULL before the first */
     uint32_t *inputs, *outputs; /* plan value ids; PRN_NO_VALUE where omitted */
     const prony_value **input_values;
@@ -98,6 +99,7 @@ typedef struct prn_plan_options {
     int64_t max_loop_trips; /* 0: 2^31 */
     bool follows;           /* for prn_plan_follow: no joins and parts, whose offsets are extents' */
     bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
+    struct prn_tuning *tuning; /* kernels are chosen by measurement, as far as precision and extents let them; NULL: they are not */
     bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/plan/dead_bytes.h; runs are then not stamped */
 } prn_plan_options;
 

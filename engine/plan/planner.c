@@ -5,6 +5,7 @@
 #include "engine/bind/node.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
+#include "engine/plan/tune.h"
 #include "engine/plan/workers.h"
 #include "engine/run/schedule.h"
 
@@ -269,6 +270,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->kernel = prn_node_kernel(node, &step->context, false);
         if (!step->kernel) return no_kernel(step);
         step->empty = prn_node_makes_nothing(node, &step->context);
+        PRN_TRY(prn_plan_tune(p->plan, step, p->error));
     } else if (follows_from_forms(p->plan, node)) {
         step->forms = prn_pool_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
         if (!step->forms) return prn_no_memory(p->error);

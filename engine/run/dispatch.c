@@ -1,5 +1,7 @@
 /* The one call site of every operator: stamp, run, stamp, one event. Static steps touch nothing but their own context;
  * dynamic steps infer their shapes first and draw outputs from the arena's dynamic region. */
+#include "engine/run/dispatch.h"
+
 #include "base/stack.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -9,7 +11,6 @@
 #include "engine/plan/dead_bytes.h"
 #include "engine/plan/step_graph.h"
 #include "engine/run/live_value.h"
-#include "engine/run/schedule.h"
 
 #include <string.h>
 
@@ -26,13 +27,6 @@ static void give_back(prn_plan *plan, const prn_step *step)
 void prn_plan_forget(prn_plan *plan)
 {
     for (uint32_t k = 0; k < plan->kept_count; k++) prn_plan_give_back(plan, plan->kept[k], (uint32_t)plan->step_count);
-}
-
-/* What a failed run leaves behind, wherever it stopped. */
-static void drop_all(prn_plan *plan)
-{
-    for (uint32_t v = 0; v < plan->value_count; v++)
-        if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
 }
 
 /* ---- what subgraphs did: counted while a step of the outermost plan runs, however often it runs them ---- */
@@ -350,24 +344,9 @@ static prony_status run_filled(prn_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
-prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
+prony_status prn_plan_run_alone(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
-    prony_status status = prn_stop_check(error);
-    if (status != PRONY_OK) return status;
-    plan->stopped_at = PRN_NO_STEP;
-    plan->stamped = trace || (plan->outer && plan->outer->stamped);
-    if (trace && trace->shares)
-        memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
-    if (plan->schedule)
-        status = prn_schedule_run(plan->schedule, trace, error);
-    else if (plan->options.fill_dead)
-        status = run_filled(plan, error);
-    else if (trace)
-        status = run_traced(plan, trace, error);
-    else if (plan->stamped)
-        status = run_nested(plan, error);
-    else
-        status = run_plain(plan, error);
-    if (status != PRONY_OK) drop_all(plan);
-    return status;
+    if (plan->options.fill_dead) return run_filled(plan, error);
+    if (trace) return run_traced(plan, trace, error);
+    return plan->stamped ? run_nested(plan, error) : run_plain(plan, error);
 }

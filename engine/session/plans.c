@@ -7,15 +7,6 @@
 #include "engine/run/schedule.h"
 #include "engine/session/session.h"
 
-void prn_cached_release(prn_cached_plan *cached)
-{
-    prn_plan_release(cached->plan);
-    prn_program_release(cached->program);
-    prn_extents_release(cached->extents);
-    prn_free(cached->inputs);
-    *cached = (prn_cached_plan){0};
-}
-
 /* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
 static prony_status collect_dims(prony_session *session, prony_error *error)
 {
@@ -24,77 +15,6 @@ static prony_status collect_dims(prony_session *session, prony_error *error)
     for (size_t i = 0; i < session->input_count; i++)
         if (session->inputs[i].set)
             PRN_TRY(prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
-    return PRONY_OK;
-}
-
-bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached)
-{
-    if (!cached->plan) return false;
-    for (size_t i = 0; i < session->input_count; i++)
-        if (cached->inputs[i].kind != session->inputs[i].value.kind ||
-            cached->inputs[i].dtype != session->inputs[i].value.dtype ||
-            !prn_shape_equal(&cached->inputs[i].shape, &session->inputs[i].value.shape))
-            return false;
-    return true;
-}
-
-static prony_status reserve_trace(prony_session *session, const prn_plan *plan, prony_error *error)
-{
-    if (session->options.no_profile || session->trace.capacity >= plan->step_count) return PRONY_OK;
-    prn_event *events = prn_realloc(session->trace.events, plan->step_count, sizeof *events);
-    if (!events) return prn_no_memory(error);
-    session->trace.events = events;
-    session->trace.capacity = plan->step_count;
-    return PRONY_OK;
-}
-
-/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its plans
- * can ask for. */
-static prony_status staff(prony_session *session, prn_plan *plan, prony_error *error)
-{
-    if (!plan->schedule) return PRONY_OK;
-    if (!session->team) {
-        int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
-        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
-        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
-    }
-    return prn_schedule_staff(plan->schedule, session->team, error);
-}
-
-prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)
-{
-    if (!cached->inputs) cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
-    if (!cached->inputs) return prn_no_memory(error);
-    for (size_t i = 0; i < session->input_count; i++) {
-        cached->inputs[i] = session->inputs[i].value;
-        cached->inputs[i].data = NULL;
-        cached->inputs[i].items = NULL;
-        cached->inputs[i].count = 0;
-    }
-    return PRONY_OK;
-}
-
-prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
-{
-    int workers = session->options.inter_op_threads;
-    prn_plan_options options = {.precision = session->precision,
-                                .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
-                                .workers = workers,
-                                .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
-                                .no_help = session->options.no_help,
-                                .record_memory = session->options.record_memory,
-                                .max_loop_trips = session->options.max_loop_trips,
-                                .follows = cached->extents != NULL,
-                                .no_reuse = session->options.no_reuse};
-    if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
-    const int64_t start = prn_now_ns();
-    session->preparations.planned++;
-    PRN_TRY(prn_plan_create(&cached->plan, cached->program, NULL, &options, error));
-    PRN_TRY(staff(session, cached->plan, error));
-    PRN_TRY(reserve_trace(session, cached->plan, error));
-    cached->plan_ns = prn_now_ns() - start;
-    cached->first_run_ns = -1;
-    if (cached->plan->workers == 1 && !session->team) prn_team_warm(cached->plan->threads);
     return PRONY_OK;
 }
 

@@ -27,7 +27,7 @@ PRN_MUST_USE prony_status prn_port_accept(const prony_port *port, const prony_va
                                           const char *file, prony_error *error);
 
 /* Puts what the options say of this input's free dimensions into `dims`. To be called for all inputs before the first
- * prn_port_shape, so that what is said of one input holds for the others. */
+ * prn_port_fix, so that what is said of one input holds for the others. */
 PRN_MUST_USE prony_status prn_port_given(const prony_port *port, const prony_session_options *options, prn_dims *dims,
                                          const char *file, prony_error *error);
 /* Shape of an input as declared, with what options and `dims` say of it; what they leave open stays -1, and so does an

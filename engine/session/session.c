@@ -25,6 +25,8 @@ static prony_status check_options(const prony_model *model, const prony_session_
     if (inter > 1 && intra > 1 && inter * intra > PRN_MOST_THREADS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op workers of %d intra-op threads: together at most %d", inter,
                         intra, PRN_MOST_THREADS);
+    if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_AGAIN)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: tune %d is none of prony_tune", (int)options->tune);
     return PRONY_OK;
 }
 
@@ -141,6 +143,7 @@ void prony_session_release(prony_session *session)
     if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) prn_cached_release(&session->cache[i]);
     prn_cached_release(&session->open);
+    prn_tuning_release(session->tuning);
     prn_team_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count; i++) {
         prn_session_input_drop(&session->inputs[i]);
@@ -157,25 +160,6 @@ void prony_session_release(prony_session *session)
     prony_model_release(session->model);
     prn_budget_release(session->budget);
     prn_free(session);
-}
-
-prony_status prn_session_lock(prony_session *session, prony_error *error)
-{
-    if (atomic_flag_test_and_set_explicit(&session->busy, memory_order_acquire))
-        return prn_fail(error, PRONY_BUSY, "%s: this session is running already; use a session per thread",
-                        session->model->file->name);
-    session->outer_stop = prn_stop_enter(&session->stop);
-    session->former = prn_budget_enter(session->budget);
-    return PRONY_OK;
-}
-
-prony_status prn_session_unlock(prony_session *session, prony_status status)
-{
-    prn_budget_enter(session->former);
-    (void)prn_stop_enter(session->outer_stop);
-    if (status == PRONY_CANCELLED) atomic_store_explicit(&session->stop.requested, false, memory_order_relaxed);
-    atomic_flag_clear_explicit(&session->busy, memory_order_release);
-    return status;
 }
 
 /* Under way, a call may have left something out already: then the request stands. */

@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "engine/bind/extents.h"
 #include "engine/plan/plan.h"
+#include "engine/plan/tune.h"
 #include "engine/session/free_dims.h"
 #include "engine/session/ports.h"
 
@@ -84,6 +85,7 @@ struct prony_session {
     bool open_settled;    /* it is at the extents of open.inputs */
     bool open_refused;    /* the model cannot be bound for more than one */
     prony_preparations preparations;
+    prn_tuning *tuning; /* of options.tune; NULL: not asked for, or no plan was made yet */
     prn_trace trace;
     prn_watcher watcher;
     uint64_t runs;

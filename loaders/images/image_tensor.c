@@ -1,5 +1,4 @@
-/* What a model's input wants of an image, which part of the image that is, and writing it there. Owns nothing that
- * outlives a call. */
+/* What a model's input wants of an image, which part of the image that is, and writing it there. */
 #include "loaders/images/image.h"
 
 #include "base/shape.h"

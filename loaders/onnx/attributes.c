@@ -181,7 +181,7 @@ static prony_status value_read(prn_reader *reader, prn_wire wire, prn_attr *out)
     return prn_wire_check(&wire, reader->error);
 }
 
-prony_status prn_attr_read(prn_reader *reader, prn_wire wire, prn_attr *out)
+static prony_status attr_read(prn_reader *reader, prn_wire wire, prn_attr *out)
 {
     out->name = "";
     out->s = (prony_string){"", 0};
@@ -217,7 +217,7 @@ prony_status prn_attr_list_read(prn_reader *reader, prn_wire wire, uint32_t numb
     out->items = items;
     for (prn_field field; prn_wire_next(&wire, &field);) {
         if (field.number != number) continue;
-        PRN_TRY(prn_attr_read(reader, prn_wire_enter(&wire, &field), &items[out->count++]));
+        PRN_TRY(attr_read(reader, prn_wire_enter(&wire, &field), &items[out->count++]));
     }
     PRN_TRY(prn_wire_check(&wire, reader->error));
     return refuse_doubles(reader, items, count);

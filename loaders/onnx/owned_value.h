@@ -1,7 +1,7 @@
 /* Values that own what they hold. Who makes them is loaders/; whoever has one frees and copies it.
  *
  * The prony_value itself and `items` come from prn_calloc, `data` from prn_alloc_aligned(64, …). The bytes of a string
- * tensor stand in `data` too, behind its prony_strings. */
+ * tensor stand in `data` too, behind the elements (prony_string). */
 #ifndef PRN_LOADERS_ONNX_OWNED_VALUE_H
 #define PRN_LOADERS_ONNX_OWNED_VALUE_H
 
@@ -21,7 +21,7 @@ PRN_MUST_USE prony_status prn_npy_parse(prony_value *out, const uint8_t *data, s
 PRN_MUST_USE prony_status prn_owned_copy(const prony_value *from, prony_value *out, prony_error *error);
 
 /* Frees a value that owns what it holds: `data` from prn_alloc_aligned (a string tensor's bytes in the same block,
- * behind its prony_strings), `items` and the value itself from prn_alloc or prn_calloc. Accepts NULL. */
+ * behind its elements), `items` and the value itself from prn_alloc or prn_calloc. Accepts NULL. */
 void prn_value_free(prony_value *value);
 /* What the value holds, without the struct itself, which is empty afterwards. */
 void prn_value_free_parts(prony_value *value);

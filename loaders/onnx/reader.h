@@ -66,7 +66,6 @@ PRN_MUST_USE prony_status prn_dim_append(prony_shape *shape, int64_t dim, prony_
 PRN_MUST_USE prony_status prn_type_read(prn_reader *reader, prn_wire wire, prn_port *out);
 /* ValueInfoProto. */
 PRN_MUST_USE prony_status prn_port_read(prn_reader *reader, prn_wire wire, prn_port *out);
-PRN_MUST_USE prony_status prn_attr_read(prn_reader *reader, prn_wire wire, prn_attr *out);
 /* The attributes in field `number` of a message that has `count` of them; two of one name are an error. */
 PRN_MUST_USE prony_status prn_attr_list_read(prn_reader *reader, prn_wire wire, uint32_t number, size_t count,
                                              prn_attr_list *out);

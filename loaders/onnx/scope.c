@@ -40,8 +40,6 @@ const prn_name_entry *prn_name_entries_find(const prn_name_entry *entries, size_
 /* In the order in which the first of two equal names wins. */
 enum { INITIALIZER, INPUT, NODE };
 
-#define NO_NODE SIZE_MAX
-
 /* A graph, or a function seen as one, while its names are resolved. */
 typedef struct scope {
     prn_reader *reader;

@@ -10,7 +10,6 @@ enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS };
 
 typedef struct attend_job {
     const prn_attend *at;
-    const prn_gemm_isa_table *isa;
     float *packed_k, *packed_v; /* per head of K and V; NULL: read where they lie */
     int64_t k_floats, v_floats;
     int64_t score_row; /* a row of scores, of whole vectors */
@@ -25,8 +24,8 @@ static bool packs(const prn_attend *at)
 
 static attend_job make_job(const prn_attend *at)
 {
-    attend_job job = {.at = at, .isa = prn_gemm_isa()};
-    const int64_t lanes = job.isa->panel_columns / 2;
+    attend_job job = {.at = at};
+    const int64_t lanes = prn_gemm_isa()->panel_columns / 2;
     job.score_row = packs(at) ? prn_ceil_div(at->keys, lanes) * lanes : at->keys;
     if (job.score_row > SCORE_FLOATS) job.score_row = at->keys;
     const int64_t fitting = SCORE_FLOATS / job.score_row;
@@ -83,7 +82,7 @@ static void choose(const prn_attend *at, float *scores, int64_t batch, int64_t h
     prn_vec()->softmax(scores, scores, at->keys);
 }
 
-static void weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
+void prn_attend_weigh(const prn_attend *at, float *scores, int64_t batch, int64_t head, int64_t row)
 {
     const prn_vec_table *vec = prn_vec();
     const int64_t *stride = at->mask.stride;
@@ -105,6 +104,40 @@ static void weigh(const prn_attend *at, float *scores, int64_t batch, int64_t he
     vec->softmax_masked(scores, scores, mask, at->scale, at->keys);
 }
 
+/* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond the keys, too. */
+static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head, int64_t first, int64_t rows,
+                        int64_t columns)
+{
+    const prn_gemm_isa_table *isa = prn_gemm_isa();
+    prn_gemm products = *left, sums = *right;
+    products.m = sums.m = rows;
+    products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
+    products.a_row = at->q.stride[2];
+    products.a_col = at->q.stride[3];
+    if (rows == 1 && !products.packed && products.a_col == 1 && products.b_row == 1) {
+        isa->dots(&products, 0, at->keys);
+    } else {
+        isa->block(&products, 0, rows, 0, columns);
+    }
+    for (int64_t r = 0; r < rows; r++) prn_attend_weigh(at, products.c + r * products.c_row, batch, head, first + r);
+    sums.a = products.c;
+    sums.a_row = products.c_row;
+    sums.a_col = 1;
+    sums.c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2];
+    sums.c_row = at->y_stride[2];
+    isa->block(&sums, 0, rows, 0, at->width);
+}
+
+void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores, int64_t score_row)
+{
+    const int64_t key_head = head / (at->heads / at->key_heads);
+    prn_gemm products = keys_of(at, batch, key_head);
+    const prn_gemm sums = values_of(at, batch, key_head);
+    products.c = scores;
+    products.c_row = score_row;
+    attend_rows(at, &products, &sums, batch, head, first, rows, at->keys);
+}
+
 static void attend_block(void *argument, int64_t task)
 {
     _Alignas(64) float scores[SCORE_FLOATS];
@@ -116,26 +149,11 @@ static void attend_block(void *argument, int64_t task)
     const int64_t key_head = head / (at->heads / at->key_heads), key_item = batch * at->key_heads + key_head;
     if (rows <= 0) return;
     prn_gemm products = keys_of(at, batch, key_head), sums = values_of(at, batch, key_head);
-    products.m = sums.m = rows;
-    products.a = at->q.data + first_of(&at->q, batch, head) + first * at->q.stride[2];
-    products.a_row = at->q.stride[2];
-    products.a_col = at->q.stride[3];
     products.packed = job->packed_k ? job->packed_k + key_item * job->k_floats : NULL;
     products.c = scores;
     products.c_row = job->score_row;
-    if (rows == 1 && !products.packed && products.a_col == 1 && products.b_row == 1) {
-        job->isa->dots(&products, 0, at->keys);
-    } else {
-        job->isa->block(&products, 0, rows, 0, job->score_row); /* packed columns beyond the last key are zeros */
-    }
-    for (int64_t r = 0; r < rows; r++) weigh(at, scores + r * job->score_row, batch, head, first + r);
-    sums.a = scores;
-    sums.a_row = job->score_row;
-    sums.a_col = 1;
     sums.packed = job->packed_v ? job->packed_v + key_item * job->v_floats : NULL;
-    sums.c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2];
-    sums.c_row = at->y_stride[2];
-    job->isa->block(&sums, 0, rows, 0, at->width);
+    attend_rows(at, &products, &sums, batch, head, first, rows, job->score_row);
 }
 
 bool prn_attend_fits(const prn_attend *at)

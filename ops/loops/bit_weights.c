@@ -32,7 +32,8 @@ double prn_bit_zero(const prn_bit_weights *b, int64_t n, int64_t block)
     return (double)code_in((const uint8_t *)b->zeros + n * b->zero_bytes, b->zero_bytes ? block : n, b->bits);
 }
 
-prn_stored prn_bit_stored(const prn_bit_weights *b)
+/* How constants of that kind are stored (panels not yet there). */
+static prn_stored stored_of(const prn_bit_weights *b)
 {
     return (prn_stored){.kind = b->bits == 8 ? PRN_STORED_INT8 : b->bits == 4 ? PRN_STORED_INT4 : PRN_STORED_INT2,
                         .k = b->k,
@@ -98,7 +99,7 @@ prony_status prn_bit_pack_shared(const prony_context *context, const prn_bit_wei
     char tag[192];
     const void *packed = NULL;
     size_t bytes;
-    *stored = prn_bit_stored(b);
+    *stored = stored_of(b);
     if (__builtin_mul_overflow(prn_bit_item_bytes(stored), (size_t)items, &bytes))
         return prony_fail(context, PRONY_LIMIT, "the packed weights do not fit in memory");
     pack_job job = {.first = b, .stored = stored, .items = items, .zero_step = zero_step, .panels = prn_ceil_div(b->n, PRN_STORED_COLUMNS)};

@@ -5,9 +5,7 @@
  *   codes    [n] rows of `row_bytes`, the first depth in the lowest bits
  *   scales   [n][blocks]
  *   zeros    codes [n][blocks], each row in whole bytes of its own, or (where there is one block) [n] one after the other; or numbers
- *            of another type [n][blocks]; 2^(bits - 1) without them
- *
- * Nothing is owned. Pure functions but for packing. */
+ *            of another type [n][blocks]; 2^(bits - 1) without them */
 #ifndef PRN_OPS_LOOPS_BIT_WEIGHTS_H
 #define PRN_OPS_LOOPS_BIT_WEIGHTS_H
 
@@ -28,8 +26,6 @@ int32_t prn_bit_code(const prn_bit_weights *b, int64_t n, int64_t k);
 double prn_bit_scale(const prn_bit_weights *b, int64_t n, int64_t block);
 double prn_bit_zero(const prn_bit_weights *b, int64_t n, int64_t block);
 
-/* How constants of that kind are stored (panels not yet there). */
-prn_stored prn_bit_stored(const prn_bit_weights *b);
 /* Packs `items` such matrices of constants, whose codes and scales follow one another and whose zero points are `zero_step` bytes apart,
  * through context->host, shared by every session of the model: codes fit as they are. Item i's panels are prn_bit_item_bytes behind
  * those of the one before. */

@@ -1,6 +1,5 @@
 /* Walking the elements of a broadcast result in memory order, whatever the layout, with the operands' offsets beside
- * it. Pure functions; the walk of a range depends on the shapes alone.
- */
+ * it. The walk of a range depends on the shapes alone. */
 #ifndef PRN_OPS_LOOPS_BROADCAST_H
 #define PRN_OPS_LOOPS_BROADCAST_H
 

@@ -50,9 +50,6 @@ prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv);
 prony_status prn_conv_cost(const prony_context *context, const prn_conv *conv, int64_t per_mac_elements,
                            int64_t per_element, prony_cost *cost);
 
-/* Some post-operation's residual, rather than an operand of the convolution, is input `index`. */
-bool prn_conv_input_is_residual(const prony_context *context, size_t index);
-
 /* Every output element by `sum`, which stores it; then post-operations, which only float32 has. */
 typedef void (*prn_conv_sum_fn)(const prn_conv *conv, int64_t n, int64_t k, const int64_t at[PRN_WINDOW_AXES],
                                 int64_t place);

@@ -1,5 +1,5 @@
-/* The one loop of data movement: an N-dimensional copy between two strided views. Pure functions of their arguments;
- * the outcome does not depend on the thread count. */
+/* The one loop of data movement: an N-dimensional copy between two strided views. The
+ * outcome does not depend on the thread count. */
 #ifndef PRN_OPS_LOOPS_COPY_ND_H
 #define PRN_OPS_LOOPS_COPY_ND_H
 

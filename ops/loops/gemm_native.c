@@ -10,6 +10,7 @@
 #include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "base/team.h"
 #include "ops/loops/post_ops_vec.h"
 #include "ops/loops/split_product.h"
 #include "ops/loops/stored_weights.h"
@@ -99,8 +100,7 @@ bool prn_gemm_plain_is_best(const prn_gemm *gemm)
     return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PLAIN_FLOATS);
 }
 
-/* ---- finishing a block of C ---------------------------------------------------------------------------------------
- */
+/* ---- finishing a block of C ---- */
 
 static void add_bias(const prn_gemm *gemm, float *c, int64_t i, int64_t j, int64_t count)
 {
@@ -135,8 +135,7 @@ static void finish(const prn_gemm *gemm, bool bias, int64_t i0, int64_t i1, int6
     if (gemm->c_row == count) finish_run(gemm, gemm->c + i0 * count, (i1 - i0) * count);
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------------
- */
+/* ---- cutting ---- */
 
 typedef struct gemm_job {
     prn_gemm gemm;
@@ -193,10 +192,13 @@ static void cut(gemm_job *job, int threads)
     }
 }
 
+/* Beginning with the one that the calling thread takes every time, so that it finds its lines in its own cache. */
 static int take_piece(gemm_job *job)
 {
     uint_least64_t taken = atomic_load_explicit(&job->taken, memory_order_relaxed);
-    for (int i = 0; i < job->pieces; i++) {
+    const int own = job->pieces > 1 ? prn_team_number() % job->pieces : 0;
+    for (int n = 0; n < job->pieces; n++) {
+        const int i = (own + n) % job->pieces;
         const uint_least64_t bit = UINT64_C(1) << i;
         while (!(taken & bit))
             if (atomic_compare_exchange_weak_explicit(&job->taken, &taken, taken | bit, memory_order_acquire, memory_order_relaxed)) return i;

@@ -195,6 +195,7 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
     prn_split_tiles tiles = {.a_part = a_part(b->space), .parts = b->parts, .steps = (int)((depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH)};
     prn_split_left all = {.count = 0}, some;
     if (ahead && b->space->a[1]) all = rows_at(b, k0 + depth, ahead, b->space->a[!which]);
+    if (k - k0 - depth > most) all.ahead = most;
     for (int s = 0; s < tiles.steps; s++) tiles.a[s] = b->space->a[which] + s * b->space->rows * PRN_SPLIT_DEPTH;
     for (int64_t panel = 0; panel < panels; panel++, *half = !*half) {
         const int64_t j = b->j0 + panel * COLUMNS;

@@ -70,7 +70,8 @@ static void widen(const prn_quant_simd *simd, prony_dtype type, int16_t *to, con
 
 /* ---- widened rows of A */
 
-int64_t prn_int_row_elements(int64_t k)
+/* Elements of one widened row. */
+static int64_t widened_elements(int64_t k)
 {
     return k + k % 2;
 }
@@ -98,7 +99,7 @@ static prony_status build_rows(const prony_context *context, void *argument, voi
     for (int64_t row = 0; row < job->rows; row++) {
         for (int64_t k = 0; k < s->k && !prn_stopped(); k += LONG_RUN) {
             widen_row(job->product, 0, row, k, prn_least(LONG_RUN, s->k - k), zero_at(&job->product->a_zero, 0, row),
-                      (int16_t *)out + row * prn_int_row_elements(s->k) + k);
+                      (int16_t *)out + row * widened_elements(s->k) + k);
         }
     }
     return PRONY_OK;
@@ -131,7 +132,7 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_prod
     snprintf(tag, sizeof tag, "int rows %lldx%lld by %lld,%lld %s %llx", (long long)rows, (long long)s->k,
              (long long)s->a_row, (long long)s->a_col, prony_dtype_name(product->a_type),
              (unsigned long long)digest(&product->a_zero, rows));
-    const size_t bytes = prony_dtype_bytes(PRONY_INT16, rows * prn_int_row_elements(s->k));
+    const size_t bytes = prony_dtype_bytes(PRONY_INT16, rows * widened_elements(s->k));
     PRN_TRY(context->host->packed(context, s->a, tag, bytes, build_rows, &job, &packed));
     *out = packed;
     return PRONY_OK;
@@ -139,10 +140,11 @@ prony_status prn_int_widen_rows(const prony_context *context, const prn_int_prod
 
 /* ---- panels of B */
 
-int64_t prn_int_panel_elements(int64_t k, int64_t n)
+/* Of all packed panels of one item. */
+static int64_t panel_elements(int64_t k, int64_t n)
 {
     const int64_t columns = prn_quant_simd_table()->columns;
-    return prn_ceil_div(n, columns) * columns * prn_int_row_elements(k);
+    return prn_ceil_div(n, columns) * columns * widened_elements(k);
 }
 
 /* Columns [column, column + n) of B at one depth. */
@@ -164,7 +166,7 @@ static void fill_from_codes(const prn_int_product *p, int64_t item, int64_t dept
 {
     const prn_quant_simd *simd = prn_quant_simd_table();
     const int64_t matrix = prn_int_product_b_matrix(&p->shape, item);
-    const int64_t panel_step = simd->columns * prn_int_row_elements(count);
+    const int64_t panel_step = simd->columns * widened_elements(count);
     int16_t lines[2][PACK_PANELS * PRN_QUANT_MAX_COLUMNS] = {{0}};
     int64_t a, offset, c;
     prn_product_offsets(&p->shape, item, &a, &offset, &c);
@@ -193,7 +195,7 @@ static void pack_task(void *argument, int64_t task)
     const prn_product *s = &job->product->shape;
     const int64_t width = PACK_PANELS * prn_quant_simd_table()->columns, first = task * width;
     fill_from_codes(job->product, 0, 0, s->k, first, prn_least(width, s->n - first),
-                    job->panels + first * prn_int_row_elements(s->k));
+                    job->panels + first * widened_elements(s->k));
 }
 
 static prony_status build_panels(const prony_context *context, void *argument, void *out)
@@ -223,7 +225,7 @@ prony_status prn_int_pack_panels(const prony_context *context, const prn_int_pro
     snprintf(tag, sizeof tag, "int panels %s %lldx%lld by %lld,%lld %s %llx", prn_quant_simd_table()->name,
              (long long)s->k, (long long)s->n, (long long)s->b_row, (long long)s->b_col,
              prony_dtype_name(product->b_type), (unsigned long long)digest(&product->b_zero, s->n));
-    const size_t bytes = prony_dtype_bytes(PRONY_INT16, prn_int_panel_elements(s->k, s->n));
+    const size_t bytes = prony_dtype_bytes(PRONY_INT16, panel_elements(s->k, s->n));
     PRN_TRY(context->host->packed(context, s->b, tag, bytes, build_panels, &copy, &packed));
     *out = packed;
     return PRONY_OK;
@@ -251,7 +253,7 @@ static void multiply_piece(const prn_int_product *p, int64_t item, const piece *
     int16_t lines[PRN_QUANT_MAX_ROWS * PAIRS * 2];
     int64_t offset, b, c;
     prn_product_offsets(s, item, &offset, &b, &c);
-    const int64_t matrix = prn_int_product_a_matrix(s, item), row_elements = prn_int_row_elements(s->k);
+    const int64_t matrix = prn_int_product_a_matrix(s, item), row_elements = widened_elements(s->k);
     for (int64_t r = 0; r < rows; r += simd->rows) {
         const int64_t height = prn_least(simd->rows, rows - r);
         const int16_t *a = lines;
@@ -289,7 +291,7 @@ static void product_task(void *argument, int64_t task)
         piece at = {.depth = depth, .count = prn_least(2 * PAIRS, s->k - depth)};
         at.pairs = (at.count + 1) / 2;
         if (p->b_panels) {
-            at.panel_step = columns_of_panel * prn_int_row_elements(s->k);
+            at.panel_step = columns_of_panel * widened_elements(s->k);
             at.panels = p->b_panels + column / columns_of_panel * at.panel_step + depth * columns_of_panel;
         } else {
             at.panel_step = columns_of_panel * 2 * at.pairs;

@@ -39,9 +39,6 @@ prony_status prn_int_product_matmul(const prony_context *context, const prony_va
 int64_t prn_int_product_a_matrix(const prn_product *shape, int64_t item);
 int64_t prn_int_product_b_matrix(const prn_product *shape, int64_t item);
 
-/* Elements of one widened row, and of all packed panels of one item. */
-int64_t prn_int_row_elements(int64_t k);
-int64_t prn_int_panel_elements(int64_t k, int64_t n);
 /* Packs a constant B without batch, or widens a constant A's `rows` rows, through context->host, if the zero points are
  * constant too. Otherwise leaves the pointer NULL. */
 prony_status prn_int_pack_panels(const prony_context *context, const prn_int_product *product, const int16_t **out);

@@ -27,7 +27,7 @@ PRN_NARROW_FLOATS(DEFINE_FORMAT)
     }
 PRN_NARROW_FLOATS(DEFINE_FLOAT_LOOPS)
 
-uint8_t prn_e8m0_encode(float x, const prn_cast_rule *rule)
+static uint8_t e8m0_encode(float x, const prn_cast_rule *rule)
 {
     const uint32_t bits = prn_f32_bits(x), exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffffu;
     if (exponent == 0xff) return 0xff;
@@ -46,7 +46,7 @@ static void load_e8m0(float *to, const uint8_t *from, int64_t first, int64_t n)
 
 static void store_e8m0(uint8_t *to, const float *from, int64_t first, int64_t n, const prn_cast_rule *rule)
 {
-    for (int64_t i = 0; i < n; i++) to[first + i] = prn_e8m0_encode(from[i], rule);
+    for (int64_t i = 0; i < n; i++) to[first + i] = e8m0_encode(from[i], rule);
 }
 
 /* ---- integers */

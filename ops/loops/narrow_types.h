@@ -1,5 +1,5 @@
 /* The element types that no operator computes in: 8-bit and 4-bit floats, 4-bit and 2-bit integers. What each code
- * means, and conversion between them and everything else. Pure functions, defined for every bit pattern.
+ * means, and conversion between them and everything else, defined for every bit pattern.
  *
  * A format has one sign bit (none for E8M0), then exponent and mantissa. FN has no infinity and one NaN per sign; FNUZ
  * has neither infinity nor -0, its NaN is the code that -0 would have.
@@ -109,7 +109,6 @@ static inline float prn_e8m0_decode(uint8_t code)
     if (code == 0xff) return NAN;
     return code ? prn_f32_from_bits((uint32_t)code << 23) : 0x1p-127f;
 }
-uint8_t prn_e8m0_encode(float x, const prn_cast_rule *rule);
 
 bool prn_dtype_is_narrow(prony_dtype dtype);
 

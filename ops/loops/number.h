@@ -1,5 +1,5 @@
 /* The number types that operators compute with: how each is stored, what it is computed in, and conversion among them.
- * Pure functions, no undefined behaviour for any bit pattern.
+ * No bit pattern is undefined behaviour.
  */
 #ifndef PRN_OPS_LOOPS_NUMBER_H
 #define PRN_OPS_LOOPS_NUMBER_H

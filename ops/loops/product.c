@@ -124,8 +124,7 @@ bool prn_product_is_post_input(const prony_context *context, size_t index)
     return false;
 }
 
-/* ---- native -------------------------------------------------------------------------------------------------------
- */
+/* ---- native ---- */
 
 static prn_gemm gemm_of(const prony_context *context, const prn_product *product)
 {
@@ -199,8 +198,7 @@ prony_status prn_product_native_run(const prony_context *context, const prn_prod
     return PRONY_OK;
 }
 
-/* ---- weights in fewer bits ----------------------------------------------------------------------------------------
- */
+/* ---- weights in fewer bits ---- */
 
 enum { STORED_LEAST = 16, STORED_LEAST_WEIGHTS = 4096 };
 
@@ -286,8 +284,7 @@ prony_status prn_product_stored_run(const prony_context *context, const prn_prod
     return PRONY_OK;
 }
 
-/* ---- reference ----------------------------------------------------------------------------------------------------
- */
+/* ---- reference ---- */
 
 typedef struct reference_job {
     const prony_context *context;

@@ -71,7 +71,6 @@ float prn_dequantize_one(const void *x, prony_dtype type, int64_t at, float zero
 
 /* Scale and zero point with which DynamicQuantizeLinear stores float32 data as uint8, and the codes. The extremes are
  * widened to take 0 in; NaN is passed over. */
-prn_quant_scalar prn_quantize_dynamic_range(float low, float high);
 prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, int64_t count);
 void prn_quantize_dynamic_codes(int threads, const float *x, int64_t count, prn_quant_scalar quant, uint8_t *y);
 

@@ -86,6 +86,7 @@ typedef struct prn_split_left {
     int64_t step, row, count;
     uint16_t *to; /* parts of row r of step s at to + s * to_step + p * to_part + 32 r */
     int64_t to_step, to_part;
+    int64_t ahead; /* elements from what is made to what is fetched meanwhile; 0: nothing */
 } prn_split_left;
 
 /* C [rows][16 or 32 columns] = sums + A B, for one panel. */

@@ -62,12 +62,18 @@ static inline __mmask16 first_lanes(int count)
     return count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1);
 }
 
+/* Rows lie too far apart for the processor to see what comes next; another core may have them. */
+enum { ROWS_AHEAD = 12 };
+
 static inline __attribute__((always_inline)) bool rows_of(const float *left, __mmask16 left_mask, const float *right,
                                                           __mmask16 right_mask, int64_t step, int64_t rows, const int parts,
                                                           uint16_t *to, int64_t part_step)
 {
     __m512i largest = _mm512_setzero_si512();
     for (int64_t r = 0; r < rows; r++, to += PRN_SPLIT_DEPTH) {
+        const int64_t later = r + ROWS_AHEAD < rows ? r + ROWS_AHEAD : r;
+        _mm_prefetch((const char *)(left + later * step), _MM_HINT_T0);
+        _mm_prefetch((const char *)(right + later * step), _MM_HINT_T0);
         const __m512 first = _mm512_maskz_loadu_ps(left_mask, left + r * step);
         const __m512 second = _mm512_maskz_loadu_ps(right_mask, right + r * step);
         largest = larger(larger(largest, first), second);
@@ -213,6 +219,8 @@ static inline __attribute__((always_inline)) void begin_rows(between *w, int64_t
 
 static inline __attribute__((always_inline)) void do_row(between *w, const int parts)
 {
+    _mm_prefetch((const char *)(w->row + w->left->ahead), _MM_HINT_T1);
+    _mm_prefetch((const char *)(w->row + w->left->ahead + 16), _MM_HINT_T1);
     const __m512 first = _mm512_loadu_ps(w->row), second = _mm512_loadu_ps(w->row + 16);
     w->largest = larger(larger(w->largest, first), second);
     store_parts(first, second, parts, w->row_to, w->to_part);

@@ -1,5 +1,5 @@
 /* Interpolation at a point between the elements of a tensor: along each axis a few taps with their weights, which are
- * multiplied over the axes. Pure functions. */
+ * multiplied over the axes. */
 #ifndef PRN_OPS_LOOPS_TAPS_H
 #define PRN_OPS_LOOPS_TAPS_H
 

@@ -1,4 +1,4 @@
-/* Geometry of convolutions and pools: attribute checks, automatic padding, output extents. Pure functions.
+/* Geometry of convolutions and pools: attribute checks, automatic padding, output extents.
  * Invariant: every quantity of a window that was begun is below 2^31, input extents included, so that sums and products
  * of two of them cannot overflow. */
 #include "ops/loops/window.h"

@@ -13,7 +13,6 @@
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/op.h"
-#include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
 
 #include <math.h>

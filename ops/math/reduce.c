@@ -119,28 +119,6 @@ static double step_f64(prn_reduce_kind kind, double sum, double x, double top)
     return sum + x;
 }
 
-double prn_reduce_finish(prn_reduce_kind kind, double sum, double count, double top)
-{
-    switch (kind) {
-    case PRN_REDUCE_MEAN:
-        return sum / count;
-    case PRN_REDUCE_L2:
-        return sqrt(sum);
-    case PRN_REDUCE_LOG_SUM:
-        return log(sum);
-    case PRN_REDUCE_LOG_SUM_EXP:
-        return top + log(sum);
-    default:
-        return sum;
-    }
-}
-
-bool prn_reduce_is_real(prn_reduce_kind kind, prony_dtype dtype)
-{
-    return prn_dtype_is_float(dtype) || kind == PRN_REDUCE_L2 || kind == PRN_REDUCE_LOG_SUM ||
-           kind == PRN_REDUCE_LOG_SUM_EXP;
-}
-
 /* Elements as the cursor comes to them. Where the last axis is reduced they lie side by side, and a block is read at
  * once. */
 typedef struct reader {

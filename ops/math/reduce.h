@@ -1,4 +1,4 @@
-/* What reduce.c asks of its kernels in reduce_native.c. */
+/* A reduction, as its reference in reduce.c and its kernels in reduce_native.c see it. */
 #ifndef PRN_OPS_MATH_REDUCE_H
 #define PRN_OPS_MATH_REDUCE_H
 

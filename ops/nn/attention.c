@@ -9,6 +9,8 @@
  */
 #include "base/stop.h"
 #include "ops/loops/attend.h"
+#include "ops/loops/attend_tiles.h"
+#include "ops/loops/split_product.h"
 
 #include <math.h>
 #include <string.h>
@@ -225,6 +227,45 @@ static prony_status native_run(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- native, on tiles of bfloat16 */
+
+static bool tiles_usable(const prony_context *context)
+{
+    prn_attend at;
+    return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK && prn_attend_tiles_fit(&at);
+}
+
+static bool tiles_worth(const prony_context *context)
+{
+    prn_attend at;
+    return read_attend(context, &at) == PRONY_OK && prn_attend_tiles_worth(&at);
+}
+
+static prony_status tiles_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_attend at;
+    PRN_TRY(read_attend(context, &at));
+    if (!prn_attend_tiles_space(context->threads, &at, &out->scratch_bytes))
+        return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
+    return PRONY_OK;
+}
+
+static prony_status tiles_run(const prony_context *context)
+{
+    prn_attend at;
+    PRN_TRY(read_attend(context, &at));
+    prn_attend_tiles_run(context->threads, &at, context->scratch);
+    return PRONY_OK;
+}
+
+static void tiles_facts(const prony_context *context, prony_cost *facts)
+{
+    (void)context;
+    prn_cost_fact(facts, "tile_rows", PRN_SPLIT_ROWS);
+    prn_cost_fact(facts, "tile_columns", PRN_SPLIT_COLUMNS);
+    prn_cost_fact(facts, "bf16_products", 1);
+}
+
 /* ---- reference */
 
 /* Row `row` of a head; a tensor without elements has no address. */
@@ -281,6 +322,8 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
                                    PRN_INTS(attention_params, y_perm),       {0}};
 
 static const prn_kernel kernels[] = {
+    {.name = "attention_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
+     .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = native_prepare, .run = native_run},
     {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference},

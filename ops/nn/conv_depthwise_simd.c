@@ -5,6 +5,9 @@
 #include "ops/loops/vec_math.h"
 
 #define POSITIONS (VEC_LANES == 16 ? 12 : 6)
+/* Tiles that begin or end with the row: widths that halves of 224 and of 320 have are whole numbers of them. */
+#define WIDE_EDGE 14
+#define EDGE 8
 
 typedef struct taps {
     int64_t first, end; /* rows of the window that are no padding */
@@ -86,36 +89,101 @@ static void edges(const prn_depthwise_row *row, const taps *rows, int64_t at, in
     if (end - at == 1) edge(row, rows, at, 1);
 }
 
-VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, const int64_t stride, const int64_t kernel)
+VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t at, int64_t last, const int64_t stride, const int64_t kernel)
 {
-    int64_t at = row->first;
-    for (; at + POSITIONS <= row->last; at += POSITIONS) tile(row, rows, at, POSITIONS, stride, kernel);
-    for (; POSITIONS > 6 && at + 6 <= row->last; at += 6) tile(row, rows, at, 6, stride, kernel);
-    for (; at + 4 <= row->last; at += 4) tile(row, rows, at, 4, stride, kernel);
-    if (at + 2 <= row->last) {
+    for (; at + POSITIONS <= last; at += POSITIONS) tile(row, rows, at, POSITIONS, stride, kernel);
+    for (; POSITIONS > 6 && at + 6 <= last; at += 6) tile(row, rows, at, 6, stride, kernel);
+    for (; at + 4 <= last; at += 4) tile(row, rows, at, 4, stride, kernel);
+    if (at + 2 <= last) {
         tile(row, rows, at, 2, stride, kernel);
         at += 2;
     }
-    if (at < row->last) tile(row, rows, at, 1, stride, kernel);
+    if (at < last) tile(row, rows, at, 1, stride, kernel);
+}
+
+/* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output: which columns of a tile
+ * are padding is known ahead, and they are left out. left, right: the tile begins, or ends, with the row. All but row, rows and at are
+ * constants after inlining. */
+VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions, const int stride,
+                          const int kernel, const bool left, const bool right)
+{
+    vf sum[WIDE_EDGE];
+    const int half = kernel / 2;
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) sum[p] = (vf){0};
+    for (int64_t ky = rows->first; ky < rows->end; ky++) {
+        const float *x = row->x + ((row->top + ky * row->dilation[0]) * row->width + at * stride) * VEC_LANES;
+        const float *weights = row->weights + ky * kernel * VEC_LANES;
+        PRN_UNROLL
+        for (int kx = 0; kx < kernel; kx++) {
+            const vf weight = v_load(weights + kx * VEC_LANES);
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++) {
+                const int column = p * stride + kx - half;
+                if (left && column < 0) continue;
+                if (right && kx - half >= stride * (positions - p)) continue;
+                sum[p] += v_load(x + column * VEC_LANES) * weight;
+            }
+        }
+    }
+    finish(row, at, sum, positions);
+}
+
+/* Whether the row was one that edge_tile can begin and end, and is done. */
+VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel)
+{
+    const int64_t columns = row->columns;
+    if (row->left != -(kernel / 2) || row->width != columns * stride) return false;
+    if (columns == 7) {
+        edge_tile(row, rows, 0, 7, stride, kernel, true, true);
+    } else if (columns == 10) {
+        edge_tile(row, rows, 0, 10, stride, kernel, true, true);
+    } else if (columns == WIDE_EDGE) {
+        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, true, true);
+    } else if (columns % WIDE_EDGE == 0) {
+        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, true, false);
+        for (int64_t at = WIDE_EDGE; at < columns - WIDE_EDGE; at += WIDE_EDGE)
+            edge_tile(row, rows, at, WIDE_EDGE, stride, kernel, false, false);
+        edge_tile(row, rows, columns - WIDE_EDGE, WIDE_EDGE, stride, kernel, false, true);
+    } else if (columns >= 2 * EDGE) {
+        edge_tile(row, rows, 0, EDGE, stride, kernel, true, false);
+        inside(row, rows, EDGE, columns - EDGE, stride, kernel);
+        edge_tile(row, rows, columns - EDGE, EDGE, stride, kernel, false, true);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool run_padded_evenly(const prn_depthwise_row *row, const taps *rows)
+{
+    if (row->dilation[1] != 1) return false;
+    if (row->kernel[1] == 3 && row->stride == 1) return padded_evenly(row, rows, 1, 3);
+    if (row->kernel[1] == 3 && row->stride == 2) return padded_evenly(row, rows, 2, 3);
+    if (row->kernel[1] == 5 && row->stride == 1) return padded_evenly(row, rows, 1, 5);
+    if (row->kernel[1] == 5 && row->stride == 2) return padded_evenly(row, rows, 2, 5);
+    if (row->kernel[1] == 7 && row->stride == 1) return padded_evenly(row, rows, 1, 7);
+    return false;
 }
 
 static void run_row(const prn_depthwise_row *row)
 {
     const taps rows = rows_inside(row);
+    if (run_padded_evenly(row, &rows)) return;
     edges(row, &rows, 0, row->first);
     const int64_t kernel = row->dilation[1] == 1 ? row->kernel[1] : 0;
     if (kernel == 3 && row->stride == 1)
-        inside(row, &rows, 1, 3);
+        inside(row, &rows, row->first, row->last, 1, 3);
     else if (kernel == 3 && row->stride == 2)
-        inside(row, &rows, 2, 3);
+        inside(row, &rows, row->first, row->last, 2, 3);
     else if (kernel == 5 && row->stride == 1)
-        inside(row, &rows, 1, 5);
+        inside(row, &rows, row->first, row->last, 1, 5);
     else if (kernel == 5 && row->stride == 2)
-        inside(row, &rows, 2, 5);
+        inside(row, &rows, row->first, row->last, 2, 5);
     else if (kernel == 7 && row->stride == 1)
-        inside(row, &rows, 1, 7);
+        inside(row, &rows, row->first, row->last, 1, 7);
     else
-        inside(row, &rows, 0, 0);
+        inside(row, &rows, row->first, row->last, 0, 0);
     edges(row, &rows, row->last, row->columns);
 }
 

@@ -1,10 +1,10 @@
 /* The native convolution, plain operands: a matrix product over windows that are copied out panel by panel (which the
  * transposed convolution uses as well), and a direct loop for depthwise.
  *
- *      depth = C/g K                 a task: one image, one group, 64 output positions, a range of output channels
- *     +-------------+     +------+   per piece of 192 depths: copy the windows' elements into a panel (48 KiB, on the
- * stack), | weights     |  x  | panel|   then all register tiles of `rows` channels by `columns` positions | [K/g,
- * depth]|     |      |
+ *      depth = C/g K                a task: one image, one group, 64 output positions, a range of output channels
+ *     +-------------+     +------+  per piece of 192 depths: copy the windows' elements into a panel (48 KiB, on the
+ *     | weights     |  x  | panel|  stack), then all register tiles of `rows` channels by `columns` positions
+ *     | [K/g, depth]|     |      |
  *     +-------------+     +------+
  *
  * The state is the packed weights, [group][channel block][depth][rows], owned by the model; without constant weights

@@ -38,6 +38,8 @@ enum {
     STRIP_ROWS = 1024,      /* of tiles: their sums stay there, too */
     WANTED_TASKS = 8,
     TASK_WORK = 6000000,    /* multiply-adds */
+    POINTWISE_TASK_WORK = 2500000,
+    POINTWISE_LEAST_COLUMNS = 64, /* of a task, where the strip is split ahead of it */
     LEAST_WORK = 1000000,
     LEAST_ROWS = 96,        /* of tiles in a strip that is cut for threads: weights are split for each */
     LEAST_COLUMNS = 128,    /* products for each part of the input: each reads the strip */
@@ -47,7 +49,14 @@ enum {
     F32_LEAST_OUTPUTS = 196,
     F32_LEAST_OUTPUTS_OF_TAPS = 784, /* an image's edges are padding in every tap */
     F32_LEAST_COLUMNS = 4,
-    F32_LEAST_TAPS = 9
+    F32_LEAST_TAPS = 9,
+    POINTWISE_LEAST_IN = 64, /* one tap: what is left of a step or of a tile is empty */
+    POINTWISE_LEAST_OUT = 64,
+    POINTWISE_LEAST_EITHER = 96,
+    POINTWISE_LEAST_POSITIONS = 49,
+    POINTWISE_SOME_POSITIONS = 169, /* with fewer, the weights' way from memory counts: six bytes each, and a strip is split for all outputs at once */
+    POINTWISE_SOME_OUT = 128,
+    POINTWISE_SOME_WEIGHTS = 1 << 19
 };
 
 /* ---- geometry */
@@ -116,15 +125,17 @@ static void cut(prn_conv_split_plan *s)
     const prn_conv *conv = &s->conv;
     const int64_t height = conv->window.out[1], columns = prn_ceil_div(conv->out_channels, PRN_SPLIT_COLUMNS);
     int64_t rows = rows_that_fit(s, height);
-    const double work = prn_conv_image_work(conv) / TASK_WORK;
+    const bool pointwise = s->parts == PRN_SPLIT_PARTS && conv->kernel_volume == 1;
+    const double work = prn_conv_image_work(conv) / (pointwise ? POINTWISE_TASK_WORK : TASK_WORK);
     const int64_t wanted = prn_ceil_div(work < WANTED_TASKS ? (int64_t)work + 1 : WANTED_TASKS, conv->batch);
-    for (; rows > 1 && prn_ceil_div(height, rows) < wanted && prn_conv_split_tile_rows(s, rows - 1) >= LEAST_ROWS; rows--) {
+    const int64_t fewest = prn_ceil_div(pointwise ? POINTWISE_LEAST_COLUMNS : LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
+    const bool by_channels = pointwise && columns >= 2 * fewest;
+    for (; rows > 1 && !by_channels && prn_ceil_div(height, rows) < wanted && prn_conv_split_tile_rows(s, rows - 1) >= LEAST_ROWS; rows--) {
     }
     s->strips = prn_ceil_div(height, rows);
     s->strip_rows = prn_ceil_div(height, s->strips);
     s->strips = prn_ceil_div(height, s->strip_rows);
     int64_t groups = prn_ceil_div(wanted, s->strips);
-    const int64_t fewest = prn_ceil_div(LEAST_COLUMNS, PRN_SPLIT_COLUMNS * conv->kernel_volume);
     if (groups > columns / fewest) groups = columns / fewest;
     s->group_columns = prn_ceil_div(columns, groups < 1 ? 1 : groups);
     s->groups = prn_ceil_div(columns, s->group_columns);
@@ -179,11 +190,23 @@ static void fill_state(prn_conv_split_plan *s, const prn_conv *conv, int parts, 
 
 /* ---- what it can do */
 
+/* Whole blocks; as float32 any, as far as lanes beyond the last output channel stay zero. */
+static bool channels_fit(const prony_context *context, const prn_conv *conv)
+{
+    if (context->precision != PRONY_PRECISION_FP32)
+        return conv->in_channels % PRN_CONV_SPLIT_LANES == 0 && conv->out_channels % PRN_CONV_SPLIT_LANES == 0;
+    for (size_t i = 0; context->post_ops && conv->out_channels % PRN_CONV_SPLIT_LANES && i < context->post_ops->count; i++) {
+        const prn_post_op *op = &context->post_ops->op[i];
+        if (op->kind != PRN_POST_ADD && !prn_post_op_keeps_zero(op)) return false;
+    }
+    return true;
+}
+
 static bool fits(const prony_context *context, const prn_conv *conv)
 {
     const prn_window *window = &conv->window;
     if (!conv->weights->data || (conv->bias && !conv->bias->data)) return false;
-    if (conv->groups != 1 || conv->in_channels % PRN_CONV_SPLIT_LANES || conv->out_channels % PRN_CONV_SPLIT_LANES) return false;
+    if (conv->groups != 1 || !channels_fit(context, conv)) return false;
     if (!prn_conv_in_plane(conv) || conv->kernel_volume > PRN_CONV_SPLIT_MOST_TAPS) return false;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1 || conv->in_spatial < 1 || conv->out_spatial < 1)
         return false;
@@ -210,6 +233,16 @@ bool prn_conv_split_worth(const prony_context *context)
     return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) * (double)conv.batch >= LEAST_WORK;
 }
 
+/* One tap: rows of tiles are whole images' positions in a line, so that few are empty. */
+static bool worth_pointwise(const prn_conv *conv)
+{
+    if (conv->kernel_volume != 1 || conv->in_channels < POINTWISE_LEAST_IN || conv->out_channels < POINTWISE_LEAST_OUT) return false;
+    if (conv->in_channels < POINTWISE_LEAST_EITHER && conv->out_channels < POINTWISE_LEAST_EITHER) return false;
+    if (conv->out_spatial >= POINTWISE_SOME_POSITIONS) return true;
+    return conv->out_spatial >= POINTWISE_LEAST_POSITIONS && conv->out_channels >= POINTWISE_SOME_OUT &&
+           conv->in_channels * conv->out_channels <= POINTWISE_SOME_WEIGHTS;
+}
+
 /* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet many columns or
  * taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step of channels, of which it takes small ones. */
 bool prn_conv_split_worth_f32(const prony_context *context)
@@ -217,6 +250,8 @@ bool prn_conv_split_worth_f32(const prony_context *context)
     prn_conv conv;
     prn_conv_split_plan s;
     if (!prn_conv_split_worth(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (worth_pointwise(&conv)) return true;
+    if (conv.in_channels % PRN_CONV_SPLIT_LANES || conv.out_channels % PRN_CONV_SPLIT_LANES) return false;
     if (conv.in_channels % PRN_SPLIT_DEPTH || conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS)) return false;
     if (conv.in_channels == PRN_SPLIT_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
     if (conv.out_channels % PRN_SPLIT_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
@@ -352,8 +387,8 @@ prony_status prn_conv_split_prepare(const prony_context *context, prn_prepared *
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    const size_t channels = (size_t)conv.out_channels;
-    prn_conv_split_plan *s = prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + channels * sizeof *s->bias);
+    const size_t channels = (size_t)conv.out_channels, lanes = (size_t)prn_conv_split_blocks(conv.out_channels) * PRN_CONV_SPLIT_LANES;
+    prn_conv_split_plan *s = prn_calloc(1, sizeof *s + (size_t)conv.kernel_volume * sizeof *s->taps + lanes * sizeof *s->bias);
     if (!s) return prn_no_memory(context->error);
     fill_state(s, &conv, prn_split_parts(context->precision), context->threads);
     fill_taps(s);

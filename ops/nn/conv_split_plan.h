@@ -40,10 +40,16 @@ typedef struct prn_conv_split_plan {
     /* Where several tasks read one strip, it is split ahead of them, into memory that they share, by so many tasks; 0: each task splits. */
     int64_t pieces;
     size_t shared_bytes; /* flags of pieces, then parts */
-    float *bias; /* of every output channel; behind the taps */
+    float *bias; /* of every output channel, zeros for the rest of the last block; behind the taps */
     int64_t tap_count;
     prn_split_tap taps[];
 } prn_conv_split_plan;
+
+/* Blocks of the layout. */
+static inline int64_t prn_conv_split_blocks(int64_t channels)
+{
+    return prn_ceil_div(channels, PRN_CONV_SPLIT_LANES);
+}
 
 /* Rows of tiles for so many rows of output. */
 static inline int64_t prn_conv_split_tile_rows(const prn_conv_split_plan *s, int64_t rows)

@@ -8,7 +8,6 @@
 #include "ops/nn/conv_split_plan.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define MOST_CENTER 1e30
@@ -27,7 +26,6 @@ typedef struct job {
     float low, high;               /* that sums are kept within */
     float *y;
     char *shared, *slots;
-    atomic_llong next; /* task */
 } job;
 
 /* What one task works on. */
@@ -64,7 +62,7 @@ static bool split_row(const job *job, const strip *strip, int64_t block, int64_t
         clear(s, strip, to, s->pitch);
         return true;
     }
-    const int64_t blocks = conv->in_channels / PRN_CONV_SPLIT_LANES, plane = conv->in_spatial * PRN_CONV_SPLIT_LANES;
+    const int64_t blocks = prn_conv_split_blocks(conv->in_channels), plane = conv->in_spatial * PRN_CONV_SPLIT_LANES;
     const float *from = job->x + (strip->image * blocks + 2 * block) * plane;
     from += (y * window->in[2] + first * stride - start) * PRN_CONV_SPLIT_LANES;
     clear(s, strip, to, first);
@@ -171,7 +169,7 @@ static void plain_sums(const job *job, const strip *strip, int64_t column, int64
             const int64_t x = place * window->stride[2] - window->pad_begin[2] + t % window->kernel[2] * window->dilation[2];
             if (y < 0 || y >= window->in[1] || x < 0 || x >= window->in[2]) continue;
             for (int64_t i = 0; i < PRN_SPLIT_DEPTH && c + i < s->conv.in_channels; i++) {
-                const int64_t block = strip->image * (s->conv.in_channels / PRN_CONV_SPLIT_LANES) + (c + i) / PRN_CONV_SPLIT_LANES;
+                const int64_t block = strip->image * prn_conv_split_blocks(s->conv.in_channels) + (c + i) / PRN_CONV_SPLIT_LANES;
                 const float value =
                     job->x[(block * s->conv.in_spatial + y * window->in[2] + x) * PRN_CONV_SPLIT_LANES + (c + i) % PRN_CONV_SPLIT_LANES];
                 for (int k = 0; k < PRN_SPLIT_COLUMNS; k++) sums[k] += value * weight_at(s, weights, i, k);
@@ -196,7 +194,7 @@ static void store(const job *job, const strip *strip, int64_t column)
 {
     const prn_conv_split_plan *s = job->state;
     const prn_conv *conv = &s->conv;
-    const int64_t blocks = conv->out_channels / PRN_CONV_SPLIT_LANES, width = conv->window.out[2];
+    const int64_t blocks = prn_conv_split_blocks(conv->out_channels), width = conv->window.out[2];
     for (int64_t b = 2 * column; b < blocks && b < 2 * column + 2; b++) {
         const int64_t plane = (strip->image * blocks + b) * conv->out_spatial;
         const float *sums = strip->sums + b % 2 * PRN_CONV_SPLIT_LANES;
@@ -295,15 +293,10 @@ static void run_task(const job *job, int64_t task, char *bytes)
     prn_split_end();
 }
 
-/* Whoever has working space takes tasks as long as there are any. */
-static void run_slot(void *argument, int64_t slot)
+static void run_slot(void *argument, prn_slot *slot)
 {
-    job *job = argument;
-    const prn_conv_split_plan *s = job->state;
-    const int64_t tasks = s->conv.batch * s->strips * s->groups;
-    int64_t task;
-    while ((task = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < tasks && !prn_stopped())
-        run_task(job, task, job->slots + slot * (int64_t)s->slot_bytes);
+    const job *job = argument;
+    for (int64_t task; (task = prn_slot_next(slot)) >= 0;) run_task(job, task, job->slots + slot->index * (int64_t)job->state->slot_bytes);
 }
 
 /* A residual that is added first becomes part of the sum, and a clamp behind that its end; what is left are maps. */
@@ -333,8 +326,7 @@ prony_status prn_conv_split_run(const prony_context *context)
     job.slots = job.shared + s->shared_bytes;
     job.bias = s->bias;
     sort_post_ops(context, &job);
-    atomic_init(&job.next, 0);
     if (s->pieces) prn_parallel_tasks(context->threads, s->conv.batch * s->strips * s->pieces, split_piece, &job);
-    prn_parallel_tasks(context->threads, s->slots, run_slot, &job);
+    prn_parallel_slots(context->threads, s->slots, s->conv.batch * s->strips * s->groups, run_slot, &job);
     return PRONY_OK;
 }

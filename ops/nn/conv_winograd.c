@@ -5,7 +5,7 @@
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
  * The transformed filters belong to the model: [group][point][input channel][block of the group][output
- * lane]. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other, and keeps v while
+ * lane]. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while
  * the batch is the same. A residual that comes first may lie in the output. Invariant: batches, groups and the order of
  * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
@@ -19,7 +19,6 @@
 #include "ops/loops/post_ops_vec.h"
 #include "ops/nn/conv_winograd_cut.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -173,8 +172,6 @@ typedef struct job {
     const float *added; /* NULL: no residual that the sums are added to */
     bool apart;         /* a later residual lies in the output: rows are finished elsewhere */
     float *y, *scratch;
-    int64_t slots;
-    atomic_int_fast64_t next; /* task */
 } job;
 
 const float prn_winograd_zeros[PRN_WINOGRAD_MOST_SIDE * MOST_LANES] = {0};
@@ -352,7 +349,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
     if (job->apart) copy_rows(rows, columns * lanes, to, y_row, y, y_row);
 }
 
-/* The input that the batch after next reads, as far as it lies in one piece for each block. */
+/* The input that a batch reads, as far as it lies in one piece for each block. */
 static ahead input_ahead(const job *job, int64_t index)
 {
     const prn_winograd_cut *cut = job->cut;
@@ -428,19 +425,16 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
     }
 }
 
-/* Whoever has slot `index` takes tasks as long as there are any. */
-static void run_slot(void *argument, int64_t index)
+static void run_slot(void *argument, prn_slot *slot)
 {
-    job *job = argument;
+    const job *job = argument;
     const prn_winograd_cut *cut = job->cut;
-    float *space = job->scratch + index * job->slot.total;
+    float *space = job->scratch + slot->index * job->slot.total;
     int64_t held = -1;
-    while (!prn_stopped()) {
-        const int64_t number = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (number >= cut->tasks) return;
+    for (int64_t number; (number = prn_slot_next(slot)) >= 0;) {
         const int64_t part = number % cut->tasks_of_batch, batch = number / cut->tasks_of_batch;
         task task = {.batch = prn_winograd_batch_at(cut, batch), .filters = held < 0 || cut->far};
-        task.input = input_ahead(job, number + job->slots);
+        task.input = input_ahead(job, number + 1);
         task.group_end = (part + 1) * cut->groups / cut->tasks_of_batch;
         if (batch != held) forward(job, &task.batch, space);
         held = batch;
@@ -494,7 +488,7 @@ prony_status prn_conv_winograd_run(const prony_context *context)
                .scratch = context->scratch};
     job.packed_end = job.packed + plan->conv.in_channels * plan->conv.out_channels * plan->cut.points;
     split_post_ops(context, &job);
-    job.slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
-    prn_parallel_tasks(context->threads, job.slots, run_slot, &job);
+    const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
+    prn_parallel_slots(context->threads, slots, plan->cut.tasks, run_slot, &job);
     return PRONY_OK;
 }

@@ -216,25 +216,30 @@ static prony_status read_sizes(const prony_context *context, prn_recurrent *node
     return PRONY_OK;
 }
 
+void prn_recurrent_operands(const prony_context *context, prn_recurrent *node)
+{
+    const bool has_c = node->cell->has_c;
+    node->params = context->params;
+    node->x = context->inputs[0];
+    node->w = context->inputs[1];
+    node->r = context->inputs[2];
+    node->b = prn_input(context, 3);
+    node->lengths = prn_input(context, 4);
+    node->h0 = prn_input(context, 5);
+    node->c0 = has_c ? prn_input(context, 6) : NULL;
+    node->p = has_c ? prn_input(context, 7) : NULL;
+    node->y = prn_output(context, 0);
+    node->yh = prn_output(context, 1);
+    node->yc = has_c ? prn_output(context, 2) : NULL;
+}
+
 prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent *out)
 {
-    const prn_recurrent_cell *cell = prn_variant(context);
     const prn_recurrent_params *params = context->params;
-    *out = (prn_recurrent){.cell = cell,
-                           .params = params,
-                           .x = context->inputs[0],
-                           .w = context->inputs[1],
-                           .r = context->inputs[2],
-                           .b = prn_input(context, 3),
-                           .lengths = prn_input(context, 4),
-                           .h0 = prn_input(context, 5),
-                           .c0 = cell->has_c ? prn_input(context, 6) : NULL,
-                           .p = cell->has_c ? prn_input(context, 7) : NULL,
-                           .y = prn_output(context, 0),
-                           .yh = prn_output(context, 1),
-                           .yc = cell->has_c ? prn_output(context, 2) : NULL,
+    *out = (prn_recurrent){.cell = prn_variant(context),
                            .parts = context->precision == PRONY_PRECISION_FP32_STRICT ? PRN_SPLIT_NEVER : 0,
                            .directions = strcmp(params->direction, "bidirectional") == 0 ? 2 : 1};
+    prn_recurrent_operands(context, out);
     out->reverse[0] = strcmp(params->direction, "reverse") == 0;
     out->reverse[1] = true;
     PRN_TRY(read_functions(context, out));

@@ -100,7 +100,7 @@ typedef struct prn_recurrent_cell {
     bool (*fused_steps)(const struct prn_recurrent *node, int direction, prn_recurrent_step_id *steps);
 } prn_recurrent_cell;
 
-/* A node's sizes and strides (in elements). Data pointers are whatever the context has. */
+/* A node's sizes and strides (in elements), and its operands in one context. */
 typedef struct prn_recurrent {
     const prn_recurrent_cell *cell;
     const prn_recurrent_params *params;
@@ -118,6 +118,8 @@ typedef struct prn_recurrent {
 
 /* The node of a context whose operator has a cell for its variant. */
 prony_status prn_recurrent_describe(const prony_context *context, prn_recurrent *out);
+/* Takes the operands of another context of the same node: another run's. */
+void prn_recurrent_operands(const prony_context *context, prn_recurrent *node);
 prony_status prn_recurrent_check(const prony_context *context);
 prony_status prn_recurrent_infer(const prony_context *context);
 prony_status prn_recurrent_cost(const prony_context *context, prony_cost *cost);

@@ -182,7 +182,7 @@ static prony_status pack_r_shared(const prony_context *context, prn_recurrent_jo
 
 static prony_status pack_constants(const prony_context *context, prn_recurrent_job *job)
 {
-    prn_recurrent_state *weights = &job->weights;
+    prn_recurrent_weights *weights = &job->weights;
     const bool constant_r = job->node.r->data != NULL, some = job->node.hidden > 0;
     weights->fused = some && is_fused(&job->node, job->step) && (constant_r || job->node.steps >= PACKED_STEPS);
     for (int d = 0; d < job->node.directions; d++) {
@@ -203,16 +203,16 @@ static prony_status pack_constants(const prony_context *context, prn_recurrent_j
 
 prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_recurrent_job job = {0};
+    prn_recurrent_job job = {.vec = prn_vec()};
     uint64_t total = 0;
     PRN_TRY(prn_recurrent_describe(context, &job.node));
     cut(&job);
     PRN_TRY(pack_constants(context, &job));
     if (!lay_out(&job, NULL, &total) || total > INT64_MAX / sizeof(float))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
-    prn_recurrent_state *state = prn_alloc(sizeof *state);
+    prn_recurrent_job *state = prn_alloc(sizeof *state);
     if (!state) return prn_no_memory(context->error);
-    *state = job.weights;
+    *state = job;
     *out = (prn_prepared){state, (size_t)total * sizeof(float)};
     return PRONY_OK;
 }
@@ -342,14 +342,13 @@ static void store_last(const prn_recurrent_job *job)
 
 prony_status prn_recurrent_native_run(const prony_context *context)
 {
-    prn_recurrent_job job = {.weights = *(const prn_recurrent_state *)context->state, .vec = prn_vec(), .threads = context->threads};
+    prn_recurrent_job job = *(const prn_recurrent_job *)context->state;
     uint64_t total = 0;
-    PRN_TRY(prn_recurrent_describe(context, &job.node));
+    job.threads = context->threads;
+    prn_recurrent_operands(context, &job.node);
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
     if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
-    cut(&job);
-    if (job.weights.fused) is_fused(node, job.step);
     if (!lay_out(&job, context->scratch, &total)) return PRONY_OK;
     place_states(&job);
     pack_weights(&job, context->threads);

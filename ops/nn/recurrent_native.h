@@ -9,15 +9,16 @@
 enum { PRN_RECURRENT_PARTS = 2 };
 
 /* Weights in packed form: constant ones, or where each run packs them in scratch. NULL: they are read as they are. */
-typedef struct prn_recurrent_state {
+typedef struct prn_recurrent_weights {
     const float *w[PRN_MAX_DIRECTIONS], *r[PRN_MAX_DIRECTIONS][PRN_RECURRENT_PARTS];
     bool pack_w, pack_r;
     bool fused; /* steps of recurrent_simd.h; R is packed for them */
-} prn_recurrent_state;
+} prn_recurrent_weights;
 
+/* A step's state is one of these; a run copies it and fills in its operands, scratch and threads. */
 typedef struct prn_recurrent_job {
     prn_recurrent node;
-    prn_recurrent_state weights;
+    prn_recurrent_weights weights;
     const prn_vec_table *vec;
     const prn_recurrent_simd *simd;
     int64_t block, group, groups;               /* steps of a block, batch items of a group, groups */

@@ -274,7 +274,7 @@ static void extent_task(void *argument, int64_t task)
     job->high[task] = high;
 }
 
-prn_quant_scalar prn_quantize_dynamic_range(float low, float high)
+static prn_quant_scalar range_of(float low, float high)
 {
     low = low < 0.0f ? low : 0.0f;
     high = high > 0.0f ? high : 0.0f;
@@ -295,7 +295,7 @@ prn_quant_scalar prn_quantize_dynamic_parameters(int threads, const float *x, in
         if (job.low[t] < low) low = job.low[t];
         if (job.high[t] > high) high = job.high[t];
     }
-    return prn_quantize_dynamic_range(low, high);
+    return range_of(low, high);
 }
 
 typedef struct dynamic_job {
@@ -362,7 +362,7 @@ static prony_status dynamic_reference(const prony_context *context)
     const prn_cast_rule rule = {.saturate = true};
     float low = 0.0f, high = 0.0f;
     widen_extent(x, count, &low, &high);
-    const prn_quant_scalar quant = prn_quantize_dynamic_range(low, high);
+    const prn_quant_scalar quant = range_of(low, high);
     for (int64_t i = 0; prn_output(context, 0) && i < count && !prn_stopped_at(i); i++) {
         prn_quantize_one(context->outputs[0]->data, PRONY_UINT8, i, x[i] / quant.scale, quant.zero, &rule);
     }

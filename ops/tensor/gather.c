@@ -75,32 +75,61 @@ static void copy_blocks(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static void move_blocks(const prony_context *context, block_work *work, int64_t count, bool native)
+static void move_blocks(const prony_context *context, block_work *work, int64_t count)
 {
     work->from = context->inputs[0]->data;
     work->to = context->outputs[0]->data;
     if (count == 0 || work->bytes == 0) return;
-    if (!native) {
-        copy_blocks(work, 0, count);
-        return;
-    }
     /* An index costs about as much as 16 bytes do. */
     prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
 }
 
 /* An operator's variant. */
-typedef prony_status (*gather_fn)(const prony_context *context, bool native);
+typedef struct gather_kind {
+    prony_status (*native)(const prony_context *context);
+    /* Extents that successive entries of the indices stand for, which repeat; how many. */
+    int64_t (*indexed)(const prony_context *context, int64_t *dim);
+    /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
+    void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
+} gather_kind;
 
 static prony_status run_native(const prony_context *context)
 {
-    const gather_fn *run = prn_variant(context);
-    return (*run)(context, true);
+    const gather_kind *kind = prn_variant(context);
+    return kind->native(context);
+}
+
+/* ---- reference */
+
+/* Entry of the indices at coordinates `at`, for an axis of extent `dim`. */
+static int64_t index_at(const prony_context *context, const int64_t *at, int64_t dim)
+{
+    const prony_value *indices = context->inputs[1];
+    int64_t place = 0;
+    for (int i = 0; i < indices->shape.rank; i++) place = place * indices->shape.dim[i] + at[i];
+    return prn_index_wrapped(indices, place, dim);
 }
 
 static prony_status run_reference(const prony_context *context)
 {
-    const gather_fn *run = prn_variant(context);
-    return (*run)(context, false);
+    const gather_kind *kind = prn_variant(context);
+    const prony_value *data = context->inputs[0], *out = context->outputs[0];
+    const size_t width = prn_copy_width(data->dtype);
+    const int64_t count = prony_shape_numel(&out->shape);
+    int64_t dim[PRONY_MAX_RANK], at[PRONY_MAX_RANK], from[PRONY_MAX_RANK];
+    const int64_t period = kind->indexed(context, dim);
+    PRN_TRY(prn_index_check_range(context, dim, period));
+    for (int64_t e = 0; e < count && !prn_stopped_at(e); e++) {
+        int64_t rest = e, place = 0;
+        for (int i = out->shape.rank - 1; i >= 0; i--) {
+            at[i] = rest % out->shape.dim[i];
+            rest /= out->shape.dim[i];
+        }
+        kind->source(context, at, from);
+        for (int i = 0; i < data->shape.rank; i++) place = place * data->shape.dim[i] + from[i];
+        memcpy((char *)out->data + (size_t)e * width, (const char *)data->data + (size_t)place * width, width);
+    }
+    return PRONY_OK;
 }
 
 /* ---- Gather */
@@ -110,6 +139,18 @@ typedef struct axis_params {
 } axis_params;
 
 static const prn_param axis_attributes[] = {PRN_INT(axis_params, axis, 0), {0}};
+
+static int axis_of(const prony_context *context)
+{
+    const int64_t axis = ((const axis_params *)context->params)->axis;
+    return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
+}
+
+static int64_t one_axis(const prony_context *context, int64_t *dim)
+{
+    dim[0] = context->inputs[0]->shape.dim[axis_of(context)];
+    return 1;
+}
 
 static prony_status gather_infer(const prony_context *context)
 {
@@ -148,18 +189,27 @@ static void gather_places(const void *argument, int64_t first, int64_t n, int64_
     }
 }
 
-static prony_status gather_run(const prony_context *context, bool native)
+static prony_status gather_run(const prony_context *context)
 {
     const prony_value *data = context->inputs[0];
-    int64_t axis = ((const axis_params *)context->params)->axis;
-    int at = (int)(axis < 0 ? axis + data->shape.rank : axis);
+    const int at = axis_of(context);
     gather_rows rows = {.indices = context->inputs[1], .extent = data->shape.dim[at]};
     rows.count = prony_shape_numel(&rows.indices->shape);
     rows.bytes = prn_shape_count(&data->shape, at + 1, data->shape.rank) * (int64_t)prn_copy_width(data->dtype);
     PRN_TRY(prn_index_check_range(context, &rows.extent, 1));
     block_work work = {.bytes = rows.bytes, .unit = rows.bytes, .find = gather_places, .argument = &rows};
-    move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count, native);
+    move_blocks(context, &work, prn_shape_count(&data->shape, 0, at) * rows.count);
     return PRONY_OK;
+}
+
+/* out[a..., i..., b...] = data[a..., indices[i...], b...] */
+static void gather_source(const prony_context *context, const int64_t *at, int64_t *from)
+{
+    const prony_shape *data = &context->inputs[0]->shape;
+    const int axis = axis_of(context), rank = context->inputs[1]->shape.rank;
+    for (int i = 0; i < axis; i++) from[i] = at[i];
+    from[axis] = index_at(context, at + axis, data->dim[axis]);
+    for (int i = axis + 1; i < data->rank; i++) from[i] = at[i + rank - 1];
 }
 
 static const prn_kernel gather_kernels[] = {
@@ -196,13 +246,37 @@ static void gather_nd_places(const void *argument, int64_t first, int64_t n, int
     prn_index_tuple_places(argument, first, n, places);
 }
 
-static prony_status gather_nd_run(const prony_context *context, bool native)
+static prony_status gather_nd_run(const prony_context *context)
 {
     prn_index_tuples tuples = prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     PRN_TRY(prn_index_check_range(context, tuples.dim, tuples.tuple));
     block_work work = {.bytes = tuples.block, .unit = 1, .find = gather_nd_places, .argument = &tuples};
-    move_blocks(context, &work, tuples.count, native);
+    move_blocks(context, &work, tuples.count);
     return PRONY_OK;
+}
+
+static int64_t tuple_axes(const prony_context *context, int64_t *dim)
+{
+    const prony_shape *data = &context->inputs[0]->shape, *indices = &context->inputs[1]->shape;
+    const int64_t batch = ((const nd_params *)context->params)->batch_dims, tuple = indices->dim[indices->rank - 1];
+    for (int64_t k = 0; k < tuple; k++) dim[k] = data->dim[batch + k];
+    return tuple;
+}
+
+/* out[a..., i..., b...] = data[a..., indices[a..., i..., :], b...], a: the batch */
+static void gather_nd_source(const prony_context *context, const int64_t *at, int64_t *from)
+{
+    const prony_shape *data = &context->inputs[0]->shape;
+    const int batch = (int)((const nd_params *)context->params)->batch_dims, rank = context->inputs[1]->shape.rank;
+    int64_t dim[PRONY_MAX_RANK], entry[PRONY_MAX_RANK];
+    const int tuple = (int)tuple_axes(context, dim);
+    for (int i = 0; i < rank - 1; i++) entry[i] = at[i];
+    for (int i = 0; i < batch; i++) from[i] = at[i];
+    for (int k = 0; k < tuple; k++) {
+        entry[rank - 1] = k;
+        from[batch + k] = index_at(context, entry, dim[k]);
+    }
+    for (int i = batch + tuple; i < data->rank; i++) from[i] = at[rank - 1 + i - batch - tuple];
 }
 
 static const prn_kernel gather_nd_kernels[] = {
@@ -232,15 +306,23 @@ static void gather_element_places(const void *argument, int64_t first, int64_t n
         atomic_store_explicit(source->outside, true, memory_order_relaxed);
 }
 
-static prony_status gather_elements_run(const prony_context *context, bool native)
+static prony_status gather_elements_run(const prony_context *context)
 {
     atomic_bool outside = prony_shape_numel(&context->inputs[0]->shape) == 0;
     const element_source source = {prn_index_elements_make(context, ((const axis_params *)context->params)->axis),
                                    &outside};
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
     block_work work = {.bytes = width, .unit = width, .find = gather_element_places, .argument = &source};
-    if (!outside) move_blocks(context, &work, source.elements.count, native);
+    if (!outside) move_blocks(context, &work, source.elements.count);
     return outside ? prn_index_check_range(context, &source.elements.extent, 1) : PRONY_OK;
+}
+
+/* out[a..., i, b...] = data[a..., indices[a..., i, b...], b...] */
+static void gather_elements_source(const prony_context *context, const int64_t *at, int64_t *from)
+{
+    const prony_shape *data = &context->inputs[0]->shape;
+    const int axis = axis_of(context);
+    for (int i = 0; i < data->rank; i++) from[i] = i == axis ? index_at(context, at, data->dim[axis]) : at[i];
 }
 
 static const prn_kernel gather_elements_kernels[] = {
@@ -250,15 +332,16 @@ static const prn_kernel gather_elements_kernels[] = {
 
 const prn_op prn_ops_gather[] = {
     {.name = "Gather", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_fn){gather_run},
+     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_kind){gather_run, one_axis, gather_source},
      .infer = gather_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_kernels},
     {.name = "GatherND", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_fn){gather_nd_run},
+     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_kind){gather_nd_run, tuple_axes, gather_nd_source},
      .infer = gather_nd_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_nd_kernels},
     {.name = "GatherElements", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_fn){gather_elements_run},
+     .params = axis_attributes, .params_bytes = sizeof(axis_params),
+     .variant = &(const gather_kind){gather_elements_run, one_axis, gather_elements_source},
      .infer = gather_elements_infer, .cost = selected_cost, .cost_text = "0 (reads the selected elements only)",
      .kernels = gather_elements_kernels},
     {0}};

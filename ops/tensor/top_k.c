@@ -311,6 +311,115 @@ static void top_k_marked_lines(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* ---- lines that lie side by side: eight at a time, so that every row that is read gives a piece to each */
+
+enum { LANES = 8, CHUNK = 256, LANE_MARKS = 256 };
+
+typedef struct ranked {
+    int64_t key, position; /* larger key first, of equal ones the lower position */
+} ranked;
+
+static inline bool ranks_before(ranked a, ranked b)
+{
+    return a.key != b.key ? a.key > b.key : a.position < b.position;
+}
+
+/* A heap whose root is the last in order. */
+static void sink_ranked(ranked *heap, int64_t count, int64_t at)
+{
+    const ranked moving = heap[at];
+    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && ranks_before(heap[child], heap[child + 1])) child++;
+        if (!ranks_before(moving, heap[child])) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* Takes `count` more keys of a line, at positions from `first` on, into its heap, which has entries for the k first in order. */
+static void take_keys(ranked *heap, int64_t k, const int64_t *keys, int64_t first, int64_t count)
+{
+    enum { PIECE = 16 };
+    int64_t i = 0;
+    for (; i < count && first + i < k; i++) {
+        heap[first + i] = (ranked){keys[i], first + i};
+        if (first + i == k - 1)
+            for (int64_t at = k / 2 - 1; at >= 0; at--) sink_ranked(heap, k, at);
+    }
+    while (i < count) {
+        int above = 0;
+        const int64_t limit = heap[0].key, end = i + PIECE < count ? i + PIECE : count;
+        for (int64_t n = i; n < end; n++) above |= keys[n] > limit;
+        for (; above && i < end; i++) {
+            if (keys[i] <= heap[0].key) continue; /* of equals the first one stays */
+            heap[0] = (ranked){keys[i], first + i};
+            sink_ranked(heap, k, 0);
+        }
+        i = end;
+    }
+}
+
+/* Keys of `count` elements of `lanes` lines from element `at` on, a row of CHUNK for each line. */
+static void gather_keys(const top_k_work *work, int64_t at, int64_t lanes, int64_t count, int64_t (*keys)[CHUNK])
+{
+    const int64_t inner = work->from.inner;
+    if (work->in->dtype == PRONY_INT64) {
+        const int64_t *x = (const int64_t *)work->in->data + at, flip = work->largest ? 0 : -1;
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t j = 0; j < lanes; j++) keys[j][i] = x[i * inner + j] ^ flip;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < lanes; j++) keys[j][i] = key_at(work->in, at + i * inner + j, work->largest);
+}
+
+/* The lines of one heap each, in order, as values and indices. */
+static void put_ranked(const top_k_work *work, int64_t number, int64_t lanes, ranked (*heaps)[LANE_MARKS])
+{
+    const int64_t k = work->to.extent, inner = work->to.inner, outer = number / inner, lane = number % inner;
+    const int64_t to = outer * k * inner + lane, from = outer * work->from.extent * inner + lane;
+    const size_t width = prn_copy_width(work->in->dtype);
+    for (int64_t j = 0; j < lanes; j++) {
+        for (int64_t i = k - 1; i > 0; i--) {
+            const ranked last = heaps[j][0];
+            heaps[j][0] = heaps[j][i];
+            heaps[j][i] = last;
+            sink_ranked(heaps[j], i, 0);
+        }
+    }
+    for (int64_t i = 0; i < k; i++) {
+        for (int64_t j = 0; j < lanes; j++) {
+            const int64_t position = heaps[j][i].position, place = to + i * inner + j;
+            if (work->indices) ((int64_t *)work->indices->data)[place] = position;
+            if (work->values)
+                memcpy((char *)work->values->data + (size_t)place * width,
+                       (const char *)work->in->data + (size_t)(from + position * inner + j) * width, width);
+        }
+    }
+}
+
+static void top_k_lanes(void *argument, int64_t begin, int64_t end)
+{
+    const top_k_work *work = argument;
+    ranked heaps[LANES][LANE_MARKS];
+    int64_t keys[LANES][CHUNK];
+    const int64_t inner = work->from.inner, extent = work->from.extent;
+    for (int64_t number = begin, lanes; number < end; number += lanes) {
+        lanes = inner - number % inner;
+        if (lanes > end - number) lanes = end - number;
+        if (lanes > LANES) lanes = LANES;
+        const int64_t first = number / inner * extent * inner + number % inner;
+        for (int64_t at = 0; at < extent; at += CHUNK) {
+            const int64_t count = extent - at < CHUNK ? extent - at : CHUNK;
+            if (prn_stopped()) return;
+            gather_keys(work, first + at * inner, lanes, count, keys);
+            for (int64_t j = 0; j < lanes; j++) take_keys(heaps[j], work->to.extent, keys[j], at, count);
+        }
+        put_ranked(work, number, lanes, heaps);
+    }
+}
+
 /* Without storage: each place takes the first element, in order, after the one before it. */
 static void top_k_lines_reference(void *argument, int64_t begin, int64_t end)
 {
@@ -358,6 +467,19 @@ static prony_status top_k_marked(const prony_context *context)
     return top_k_run(context, top_k_marked_lines);
 }
 
+static prony_status top_k_side_by_side(const prony_context *context)
+{
+    return top_k_run(context, top_k_lanes);
+}
+
+static bool lanes_fit(const prony_context *context)
+{
+    const prony_value *out = prn_output(context, 0) ? prn_output(context, 0) : prn_output(context, 1);
+    const int64_t axis = ((const top_k_params *)context->params)->axis;
+    return out && prn_shape_known(&out->shape) && view_axis(&out->shape, axis).extent <= LANE_MARKS &&
+           view_axis(&context->inputs[0]->shape, axis).inner > 1;
+}
+
 /* With its position an element's key fits into 64 bits, and there is room for as many as are wanted. */
 static bool marks_fit(const prony_context *context)
 {
@@ -387,6 +509,7 @@ static bool wants_indices(const prony_context *context)
 
 static const prn_kernel top_k_kernels[] = {
     {.name = "top_k_32_native", .backend = "native", .types = MARKED_TYPES, .usable = marks_fit, .run = top_k_marked},
+    {.name = "top_k_lanes_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = lanes_fit, .run = top_k_side_by_side},
     {.name = "top_k_native", .backend = "native", .types = PRN_TYPES_NUMBER, .usable = wants_indices,
      .run = top_k_native},
     {.name = "top_k_reference", .backend = "reference", .types = PRN_TYPES_NUMBER, .run = top_k_reference},

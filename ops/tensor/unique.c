@@ -1,9 +1,10 @@
 /* Unique: the distinct elements of a tensor, or its distinct slices along an axis, with their first positions, the way
  * back and how often each occurs.
  *
- * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. Positions are sorted by
- * merging in scratch. Invariant: equal slices stay in the order of their positions, so the first of a run is the first
- * occurrence. */
+ * Slices are compared as [outer][inner] lists; NaN is above every number and equal to itself. The native kernels give every
+ * element a key that sorts as it does: single elements are sorted by it digit by digit, slices become rows of keys whose
+ * bytes sort as numbers do, are sorted so by their first eight bytes, and those that share them by merging. Invariant: equal slices stay in
+ * the order of their positions, so the first of a run is the first occurrence. */
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
@@ -23,6 +24,8 @@ typedef struct unique_job {
     size_t width;
     int64_t *order, *other; /* positions, sorted; working space */
     const struct keyed *keys; /* of single elements, sorted as `order` is; NULL: slices are compared */
+    const unsigned char *rows; /* slices as bytes that sort as they do, row_bytes each; NULL: elements are compared */
+    size_t row_bytes;
 } unique_job;
 
 /* A number that sorts as its element does, equal ones the same, and the element's position. */
@@ -108,6 +111,7 @@ static int compare_elements(const prony_value *in, int64_t a, int64_t b)
 
 static int compare_slices(const unique_job *job, int64_t a, int64_t b)
 {
+    if (job->rows) return memcmp(job->rows + (size_t)a * job->row_bytes, job->rows + (size_t)b * job->row_bytes, job->row_bytes);
     for (int64_t o = 0; o < job->outer; o++) {
         const int64_t row = o * job->count;
         if (prn_stopped_at(o)) return 0;
@@ -119,12 +123,12 @@ static int compare_slices(const unique_job *job, int64_t a, int64_t b)
     return 0;
 }
 
-/* Runs of `length` sorted positions become runs of twice that length, in `to`. */
-static void merge_runs(const unique_job *job, const int64_t *from, int64_t *to, int64_t length)
+/* Of `count` positions, runs of `length` sorted ones become runs of twice that length, in `to`. */
+static void merge_runs(const unique_job *job, const int64_t *from, int64_t *to, int64_t count, int64_t length)
 {
-    for (int64_t start = 0; start < job->count; start += 2 * length) {
-        const int64_t middle = start + length < job->count ? start + length : job->count;
-        const int64_t end = start + 2 * length < job->count ? start + 2 * length : job->count;
+    for (int64_t start = 0; start < count; start += 2 * length) {
+        const int64_t middle = start + length < count ? start + length : count;
+        const int64_t end = start + 2 * length < count ? start + 2 * length : count;
         int64_t left = start, right = middle;
         for (int64_t at = start; at < end; at++) {
             if (prn_stopped_at(at)) return;
@@ -138,7 +142,7 @@ static void sort_positions(unique_job *job)
 {
     for (int64_t i = 0; i < job->count; i++) job->order[i] = i;
     for (int64_t length = 1; length < job->count; length *= 2) {
-        merge_runs(job, job->order, job->other, length);
+        merge_runs(job, job->order, job->other, job->count, length);
         int64_t *swapped = job->order;
         job->order = job->other;
         job->other = swapped;
@@ -173,13 +177,12 @@ static void move_by_digit(const keyed *from, keyed *to, int64_t count, int digit
     for (int64_t i = 0; i < count; i++) to[starts[from[i].key >> (8 * digit) & 255]++] = from[i];
 }
 
-/* Of `count` elements, in one of the two lists, which is returned; NULL: called off. */
-static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list, keyed *other)
+/* Sorts `count` of them, into one of the two lists, which is returned; NULL: called off. */
+static const keyed *sort_keyed(int64_t count, keyed *list, keyed *other)
 {
     int64_t counts[DIGITS][DIGIT_VALUES] = {{0}};
     for (int64_t i = 0; i < count; i++) {
         if (prn_stopped_at(i)) return NULL;
-        list[i] = (keyed){key_of(in, i), i};
         for (int d = 0; d < DIGITS; d++) counts[d][list[i].key >> (8 * d) & 255]++;
     }
     for (int d = 0; d < DIGITS; d++) {
@@ -199,6 +202,103 @@ static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list,
     return list;
 }
 
+/* The keys of `count` elements, sorted; NULL: called off. */
+static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list, keyed *other)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (prn_stopped_at(i)) return NULL;
+        list[i] = (keyed){key_of(in, i), i};
+    }
+    return sort_keyed(count, list, other);
+}
+
+/* ---- slices of numbers: rows of keys */
+
+/* Bytes of a key in a row: of floats that a float32 holds exactly, and of integers, no more than the type has. */
+static size_t row_key_width(prony_dtype dtype)
+{
+    if (prn_dtype_is_float(dtype)) return dtype == PRONY_FLOAT64 ? 8 : 4;
+    return prn_copy_width(dtype);
+}
+
+static uint64_t row_key(const prony_value *in, int64_t i, size_t width)
+{
+    if (width == 4 && in->dtype != PRONY_FLOAT32 && prn_dtype_is_float(in->dtype)) {
+        const float x = (float)prn_get_f64(in->data, in->dtype, i);
+        return key_of(&(prony_value){.dtype = PRONY_FLOAT32, .data = (void *)(uintptr_t)&x}, 0);
+    }
+    return key_of(in, i);
+}
+
+/* The lowest `width` bytes of a key, the highest first. Of a signed type that is narrower than a key, the sign is moved. */
+static inline void put_key(unsigned char *to, uint64_t key, size_t width, uint64_t sign)
+{
+    key ^= sign;
+    for (size_t n = 0; n < width; n++) to[n] = (unsigned char)(key >> (8 * (width - 1 - n)));
+}
+
+/* Bytes of a row, rounded up so that its first eight are there. */
+static bool row_size(const unique_job *job, uint64_t *bytes)
+{
+    uint64_t elements;
+    if (!prn_mul_u64(&elements, (uint64_t)job->outer, (uint64_t)job->inner)) return false;
+    if (!prn_mul_u64(bytes, elements, row_key_width(job->in->dtype)) || *bytes > UINT64_MAX - 8) return false;
+    if (*bytes < 8) *bytes = 8;
+    return true;
+}
+
+/* false: called off. */
+static bool fill_rows(const unique_job *job, unsigned char *rows)
+{
+    const size_t width = row_key_width(job->in->dtype);
+    const bool narrow_signed = job->in->dtype == PRONY_INT8 || job->in->dtype == PRONY_INT16 || job->in->dtype == PRONY_INT32;
+    const uint64_t sign = narrow_signed ? UINT64_C(1) << (8 * width - 1) : 0;
+    if ((uint64_t)(job->outer * job->inner) * width < 8) memset(rows, 0, (size_t)job->count * job->row_bytes);
+    for (int64_t o = 0; o < job->outer; o++) {
+        for (int64_t at = 0; at < job->count; at++) {
+            unsigned char *to = rows + (size_t)at * job->row_bytes + (size_t)(o * job->inner) * width;
+            const int64_t from = (o * job->count + at) * job->inner;
+            if (prn_stopped_at(at)) return false;
+            for (int64_t i = 0; i < job->inner; i++) put_key(to + (size_t)i * width, row_key(job->in, from + i, width), width, sign);
+        }
+    }
+    return true;
+}
+
+/* Sorts order[0, count) by merging, through `other`. */
+static void merge_sort(const unique_job *job, int64_t *order, int64_t *other, int64_t count)
+{
+    int64_t *from = order, *to = other;
+    for (int64_t length = 1; length < count; length *= 2) {
+        merge_runs(job, from, to, count, length);
+        if (prn_stopped()) return;
+        int64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != order) memcpy(order, from, (size_t)count * sizeof *order);
+}
+
+/* The order of the rows, in job->order; false: called off. */
+static bool sort_rows(unique_job *job, keyed *list, keyed *other)
+{
+    for (int64_t at = 0; at < job->count; at++) {
+        const unsigned char *row = job->rows + (size_t)at * job->row_bytes;
+        uint64_t key = 0;
+        for (int n = 0; n < 8; n++) key = key << 8 | row[n];
+        list[at] = (keyed){key, at};
+    }
+    const keyed *sorted = sort_keyed(job->count, list, other);
+    if (!sorted) return false;
+    for (int64_t at = 0; at < job->count; at++) job->order[at] = sorted[at].position;
+    for (int64_t start = 0, end; job->row_bytes > 8 && start < job->count; start = end) {
+        for (end = start + 1; end < job->count && sorted[end].key == sorted[start].key; end++) {}
+        if (end - start > 1) merge_sort(job, job->order + start, job->other, end - start);
+        if (prn_stopped_at(start)) return false;
+    }
+    return !prn_stopped();
+}
+
 /* ---- kernel */
 
 /* The runs of equal slices, numbered as they come out: `first` and `number` have room for one entry per position. Of a
@@ -206,7 +306,7 @@ static const keyed *sort_keys(const prony_value *in, int64_t count, keyed *list,
 static int64_t number_runs(unique_job *job, bool sorted, int64_t *first, int64_t *number)
 {
     int64_t runs = 0;
-    if (!job->keys) sort_positions(job);
+    if (!job->keys && !job->rows) sort_positions(job);
     if (prn_stopped()) return 0; /* the order may be garbage */
     for (int64_t at = 0; at < job->count && !prn_stopped_at(at); at++) {
         const bool fresh = at == 0 || (job->keys ? job->keys[at - 1].key != job->keys[at].key
@@ -274,6 +374,17 @@ static prony_status prepare_keys(const prony_context *context, prn_prepared *out
     return prepare_with(context, 4 * sizeof(int64_t) + 2 * sizeof(keyed), out);
 }
 
+static prony_status prepare_rows(const prony_context *context, prn_prepared *out)
+{
+    unique_job job;
+    uint64_t row;
+    PRN_TRY(read_job(context, &job));
+    const uint64_t lists = 4 * sizeof(int64_t) + 2 * sizeof(keyed);
+    if (!row_size(&job, &row) || row > UINT64_MAX - lists)
+        return prony_fail(context, PRONY_LIMIT, "the positions do not fit in memory");
+    return prepare_with(context, lists + row, out);
+}
+
 static bool keys_usable(const prony_context *context)
 {
     unique_job job;
@@ -325,11 +436,29 @@ static prony_status run_keys(const prony_context *context)
     return finish(context, job);
 }
 
+static prony_status run_rows(const prony_context *context)
+{
+    unique_job job;
+    uint64_t row;
+    PRN_TRY(read_job(context, &job));
+    if (job.count == 0) return PRONY_OK;
+    if (!row_size(&job, &row)) return PRONY_LIMIT;
+    keyed *lists = context->scratch;
+    job.order = (int64_t *)(void *)(lists + 2 * job.count);
+    job.other = job.order + job.count;
+    job.row_bytes = (size_t)row;
+    unsigned char *rows = (unsigned char *)(job.order + 4 * job.count);
+    if (!fill_rows(&job, rows)) return PRONY_OK;
+    job.rows = rows;
+    return sort_rows(&job, lists, lists + job.count) ? finish(context, job) : PRONY_OK;
+}
+
 static const prn_param params[] = {PRN_INT(unique_params, axis, PRN_ABSENT), PRN_INT(unique_params, sorted, 1), {0}};
 
 static const prn_kernel kernels[] = {
     {.name = "unique_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .usable = keys_usable, .prepare = prepare_keys,
      .run = run_keys},
+    {.name = "unique_slices_native", .backend = "native", .types = PRN_TYPES_NUMBER_BOOL, .prepare = prepare_rows, .run = run_rows},
     {.name = "unique_reference", .backend = "reference", .prepare = prepare, .run = run}, {0}};
 
 const prn_op prn_ops_unique[] = {

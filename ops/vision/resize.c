@@ -1,268 +1,31 @@
-/* Resize and Upsample: reading every opset's form, the coordinate arithmetic, and the reference kernel over any number
- * of axes. Coordinates are computed in float32, as other engines do: rounding at .5 decides which neighbour is taken.
- * Invariant: a tap's index always lies within its axis. */
+/* Resize and Upsample: shapes, cost, the reference kernel over any number of axes and the descriptors. */
 #include "ops/vision/resize.h"
 
 #include "base/alloc.h"
-#include "base/stop.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 #include "ops/loops/widen.h"
 
-#include <math.h>
 #include <string.h>
 
-typedef enum resize_kind { RESIZE, UPSAMPLE } resize_kind;
-
-typedef struct resize_params {
-    const char *mode, *coordinate_transformation_mode, *nearest_mode, *keep_aspect_ratio_policy;
-    float cubic_coeff_a, extrapolation_value;
-    int64_t exclude_outside, antialias;
-    prn_ints axes;
-    prn_floats scales;
-    float height_scale, width_scale; /* Upsample of opset 1 */
-} resize_params;
-
-static const prn_param resize_attributes[] = {PRN_STRING(resize_params, mode, "nearest"),
-                                              PRN_STRING(resize_params, coordinate_transformation_mode, "half_pixel"),
-                                              PRN_STRING(resize_params, nearest_mode, "round_prefer_floor"),
-                                              PRN_STRING(resize_params, keep_aspect_ratio_policy, "stretch"),
-                                              PRN_FLOAT(resize_params, cubic_coeff_a, -0.75f),
-                                              PRN_FLOAT(resize_params, extrapolation_value, 0),
-                                              PRN_INT(resize_params, exclude_outside, 0),
-                                              PRN_INT(resize_params, antialias, 0),
-                                              PRN_INTS(resize_params, axes),
+static const prn_param resize_attributes[] = {PRN_STRING(prn_resize_params, mode, "nearest"),
+                                              PRN_STRING(prn_resize_params, coordinate_transformation_mode, "half_pixel"),
+                                              PRN_STRING(prn_resize_params, nearest_mode, "round_prefer_floor"),
+                                              PRN_STRING(prn_resize_params, keep_aspect_ratio_policy, "stretch"),
+                                              PRN_FLOAT(prn_resize_params, cubic_coeff_a, -0.75f),
+                                              PRN_FLOAT(prn_resize_params, extrapolation_value, 0),
+                                              PRN_INT(prn_resize_params, exclude_outside, 0),
+                                              PRN_INT(prn_resize_params, antialias, 0),
+                                              PRN_INTS(prn_resize_params, axes),
                                               {0}};
 
-static const prn_param upsample_attributes[] = {PRN_STRING(resize_params, mode, "nearest"),
-                                                PRN_FLOATS(resize_params, scales),
-                                                PRN_FLOAT(resize_params, height_scale, 0),
-                                                PRN_FLOAT(resize_params, width_scale, 0),
+static const prn_param upsample_attributes[] = {PRN_STRING(prn_resize_params, mode, "nearest"),
+                                                PRN_FLOATS(prn_resize_params, scales),
+                                                PRN_FLOAT(prn_resize_params, height_scale, 0),
+                                                PRN_FLOAT(prn_resize_params, width_scale, 0),
                                                 {0}};
-
-/* ---- attributes */
-
-/* Index of `name` in a NULL-terminated list, or -1. */
-static int find_name(const char *const *names, const char *name)
-{
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(names[i], name) == 0) return i;
-    }
-    return -1;
-}
-
-static const char *const mode_names[] = {"nearest", "linear", "cubic", NULL};
-static const char *const coordinate_names[] = {
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
-static const char *const rounding_names[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
-static const char *const policy_names[] = {"stretch", "not_larger", "not_smaller", NULL};
-
-static bool is_upsample(const prony_context *context)
-{
-    return *(const resize_kind *)prn_variant(context) == UPSAMPLE;
-}
-
-/* Before opset 11 (Upsample always) there is one way to find coordinates and to round. */
-static bool old_form(const prony_context *context)
-{
-    return context->node->opset < 11 || is_upsample(context);
-}
-
-/* Upsample before opset 7: scales of the last two of four axes, and a name of its own for linear. */
-static bool first_form(const prony_context *context)
-{
-    return is_upsample(context) && context->node->opset < 7;
-}
-
-static const char *mode_of(const prony_context *context)
-{
-    const char *mode = ((const resize_params *)context->params)->mode;
-    return first_form(context) && strcmp(mode, "bilinear") == 0 ? "linear" : mode;
-}
-
-static prony_status resize_check(const prony_context *context)
-{
-    const resize_params *params = context->params;
-    bool old = old_form(context);
-    const struct {
-        const char *what, *value;
-        const char *const *names;
-    } choices[] = {
-        {"mode", mode_of(context), mode_names},
-        {"coordinate_transformation_mode", params->coordinate_transformation_mode, coordinate_names},
-        {"nearest_mode", params->nearest_mode, rounding_names},
-        {"keep_aspect_ratio_policy", params->keep_aspect_ratio_policy, policy_names},
-    };
-    for (size_t i = 0; i < (old ? 1 : sizeof choices / sizeof *choices); i++) {
-        if (find_name(choices[i].names, choices[i].value) < 0) {
-            return prony_fail(context, PRONY_UNSUPPORTED, "%s '%s' is not supported", choices[i].what,
-                              choices[i].value);
-        }
-    }
-    if (first_form(context) ? !(params->height_scale > 0 && params->width_scale > 0)
-                            : is_upsample(context) && context->node->opset < 9 && !params->scales.present) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "scales are missing or not above 0");
-    }
-    return PRONY_OK;
-}
-
-static void read_modes(const prony_context *context, prn_resize *resize)
-{
-    const resize_params *params = context->params;
-    *resize = (prn_resize){.mode = (prn_resize_mode)find_name(mode_names, mode_of(context)),
-                           .cubic_a = params->cubic_coeff_a,
-                           .extrapolation = params->extrapolation_value,
-                           .exclude_outside = params->exclude_outside != 0,
-                           .rank = context->inputs[0]->shape.rank};
-    if (old_form(context)) {
-        resize->coordinate = PRN_RESIZE_ASYMMETRIC;
-        resize->rounding = PRN_RESIZE_SIMPLE;
-        return;
-    }
-    resize->antialias = params->antialias != 0 && resize->mode != PRN_RESIZE_NEAREST;
-    resize->coordinate = (prn_resize_coordinate)find_name(coordinate_names, params->coordinate_transformation_mode);
-    resize->rounding = (prn_resize_rounding)find_name(rounding_names, params->nearest_mode);
-}
-
-/* ---- scales and sizes */
-
-/* The axes that scales, sizes and region speak of, in their order. */
-static prony_status read_axes(const prony_context *context, int axes[PRONY_MAX_RANK], size_t *count)
-{
-    const resize_params *params = context->params;
-    int rank = context->inputs[0]->shape.rank;
-    uint32_t seen = 0;
-    *count = params->axes.present ? params->axes.count : (size_t)rank;
-    if (*count > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "%zu axes", *count);
-    for (size_t i = 0; i < *count; i++) {
-        int64_t axis = params->axes.present ? params->axes.v[i] : (int64_t)i;
-        if (!prn_axis_normalize(&axis, rank) || (seen >> axis & 1)) {
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "axes[%zu] is outside of rank %d or given twice", i, rank);
-        }
-        seen |= UINT32_C(1) << axis;
-        axes[i] = (int)axis;
-    }
-    return PRONY_OK;
-}
-
-/* An optional list with one entry per axis; an empty one counts as omitted. */
-static prony_status read_list(const prony_context *context, size_t input, size_t wanted, uint32_t types,
-                              const prony_value **out)
-{
-    const prony_value *in = prn_input(context, input);
-    *out = NULL;
-    if (!in || prony_shape_numel(&in->shape) == 0) return PRONY_OK;
-    PRN_TRY(prn_check_type(context, input, types));
-    if (prony_shape_numel(&in->shape) != (int64_t)wanted) {
-        char text[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is %s, wanted %zu entries", input,
-                          prn_value_text(in, text), wanted);
-    }
-    *out = in;
-    return PRONY_OK;
-}
-
-static prony_status apply_scale(const prony_context *context, prn_resize_axis *axis, float scale)
-{
-    float extent = floorf(scale * (float)axis->in);
-    if (!(scale > 0) || !(extent < 0x1p62f)) {
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "scale %g of extent %lld", (double)scale, (long long)axis->in);
-    }
-    axis->scale = scale;
-    axis->length = scale * (float)axis->in;
-    axis->out = (int64_t)extent;
-    return PRONY_OK;
-}
-
-static prony_status apply_sizes(const prony_context *context, prn_resize *resize, const prony_value *sizes,
-                                const int *axes, size_t count)
-{
-    int policy = old_form(context)
-                     ? 0
-                     : find_name(policy_names, ((const resize_params *)context->params)->keep_aspect_ratio_policy);
-    float common = 0;
-    for (size_t i = 0; i < count; i++) {
-        prn_resize_axis *axis = &resize->axis[axes[i]];
-        axis->out = prn_get_i64(sizes->data, sizes->dtype, (int64_t)i);
-        if (axis->out < 0) {
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "sizes[%zu] is %lld", i, (long long)axis->out);
-        }
-        axis->scale = axis->in ? (float)axis->out / (float)axis->in : 1.0f;
-        axis->length = (float)axis->out;
-        common = i == 0 ? axis->scale : (policy == 1 ? fminf(common, axis->scale) : fmaxf(common, axis->scale));
-    }
-    for (size_t i = 0; i < count && policy != 0; i++) {
-        prn_resize_axis *axis = &resize->axis[axes[i]];
-        float extent = roundf(common * (float)axis->in);
-        if (!(extent < 0x1p62f)) return prony_fail(context, PRONY_OUT_OF_RANGE, "sizes[%zu] is too large", i);
-        axis->scale = common;
-        axis->length = common * (float)axis->in;
-        axis->out = (int64_t)extent;
-    }
-    return PRONY_OK;
-}
-
-static prony_status read_extents(const prony_context *context, prn_resize *resize, bool *known)
-{
-    const resize_params *params = context->params;
-    const prony_value *region = NULL, *scales = NULL, *sizes = NULL;
-    int axes[PRONY_MAX_RANK];
-    size_t count;
-    bool old = old_form(context);
-    PRN_TRY(read_axes(context, axes, &count));
-    PRN_TRY(read_list(context, old ? 1 : 2, count, PRN_TYPE_F32, &scales));
-    if (!old) {
-        PRN_TRY(read_list(context, 3, count, PRN_TYPE(PRONY_INT64), &sizes));
-        if (resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE) {
-            PRN_TRY(read_list(context, 1, 2 * count, PRN_TYPES_FLOAT, &region));
-        }
-    }
-    bool attribute = is_upsample(context) && context->node->opset < 9;
-    const float *given = params->scales.v;
-    size_t given_count = params->scales.count;
-    const float last_two[] = {1, 1, params->height_scale, params->width_scale};
-    if (first_form(context)) {
-        given = last_two;
-        given_count = 4;
-    }
-    if (attribute ? given_count != count : !scales && !sizes) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "wanted scales or sizes for %zu axes", count);
-    }
-    *known = attribute || (sizes ? sizes->data : scales->data);
-    if (!*known) return PRONY_OK;
-    if (sizes) PRN_TRY(apply_sizes(context, resize, sizes, axes, count));
-    for (size_t i = 0; i < count; i++) {
-        prn_resize_axis *axis = &resize->axis[axes[i]];
-        if (!sizes) {
-            PRN_TRY(apply_scale(context, axis, attribute ? given[i] : ((const float *)scales->data)[i]));
-        }
-        if (!region || !region->data) continue;
-        axis->start = (float)prn_get_f64(region->data, region->dtype, (int64_t)i);
-        axis->end = (float)prn_get_f64(region->data, region->dtype, (int64_t)(count + i));
-    }
-    return PRONY_OK;
-}
-
-prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known)
-{
-    const prony_shape *shape = &context->inputs[0]->shape;
-    read_modes(context, resize);
-    for (int i = 0; i < shape->rank; i++) {
-        resize->axis[i] = (prn_resize_axis){.in = shape->dim[i], .out = shape->dim[i], .scale = 1, .end = 1};
-    }
-    PRN_TRY(read_extents(context, resize, known));
-    for (int i = 0; i < shape->rank && *known; i++) {
-        prn_resize_axis *axis = &resize->axis[i];
-        axis->same = axis->in == axis->out && axis->scale == 1.0f && axis->start == 0.0f && axis->end == 1.0f;
-        if (axis->in == 0 && axis->out > 0) {
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "axis %d is empty and cannot become %lld", i,
-                              (long long)axis->out);
-        }
-    }
-    return PRONY_OK;
-}
 
 static prony_status resize_infer(const prony_context *context)
 {
@@ -295,105 +58,6 @@ static prony_status resize_cost(const prony_context *context, prony_cost *cost)
     prn_cost_fact(cost, "mode", (int64_t)resize.mode);
     if (resize.mode == PRN_RESIZE_NEAREST || count <= 0) return PRONY_OK;
     return prn_cost_elementwise(context, cost, (uint64_t)count, 2 * taps - 1, 0);
-}
-
-/* ---- coordinates */
-
-float prn_resize_source(const prn_resize *resize, int axis_index, int64_t position)
-{
-    const prn_resize_axis *axis = &resize->axis[axis_index];
-    float x = (float)position, in = (float)axis->in;
-    switch (resize->coordinate) {
-    case PRN_RESIZE_HALF_PIXEL:
-        return (x + 0.5f) / axis->scale - 0.5f;
-    case PRN_RESIZE_HALF_PIXEL_SYMMETRIC: {
-        float adjustment = (float)axis->out / (axis->scale * in), center = in / 2.0f;
-        return center * (1.0f - adjustment) + (x + 0.5f) / axis->scale - 0.5f;
-    }
-    case PRN_RESIZE_PYTORCH_HALF_PIXEL:
-        return axis->out > 1 ? (x + 0.5f) / axis->scale - 0.5f : 0.0f;
-    case PRN_RESIZE_ALIGN_CORNERS:
-        return axis->out > 1 ? x * (in - 1.0f) / (axis->length - 1.0f) : 0.0f;
-    case PRN_RESIZE_ASYMMETRIC:
-        return x / axis->scale;
-    case PRN_RESIZE_TF_HALF_PIXEL_FOR_NN:
-        return (x + 0.5f) / axis->scale;
-    case PRN_RESIZE_TF_CROP_AND_RESIZE:
-        if (axis->out <= 1) return 0.5f * (axis->start + axis->end) * (in - 1.0f);
-        return axis->start * (in - 1.0f) + x * (axis->end - axis->start) * (in - 1.0f) / (axis->length - 1.0f);
-    }
-    return x;
-}
-
-static float rounded(const prn_resize *resize, const prn_resize_axis *axis, float x)
-{
-    switch (resize->rounding) {
-    case PRN_RESIZE_ROUND_PREFER_FLOOR:
-        return x == floorf(x) + 0.5f ? floorf(x) : roundf(x);
-    case PRN_RESIZE_ROUND_PREFER_CEIL:
-        return floorf(x + 0.5f);
-    case PRN_RESIZE_FLOOR:
-        return floorf(x);
-    case PRN_RESIZE_CEIL:
-        return ceilf(x);
-    case PRN_RESIZE_SIMPLE:
-        return axis->scale < 1.0f ? ceilf(x) : truncf(x);
-    }
-    return x;
-}
-
-/* NaN (a region that is none) goes to the first entry. */
-static int64_t clamp_index(float x, int64_t extent)
-{
-    if (!(x > 0.0f)) return 0;
-    return x < (float)(extent - 1) ? (int64_t)x : extent - 1;
-}
-
-static void linear_taps(prn_taps *taps, const prn_resize_axis *axis, float x)
-{
-    float last = (float)(axis->in - 1);
-    float inside = x > 0.0f ? (x < last ? x : last) : 0.0f;
-    int64_t low = clamp_index(inside, axis->in), high = low + 1 < axis->in ? low + 1 : low;
-    float ratio = high > low ? inside - (float)low : 0.0f;
-    *taps = (prn_taps){.count = 2, .index = {low, high}, .weight = {(double)(1.0f - ratio), (double)ratio}};
-}
-
-static void cubic_taps(const prn_resize *resize, prn_taps *taps, const prn_resize_axis *axis, float x)
-{
-    float base = floorf(x);
-    double sum = 0.0;
-    taps->count = 4;
-    prn_taps_cubic(taps->weight, (double)(x - base), (double)resize->cubic_a);
-    for (int k = 0; k < 4; k++) {
-        float at = base + (float)(k - 1);
-        taps->index[k] = clamp_index(at, axis->in);
-        if (resize->exclude_outside && (at < 0.0f || at > (float)(axis->in - 1))) taps->weight[k] = 0.0;
-        sum += taps->weight[k];
-    }
-    for (int k = 0; k < 4 && resize->exclude_outside; k++) taps->weight[k] /= sum;
-}
-
-bool prn_resize_is_outside(const prn_resize *resize, int axis, float source)
-{
-    return resize->coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && !resize->axis[axis].same &&
-           !(source >= 0.0f && source <= (float)(resize->axis[axis].in - 1));
-}
-
-prn_taps prn_resize_taps_at(const prn_resize *resize, int axis_index, int64_t position, bool *outside)
-{
-    const prn_resize_axis *axis = &resize->axis[axis_index];
-    prn_taps taps = {.count = 1, .index = {position}, .weight = {1.0}};
-    if (axis->same) return taps;
-    float x = prn_resize_source(resize, axis_index, position);
-    if (resize->mode == PRN_RESIZE_NEAREST) {
-        taps.index[0] = clamp_index(rounded(resize, axis, x), axis->in);
-    } else if (resize->mode == PRN_RESIZE_LINEAR) {
-        linear_taps(&taps, axis, x);
-    } else {
-        cubic_taps(resize, &taps, axis, x);
-    }
-    if (outside && prn_resize_is_outside(resize, axis_index, x)) *outside = true;
-    return taps;
 }
 
 /* ---- reference */
@@ -507,11 +171,11 @@ static const char cost_text[] =
 
 const prn_op prn_ops_resize[] = {
     {.name = "Resize", .since_opset = 10, .inputs = {1, 4}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0xe,
-     .params = resize_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){RESIZE},
-     .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
+     .params = resize_attributes, .params_bytes = sizeof(prn_resize_params), .variant = &(const prn_resize_kind){PRN_RESIZE},
+     .check = prn_resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
      .kernels = resize_kernels},
     {.name = "Upsample", .since_opset = 1, .inputs = {1, 2}, .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 2,
-     .params = upsample_attributes, .params_bytes = sizeof(resize_params), .variant = &(const resize_kind){UPSAMPLE},
-     .check = resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
+     .params = upsample_attributes, .params_bytes = sizeof(prn_resize_params), .variant = &(const prn_resize_kind){PRN_UPSAMPLE},
+     .check = prn_resize_check, .infer = resize_infer, .cost = resize_cost, .cost_text = cost_text,
      .kernels = resize_kernels},
     {0}};

@@ -5,6 +5,17 @@
 
 #include "ops/loops/taps.h"
 
+typedef enum prn_resize_kind { PRN_RESIZE, PRN_UPSAMPLE } prn_resize_kind; /* a row's variant */
+
+typedef struct prn_resize_params {
+    const char *mode, *coordinate_transformation_mode, *nearest_mode, *keep_aspect_ratio_policy;
+    float cubic_coeff_a, extrapolation_value;
+    int64_t exclude_outside, antialias;
+    prn_ints axes;
+    prn_floats scales;
+    float height_scale, width_scale; /* Upsample of opset 1 */
+} prn_resize_params;
+
 typedef enum prn_resize_mode { PRN_RESIZE_NEAREST, PRN_RESIZE_LINEAR, PRN_RESIZE_CUBIC } prn_resize_mode;
 
 /* Where an output position lies in the input (coordinate_transformation_mode). */
@@ -42,6 +53,9 @@ typedef struct prn_resize {
     int rank;
     prn_resize_axis axis[PRONY_MAX_RANK];
 } prn_resize;
+
+/* Refuses attributes that no form of the operator has. */
+prony_status prn_resize_check(const prony_context *context);
 
 /* Reads attributes and inputs. *known is false while the output's shape is not given by what is there. */
 prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known);

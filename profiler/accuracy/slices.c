@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool prn_slices_knows(const prn_slices *s, uint32_t v)
+/* Whether both programs mean the same by value `v` of the plan's. */
+static bool knows(const prn_slices *s, uint32_t v)
 {
     if (v >= s->reference->value_count || v >= s->plan->program->value_count) return false;
     const char *here = s->reference->values[v]->name, *there = s->plan->program->values[v]->name;
@@ -19,7 +20,7 @@ uint32_t prn_slices_output(const prn_slices *s, const prn_step *step, size_t k)
     if (s->match) return k == 0 ? s->match[step->index] : PRN_NO_VALUE;
     if (step->outputs[k] == PRN_NO_VALUE) return PRN_NO_VALUE;
     const uint32_t v = s->plan->values[step->outputs[k]]->source;
-    return prn_slices_knows(s, v) ? v : PRN_NO_VALUE;
+    return knows(s, v) ? v : PRN_NO_VALUE;
 }
 
 prony_status prn_slices_create(prn_slices *s, const prn_program *reference, const prn_plan *plan, const uint32_t *match,

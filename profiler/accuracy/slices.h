@@ -26,8 +26,6 @@ PRN_MUST_USE prony_status prn_slices_create(prn_slices *s, const prn_program *re
                                             prony_error *error);
 void prn_slices_free(prn_slices *s);
 
-/* Whether both programs mean the same by value `v` of the plan's. */
-bool prn_slices_knows(const prn_slices *s, uint32_t v);
 /* What step `step` stands on, for its outputs; *why: that a node in it has no reference. */
 void prn_slices_of_step(prn_slices *s, uint32_t step, const char **why);
 /* Everything that `targets` need, from the model's inputs on; nodes without reference end it. */

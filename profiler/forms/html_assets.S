@@ -45,6 +45,7 @@
 
         begin prn_html_tables_script
         .incbin "table_columns.js"
+        .incbin "table_row.js"
         .incbin "tables.js"
         .incbin "print.js"
         finish prn_html_tables_script

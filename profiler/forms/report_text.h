@@ -32,6 +32,8 @@ PRN_MUST_USE prony_status prn_text_modules(prn_text *text, const prony_report *r
                                            prony_error *error);
 /* Hardware counters, where they were asked for. */
 PRN_MUST_USE prony_status prn_text_counters(prn_text *text, const prony_report *report, size_t top, prony_error *error);
+/* What kernels by measurement changed, where they were asked for. */
+void prn_text_tuning(prn_text *text, const prony_report *report);
 /* Which operators lose accuracy, where that was measured; `top` 0: all that lose any. */
 PRN_MUST_USE prony_status prn_text_accuracy(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 PRN_MUST_USE prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top,

@@ -16,7 +16,7 @@ prn_box prn_label_box(const char *text, double size, double left, double baselin
     return (prn_box){left, baseline - size, left + width, baseline + 0.3 * size};
 }
 
-bool prn_box_meet(const prn_box *a, const prn_box *b)
+static bool boxes_meet(const prn_box *a, const prn_box *b)
 {
     return a->left < b->right + MARGIN && b->left < a->right + MARGIN && a->top < b->bottom + MARGIN &&
            b->top < a->bottom + MARGIN;
@@ -27,7 +27,7 @@ static bool is_free(const prn_labels *labels, const prn_box *box)
     const prn_box *w = &labels->within;
     if (box->left < w->left || box->right > w->right || box->top < w->top || box->bottom > w->bottom) return false;
     for (size_t i = 0; i < labels->count; i++)
-        if (prn_box_meet(box, &labels->taken[i])) return false;
+        if (boxes_meet(box, &labels->taken[i])) return false;
     return true;
 }
 

@@ -26,7 +26,6 @@ typedef struct prn_labels {
 
 /* What a text of `size` fills, generously: fonts differ. */
 prn_box prn_label_box(const char *text, double size, double left, double baseline);
-bool prn_box_meet(const prn_box *a, const prn_box *b);
 /* Takes exactly this place; false: it is not free, or there is no room for more. */
 bool prn_labels_take(prn_labels *labels, const prn_box *box);
 /* Draws `text` beside the spot, with a line to it where it stands apart; false: there was no place. */

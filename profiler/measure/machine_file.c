@@ -2,56 +2,23 @@
  * version of Prony. Nothing in the file is trusted; a file that was made for another machine is damaged. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "profiler/measure/cache_path.h"
 #include "profiler/measure/machine_peaks.h"
 #include "profiler/report/keys.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the path ---- */
 
-/* Letters and digits of `text`, everything between them as one '-'. */
-static void slug(char *out, size_t size, const char *text)
-{
-    size_t used = 0;
-    for (; *text && used + 2 < size; text++) {
-        if (isalnum((unsigned char)*text) || *text == '.')
-            out[used++] = (char)tolower((unsigned char)*text);
-        else if (used && out[used - 1] != '-')
-            out[used++] = '-';
-    }
-    while (used && out[used - 1] == '-') used--;
-    out[used] = '\0';
-}
-
-/* $XDG_CACHE_HOME if it is an absolute path, as its specification wants; else ~/.cache. */
-static prony_status cache_folder(char *path, size_t size, prony_error *error)
-{
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length;
-    if (xdg && *xdg == '/')
-        length = snprintf(path, size, "%s/prony", xdg);
-    else if (home && *home == '/')
-        length = snprintf(path, size, "%s/.cache/prony", home);
-    else
-        return prn_fail(error, PRONY_IO_ERROR, "no cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path");
-    if (length < 0 || (size_t)length >= size)
-        return prn_fail(error, PRONY_LIMIT, "the cache folder's path is too long");
-    return PRONY_OK;
-}
-
 static prony_status file_of(char *path, size_t size, const prony_machine_info *info, prony_error *error)
 {
     char folder[PATH_MAX], model[160];
-    PRN_TRY(cache_folder(folder, sizeof folder, error));
-    slug(model, sizeof model, info->cpu_model);
+    PRN_TRY(prn_cache_folder(folder, sizeof folder, error));
+    prn_cache_slug(model, sizeof model, info->cpu_model);
     int length = snprintf(path, size, "%s/machine-%s-%s-%s.json", folder, model, info->isa, info->prony_version);
     if (length < 0 || (size_t)length >= size) return prn_fail(error, PRONY_LIMIT, "the cache file's path is too long");
     return PRONY_OK;
@@ -133,27 +100,13 @@ prony_status prony_machine_write(const prony_machine *machine, prony_write_fn wr
     return prn_keys_write_document(PRN_MACHINE_SCHEMA, prn_machine_keys, &(prn_at){.row = (prony_machine *)machine}, write, user, error);
 }
 
-static prony_status make_folders(char *path, prony_error *error)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        char reason[128];
-        *slash = '\0';
-        int made = mkdir(path, 0700), code = errno;
-        if (made != 0 && code != EEXIST)
-            return prn_fail(error, PRONY_IO_ERROR, "'%s': cannot make the folder: %s", path,
-                            strerror_r(code, reason, sizeof reason));
-        *slash = '/';
-    }
-    return PRONY_OK;
-}
-
 prony_status prony_machine_save(const prony_machine *machine, prony_error *error)
 {
     char path[PATH_MAX];
     prn_file_writer *writer;
     if (!machine) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_machine_save: machine is NULL");
     PRN_TRY(file_of(path, sizeof path, &machine->info, error));
-    PRN_TRY(make_folders(path, error));
+    PRN_TRY(prn_cache_make_folders(path, error));
     PRN_TRY(prn_file_create(&writer, path, error));
     prony_status status = prony_machine_write(machine, prn_file_write, writer, error);
     if (status == PRONY_OK) return prn_file_commit(writer, error);
@@ -179,24 +132,16 @@ static void check_rows(prn_json_reader *j, const prony_machine *m)
         prn_json_bad(j, m->compute_count ? "bandwidth" : "compute", "no rows");
 }
 
-/* What the file says it was made for must be what it is looked up by. */
-static void read_same(prn_json_reader *j, const prn_json_value *root, const char *key, const char *wanted)
-{
-    const char *text = NULL;
-    if (prn_json_get_string(j, root, key, true, &text) && strcmp(text, wanted) != 0)
-        prn_json_bad(j, key, "\"%.100s\", not \"%.100s\"", text, wanted);
-}
-
 static prony_status read_machine(prony_machine *m, const char *path, const prn_map *map, prony_error *error)
 {
     prn_json_value *root;
     PRN_TRY(prn_json_document_parse(&root, path, (const char *)map->data, map->size, error));
     prn_json_reader reader = {.pool = &m->pool, .file = path, .error = error}, *j = &reader;
-    read_same(j, root, "schema", PRN_MACHINE_SCHEMA);
-    read_same(j, root, "cpu_model", m->info.cpu_model);
-    read_same(j, root, "isa", m->info.isa);
-    read_same(j, root, "prony_version", m->info.prony_version);
-    read_same(j, root, "method", PRN_MACHINE_METHOD);
+    prn_cache_read_same(j, root, "schema", PRN_MACHINE_SCHEMA);
+    prn_cache_read_same(j, root, "cpu_model", m->info.cpu_model);
+    prn_cache_read_same(j, root, "isa", m->info.isa);
+    prn_cache_read_same(j, root, "prony_version", m->info.prony_version);
+    prn_cache_read_same(j, root, "method", PRN_MACHINE_METHOD);
     prn_keys_read(j, root, prn_machine_keys, &(prn_at){.row = m});
     if (j->status == PRONY_OK) check_rows(j, m);
     prn_json_document_release(root);

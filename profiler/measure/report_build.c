@@ -1,5 +1,6 @@
 /* Rows are copies: a report outlives session, plan and program. */
 #include "engine/bind/names.h"
+#include "engine/plan/tune.h"
 #include "profiler/measure/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -280,6 +281,58 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
     return PRONY_OK;
 }
 
+/* ---- tuning ---- */
+
+static prony_status copy_trials(prony_report *report, const prn_tune_row *row, prony_tuned_operator *to, prony_error *error)
+{
+    prony_tune_trial *trials = prn_pool_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
+    to->kernel = copy_text(report, row->kernel);
+    to->standard = copy_text(report, row->standard);
+    to->kept = row->kept;
+    if (!trials || !to->kernel || !to->standard) return prn_no_memory(error);
+    for (size_t k = 0; k < row->trial_count; k++) {
+        const prn_tune_trial *from = &row->trials[k];
+        trials[k] = (prony_tune_trial){copy_text(report, from->kernel), from->time_ns, from->reorder_ns,
+                                       copy_text(report, from->failure ? from->failure : "")};
+        if (!trials[k].kernel || !trials[k].failure) return prn_no_memory(error);
+    }
+    to->trials = trials;
+    to->trial_count = row->trial_count;
+    return PRONY_OK;
+}
+
+/* Operators in subgraphs count, and have no rows. */
+static void count_tuned(const prn_plan *plan, prony_tuning *to)
+{
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (step->tuned) to->operators++;
+        if (step->tuned && strcmp(step->tuned->kernel, step->tuned->standard) != 0) to->changed++;
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c]) count_tuned(step->children[c], to);
+    }
+}
+
+static prony_status fill_tuning(prony_report *report, const prn_plan *plan, prony_error *error)
+{
+    const prn_tuning *from = plan->options.tuning;
+    prony_tuning *to = &report->tuning;
+    if (!from) return PRONY_OK;
+    report->has_tuning = true;
+    *to = (prony_tuning){.measured = from->measured, .kept = from->kept, .untried = from->left, .measuring_ns = from->spent_ns,
+                         .file_ns = from->file_ns, .file = copy_text(report, from->file ? from->file : ""), .note = copy_text(report, from->note)};
+    count_tuned(plan, to);
+    prony_tuned_operator *choices = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
+    if (!choices || !to->file || !to->note) return prn_no_memory(error);
+    to->choices = choices;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        if (!plan->steps[s]->tuned) continue;
+        choices[to->choice_count].index = s;
+        PRN_TRY(copy_trials(report, plan->steps[s]->tuned, &choices[to->choice_count++], error));
+    }
+    return PRONY_OK;
+}
+
 prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
                               const prn_nested *nested, const prony_session_options *options, int threads,
                               const prn_placement *placement, prony_error *error)
@@ -300,6 +353,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
         status = fill_layers(report, program, error);
     }
     if (status == PRONY_OK && plan) status = fill_operators(report, plan, error);
+    if (status == PRONY_OK && plan) status = fill_tuning(report, plan, error);
     if (status == PRONY_OK) status = prn_report_fill_totals(report, error);
     if (status == PRONY_OK) status = prn_report_fill_nested(report, program, plan, nested, error);
     if (status == PRONY_OK) {

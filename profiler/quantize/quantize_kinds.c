@@ -10,11 +10,6 @@ enum { MOST_OPERANDS = 32, MOST_PARTS = 16 };
 
 /* ---- looking ---- */
 
-bool prn_quant_is_op(const prn_model_node *node, const char *name)
-{
-    return !*node->domain && strcmp(node->op_type, name) == 0;
-}
-
 static double attribute(const prn_model_node *node, const char *name, double absent)
 {
     const prn_attr *a = prn_attr_find(&node->attributes, name);

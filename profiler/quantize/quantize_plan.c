@@ -4,25 +4,6 @@
 
 #include <string.h>
 
-/* ---- looking ---- */
-
-size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name)
-{
-    const prn_name_entry *found = *name ? prn_name_entries_find(plan->names, plan->value_count, name) : NULL;
-    return found ? found->item : PRN_QUANT_NONE;
-}
-
-prn_quant_value *prn_quant_value_of(const prn_quant_plan *plan, const char *name)
-{
-    const size_t v = prn_quant_value_find(plan, name);
-    return v == PRN_QUANT_NONE ? NULL : &plan->values[v];
-}
-
-bool prn_quant_is_contraction(const prn_quant_node *node)
-{
-    return node->kind == PRN_QUANT_CONV || node->kind == PRN_QUANT_GEMM || node->kind == PRN_QUANT_MATMUL;
-}
-
 size_t prn_quant_operands(const prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];

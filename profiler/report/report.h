@@ -192,6 +192,9 @@ struct prony_report {
     size_t unsupported_count;
     bool conserved; /* totals = sum of layers = sum of operators, exactly */
 
+    bool has_tuning; /* kernels were to be chosen by measurement */
+    prony_tuning tuning;
+
     bool has_roof; /* `prony machine` has been run here */
     prn_report_roof roof;
 

@@ -459,6 +459,7 @@ const prn_key prn_report_keys[] = {
     {"io", PRN_HERE(io_keys), PRN_ALWAYS, NULL, .if_root = PRN_FLAG(R, measured)},
     {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_FLAT, NULL},
     {PRN_MORE_HERE(prn_rows_keys)},
+    {"tuning", PRN_IN_WITH(R, tuning, has_tuning, prn_tuning_keys), PRN_IF_FLAG, "With --tune: kernels chosen by measurement."},
     {"estimates", PRN_HERE(estimates_keys), PRN_FLAT, "Present where a layer's time is an estimate.", .when = has_estimates},
     {"coverage", PRN_HERE(coverage_keys), PRN_ALWAYS, NULL, .when = is_stamped_or_counted},
     {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},

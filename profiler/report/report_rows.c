@@ -64,6 +64,11 @@ const prony_memory_report *prony_report_memory(const prony_report *report)
     return report && report->has_memory ? &report->memory : NULL;
 }
 
+const prony_tuning *prony_report_tuning(const prony_report *report)
+{
+    return report && report->has_tuning ? &report->tuning : NULL;
+}
+
 const char *prony_report_counters_missing(const prony_report *report)
 {
     return report->counters_missing;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The output forms of a report: each is read back by a reader that is not Prony's, and compared with the JSON report.
+How the HTML page works in a browser stands in check_forms_page.py.
 
     check_forms.py PRONY SOURCE_DIR [unittest options]
 
-What needs a program that is not installed (Chromium, LaTeX, pandas, Graphviz) says so and is skipped.
+What needs a program that is not installed (LaTeX, pandas, Graphviz) says so and is skipped.
 """
 import csv
 import io
@@ -12,57 +13,14 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-import chromium
-import onnx_bytes as ob
-
-PRONY, SOURCE = "", ""
-DONE, FAILED, USAGE = 0, 1, 2
-CHARTS = ["layers", "types", "roofline", "memory", "latency", "modules", "graph"]
-HOSTILE = 'a/</script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
-
-
-FORMULA = '=HYPERLINK("x");\x1b[2J\x7f\x9b'
-
-
-def run(*arguments, limit_bytes=0):
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as a shell leaves it
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
-    ran = subprocess.run([PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
-                         stdin=subprocess.DEVNULL, preexec_fn=limit if limit_bytes else None,
-                         env=dict(os.environ, XDG_CACHE_HOME="/nonexistent",  # no roofs that somebody measured here
-                                  ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":exitcode=99"))
-    return ran.returncode, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
-
-
-def read(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return file.read()
-
-
-def hostile_model(path):
-    """Three layers, one with a name that is markup, quotes, a separator or an escape in every form."""
-    nodes = [ob.node("Relu", ["x"], ["a"], name=HOSTILE), ob.node("Exp", ["a"], ["b"], name="m/n/Exp"),
-             ob.node("Add", ["b", "a"], ["y"], name=FORMULA)]
-    graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, [4, 8])], [ob.value("y", ob.FLOAT, [4, 8])])
-    with open(path, "wb") as file:
-        file.write(ob.model(graph))
-
-
-def long_model(path, count):
-    ops = ["Exp", "Sigmoid", "Tanh", "Softsign"]
-    nodes = [ob.node(ops[i % 4], ["v%d" % i], ["v%d" % (i + 1)], name="/block%d/stage%d/%s_%d" % (i // 500, i // 50, ops[i % 4], i))
-             for i in range(count)]
-    graph = ob.graph(nodes, [ob.value("v0", ob.FLOAT, [2, 8])], [ob.value("v%d" % count, ob.FLOAT, [2, 8])])
-    with open(path, "wb") as file:
-        file.write(ob.model(graph))
+import forms_case
+from forms_case import CHARTS, DONE, FAILED, FORMULA, HOSTILE, USAGE, hostile_model, read, run
 
 
 class Forms(unittest.TestCase):
@@ -168,7 +126,7 @@ class Forms(unittest.TestCase):
         self.assertEqual((code, error), (DONE, ""))
         self.assertTrue(output.startswith("index,name,op,kernel,backend"))
         self.assertEqual(len(list(csv.reader(io.StringIO(output)))), 1 + len(self.report["operators"]))
-        static = list(csv.DictReader(io.StringIO(run("inspect", SOURCE + "/models/digits.onnx", "--csv", "-")[1])))
+        static = list(csv.DictReader(io.StringIO(run("inspect", forms_case.SOURCE + "/models/digits.onnx", "--csv", "-")[1])))
         self.assertNotIn("time_mean_ns", static[0])
         self.assertEqual(sum(int(r["flops"]) for r in static), self.report["totals"]["flops"])
 
@@ -268,7 +226,7 @@ class Forms(unittest.TestCase):
             self.check_trace(json.loads(read(folder + "/trace.json")), report)
 
     def test_trace_needs_a_run(self):
-        code, _, error = run("inspect", SOURCE + "/models/digits.onnx", "--trace", self.path("none.json"))
+        code, _, error = run("inspect", forms_case.SOURCE + "/models/digits.onnx", "--trace", self.path("none.json"))
         self.assertEqual(code, FAILED)
         self.assertIn("timestamps", error)
         self.assertFalse(os.path.exists(self.path("none.json")))
@@ -313,7 +271,7 @@ class Forms(unittest.TestCase):
                 self.assertIn(rule, text)
         self.assertEqual(len(re.findall(r"^\d+ & ", read(self.digits + "/report.tex"), re.M)),
                          len(self.report["layers"]) + len(self.report["operators"]))
-        code, text, _ = run("inspect", SOURCE + "/models/digits.onnx", "--latex", "-", "--level", "layer", "--top", 3)
+        code, text, _ = run("inspect", forms_case.SOURCE + "/models/digits.onnx", "--latex", "-", "--level", "layer", "--top", 3)
         self.assertEqual((code, len(re.findall(r"^\d+ & ", text, re.M))), (DONE, 3))
 
     def test_latex_compiles(self):
@@ -358,7 +316,7 @@ class Forms(unittest.TestCase):
         code, _, error = run("profile", "-r", 3, "--svg", "pie=" + chart)
         self.assertEqual(code, USAGE)
         self.assertIn("roofline", error)
-        code, _, error = run("inspect", SOURCE + "/models/digits.onnx", "--svg", "latency=" + chart)
+        code, _, error = run("inspect", forms_case.SOURCE + "/models/digits.onnx", "--svg", "latency=" + chart)
         self.assertEqual(code, FAILED)
         self.assertIn("latenc", error)
 
@@ -397,12 +355,12 @@ class Forms(unittest.TestCase):
 
     def test_outputs_and_streams_at_the_size_limit(self):
         folder = self.path("limited")
-        code, _, error = run("run", SOURCE + "/models/digits.onnx", "--output-dir", folder, limit_bytes=100)
+        code, _, error = run("run", forms_case.SOURCE + "/models/digits.onnx", "--output-dir", folder, limit_bytes=100)
         self.assertEqual((code, os.listdir(folder)), (FAILED, []), error)
         self.assertIn("File too large", error)
         stream = self.path("limited.txt")
         with open(stream, "wb") as file:
-            ran = subprocess.run([PRONY, "ops"], stdout=file, stderr=subprocess.PIPE, timeout=300, check=False,
+            ran = subprocess.run([forms_case.PRONY, "ops"], stdout=file, stderr=subprocess.PIPE, timeout=300, check=False,
                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300)))
         self.assertEqual((ran.returncode, os.path.getsize(stream)), (FAILED, 300))
         self.assertIn(b"File too large", ran.stderr)
@@ -442,193 +400,5 @@ class Forms(unittest.TestCase):
             self.assertNotRegex(page, r"@import|url\(")
 
 
-class Page(unittest.TestCase):
-    """The HTML report in a browser."""
-
-    @classmethod
-    def setUpClass(cls):
-        path = chromium.find()
-        if not path:
-            raise unittest.SkipTest("Chromium (Debian: chromium) is not installed: the HTML page is NOT tested")
-        cls.folder = tempfile.mkdtemp(prefix="prony-page-")
-        cls.page = os.path.join(cls.folder, "digits.html")
-        cls.odd = os.path.join(cls.folder, "odd.html")
-        cls.long = os.path.join(cls.folder, "long.html")
-        hostile_model(os.path.join(cls.folder, "hostile.onnx"))
-        long_model(os.path.join(cls.folder, "long.onnx"), 10000)
-        for model, page, runs in ((None, cls.page, 70), (os.path.join(cls.folder, "hostile.onnx"), cls.odd, 3),
-                                  (os.path.join(cls.folder, "long.onnx"), cls.long, 3)):
-            code, _, error = run("profile", *([model] if model else []), "-r", runs, "-w", 2, "-q", "--html", page)
-            assert code == DONE, error
-        cls.browser = chromium.Browser(path)
-
-    @classmethod
-    def tearDownClass(cls):
-        if hasattr(cls, "browser"):
-            cls.browser.close()
-            shutil.rmtree(cls.folder)
-
-    def open(self, page, **how):
-        self.browser.problems.clear()
-        self.browser.open(page, **how)
-
-    def clean(self):
-        self.browser.run("new Promise(done => setTimeout(done, 50))")
-        self.assertEqual(self.browser.problems, [])
-
-    # Pixels of a canvas that are not transparent, and how many colours they have.
-    INK = """(id => { const c = document.getElementById('chart-' + id); if (!c || !c.width) return [0, 0];
-        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set(); let n = 0;
-        for (let i = 0; i < d.length; i += 4) if (d[i + 3]) { n++; seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); }
-        return [n, seen.size]; })"""
-    COLUMN = """(title => { const i = [...document.querySelectorAll('#table th')].findIndex(t => t.textContent === title);
-        return [...document.querySelectorAll('#table tr.data')].map(r => r.cells[i].title || r.cells[i].textContent); })"""
-    CLICK = "(title => [...document.querySelectorAll('#table th button')].find(b => b.textContent === title).click())"
-
-    def test_charts_are_drawn(self):
-        for width, phone in ((1400, False), (390, True)):
-            for dark in (False, True):
-                self.open(self.page, width=width, dark=dark, phone=phone)
-                for chart in ("graph", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
-                    ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
-                    self.assertGreater(ink, 2000, chart)
-                    self.assertGreater(colors, 8, chart)
-                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 6)  # a slow machine has time to look at its processors
-                for bars in ("layers", "types"):
-                    self.assertGreater(self.browser.run("document.querySelectorAll('#bars-%s .bar').length" % bars), 3)
-                self.clean()
-
-    def test_theme(self):
-        ground = "getComputedStyle(document.body).backgroundColor"
-        self.open(self.page, dark=False)
-        light = self.browser.run(ground)
-        self.browser.run("document.getElementById('theme').click()")
-        dark = self.browser.run(ground)
-        self.assertNotEqual(light, dark)
-        self.browser.run("document.getElementById('theme').click()")
-        self.assertEqual(self.browser.run(ground), light)
-        self.browser.run("try { localStorage.clear() } catch (e) { 0 }")
-        self.open(self.page, dark=True)
-        self.assertEqual(self.browser.run(ground), dark)
-        self.clean()
-
-    def test_no_sideways_scrolling(self):
-        for width in (1400, 390):
-            self.open(self.page, width=width, phone=width < 500)
-            self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
-            self.assertGreaterEqual(self.browser.run("parseFloat(getComputedStyle(document.body).fontSize)"), 13)
-
-    def test_sorting(self):
-        self.open(self.page)
-        times = self.browser.run(self.COLUMN + "('time')")
-        timed = [float(t) for t in times if t != "–"]
-        self.assertEqual(times[len(timed):], ["–"] * (len(times) - len(timed)))  # what has no time comes last
-        self.assertGreater(len(timed), 5)
-        self.assertEqual(timed, sorted(timed, reverse=True))
-        for title, down in (("FLOPs", True), ("FLOPs", False), ("name", False), ("name", True)):
-            self.browser.run("%s('%s')" % (self.CLICK, title))
-            column = self.browser.run("%s('%s')" % (self.COLUMN, title))
-            if title == "FLOPs":
-                column = [int(v) for v in column]
-                self.assertEqual(column, sorted(column, reverse=down))
-                self.assertGreater(len(set(column)), 3)
-            else:
-                numbers = [int(re.match(r"/(\d+)/", v).group(1)) for v in column]
-                self.assertEqual(numbers, sorted(numbers, reverse=down))
-        self.clean()
-
-    def type(self, text):
-        self.browser.run("(() => { const s = document.getElementById('search'); s.value = %s; s.dispatchEvent(new Event('input')); })()" % json.dumps(text))
-        self.browser.run("new Promise(done => setTimeout(done, 250))")
-
-    def test_filtering(self):
-        self.open(self.page)
-        everything = self.browser.run("view.rows.length")
-        self.assertEqual(everything, self.browser.run("report.layers.length"))
-        for text, test in (("op:Conv", "r => r.op === 'Conv'"), ("conv", "r => /conv/i.test(r.name + r.op + r.kernel)"),
-                           ("share>0", "r => r.share > 0"), ("flops>100k op:conv", "r => r.flops > 1e5 && r.op === 'Conv'")):
-            self.type(text)
-            found = self.browser.run("view.rows.length")
-            self.assertEqual(found, self.browser.run("layers.filter(%s).length" % test), text)
-            self.assertTrue(0 < found < everything or text == "conv", text)
-        self.type("")
-        self.browser.run("(() => { const s = document.getElementById('type'); s.value = 'Relu'; s.dispatchEvent(new Event('change')); })()")
-        self.assertEqual(set(self.browser.run(self.COLUMN + "('type')")), {"Relu"})
-        self.clean()
-
-    def test_tables_and_rows(self):
-        self.open(self.page)
-        for level in ("operators", "modules", "types", "buffers", "layers"):
-            self.browser.run("document.querySelector('#tabs button[data-level=%s]').click()" % level)
-            self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 1, level)
-        self.browser.run("document.querySelector('#table tr.data').click()")
-        self.assertTrue(self.browser.run("document.getElementById('row').open"))
-        self.assertIn("FLOPs", self.browser.run("document.getElementById('row').textContent"))
-        self.assertGreater(self.browser.run("csvText().split('\\r\\n').length"), self.browser.run("report.layers.length"))
-        self.clean()
-
-    def test_memory_snapshot(self):
-        self.open(self.page)
-        for step in range(self.browser.run("report.memory.timeline.length")):
-            self.browser.run("showAlive(document.querySelector('.alive'), %d)" % step)
-            shown = self.browser.run("blocks.filter(b => b.first <= %d && %d <= b.last).reduce((n, b) => n + b.bytes, 0)" % (step, step))
-            self.assertEqual(shown, self.browser.run("report.memory.timeline[%d].live_bytes" % step))
-        self.clean()
-
-    def test_static_report(self):
-        page = os.path.join(self.folder, "static.html")
-        self.assertEqual(run("inspect", SOURCE + "/models/digits.onnx", "-q", "--html", page)[0], DONE)
-        self.open(page)
-        for chart in ("graph", "modules"):
-            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
-        for absent in ("latency", "timeline", "roofline"):
-            self.assertEqual(self.browser.run("Boolean(document.getElementById('chart-%s'))" % absent), False)
-        flops = self.browser.run("view.rows.map(r => r.flops)")
-        self.assertEqual(sum(flops), self.browser.run("report.totals.flops"))
-        self.clean()
-
-    def test_without_a_chart_library(self):
-        page = os.path.join(self.folder, "bare.html")
-        scripts = re.split(r"(?=<script)", read(self.page))
-        bare = [s for s in scripts if not s.startswith("<script>") or not re.search(r"Chart\.js v|function drawCharts", s)]
-        self.assertEqual(len(bare), len(scripts) - 2)
-        with open(page, "w", encoding="utf-8") as file:
-            file.write("".join(bare))
-        self.open(page)
-        self.assertIn("without a chart library", self.browser.run("document.getElementById('no-charts').textContent"))
-        self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 5)
-        for chart in ("graph", "timeline"):  # these need no library
-            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
-        self.clean()
-
-    def test_hostile_names_stay_text(self):
-        self.open(self.odd)
-        self.assertEqual(self.browser.run("report.layers[0].name.includes('</script>')"), True)
-        self.assertIn("</script>", self.browser.run("document.getElementById('table').textContent"))
-        saved = self.browser.run("csvText()")
-        self.assertIn('"\'=HYPERLINK(""x"");?[2J??"', saved)  # U+009B is one character here
-        self.assertNotRegex(saved, r'(^|,)"?[=+@-]')
-        self.clean()
-
-    def test_ten_thousand_nodes(self):
-        self.open(self.long)
-        self.assertEqual(self.browser.run("layers.length"), 10000)
-        self.assertLess(self.browser.run("document.querySelectorAll('#table tr').length"), 100)
-        self.assertLess(self.browser.run("document.getElementsByTagName('*').length"), 3000)
-        slow = self.browser.run("(() => { const t = performance.now(); %s('FLOPs'); return performance.now() - t; })()" % self.CLICK)
-        self.assertLess(slow, 2000)
-        self.type("name:tanh_9998")
-        self.assertEqual(self.browser.run("view.rows.length"), 1)
-        self.type("")
-        self.browser.run("document.getElementById('scroller').scrollTop = 1e9")
-        self.browser.run("new Promise(done => setTimeout(done, 100))")
-        self.assertGreaterEqual(self.browser.run("Math.max(...[...document.querySelectorAll('#table tr.data')].map(r => +r.getAttribute('aria-rowindex')))"), 10000)
-        for chart in ("graph", "timeline"):
-            self.assertGreater(self.browser.run(self.INK + "('%s')" % chart)[0], 2000, chart)
-        self.assertEqual(self.browser.run("timelineView.tracks.reduce((n, t) => n + t.parts.length, 0) >= operators.length"), True)
-        self.clean()
-
-
 if __name__ == "__main__":
-    PRONY, SOURCE = sys.argv[1:3]
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
+    forms_case.main()

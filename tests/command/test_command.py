@@ -12,7 +12,7 @@ import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import DONE, FAILED, USAGE, CommandTest, run
+from command_case import DONE, FAILED, USAGE, CommandTest, Schema, run
 
 
 def limit_address_space(kibibytes):
@@ -137,6 +137,36 @@ class Usage(CommandTest):
         self.refuse(FAILED, ["'int3'", "fp32", "fast", "bf16", "int8", "this processor"], "run", self.lenet, "-p", "int3")
         for precision in ("fp32", "fast", "bf16"):
             self.succeed("run", self.lenet, "-p", precision, "-y", "1", "-x", "1")
+
+    def test_kernels_by_measurement(self):
+        folder = {"XDG_CACHE_HOME": self.path("cache")}
+
+        def tuned(*more, environment=folder):
+            status, out, error = run("profile", self.lenet, "-x", "1", "-r", "2", "-w", "1", "--json", "-", *more, environment=environment)
+            self.assertEqual((status, error), (DONE, ""))
+            report = json.loads(out)
+            self.assertEqual(list(Schema("report").problems(report)), [])
+            return report
+
+        self.assertNotIn("tuning", tuned())
+        first, second, anew = tuned("--tune"), tuned("--tune"), tuned("--tune", "--fresh")
+        measured = first["tuning"]["measured"]
+        self.assertGreater(measured, 0)
+        self.assertEqual([first["tuning"]["kept"], second["tuning"]["kept"], second["tuning"]["measured"]], [0, measured, 0])
+        self.assertEqual([anew["tuning"]["kept"], anew["tuning"]["measured"]], [0, measured])
+        self.assertTrue(first["tuning"]["file"].startswith(folder["XDG_CACHE_HOME"]))
+        for choice in second["tuning"]["choices"]:
+            self.assertEqual(second["operators"][choice["operator"]]["kernel"], choice["kernel"])
+            self.assertIn(choice["kernel"], [t["kernel"] for t in choice["tried"]])
+        self.assertEqual(first["output_sha256"], second["output_sha256"])
+        with open(first["tuning"]["file"], "w", encoding="utf-8") as file:
+            file.write("{")
+        self.assertIn("measured anew", tuned("--tune")["tuning"]["note"])
+        self.assertIn("nothing is kept", tuned("--tune", environment={"XDG_CACHE_HOME": "/dev/null"})["tuning"]["note"])
+        strict = tuned("--tune", "-p", "fp32-strict")["tuning"]
+        self.assertEqual([strict["operators"], strict["measured"]], [0, 0])
+        self.assertIn("operators with a choice take another kernel", self.succeed("profile", self.lenet, "-x", "1", "-r", "2", "--tune"))
+        self.refuse(USAGE, ["'inspect' has no use for --tune"], "inspect", self.lenet, "--tune")
 
     def test_unknown_keys_of_tables(self):
         for option, value in (("--sort", "colour"), ("--sort", "macs,time"), ("--filter", "shape=x"), ("--filter", "Conv"),

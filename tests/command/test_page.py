@@ -3,7 +3,7 @@
 
     test_page.py PRONY SOURCE_DIR [unittest options]
 
-check_forms.py has what the page holds; this has how it looks. Without Chromium all of it is skipped.
+check_forms_page.py has what the page holds; this has how it looks. Without Chromium all of it is skipped.
 """
 import json
 import os

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "ops/loops/attend.h"
+#include "ops/loops/attend_tiles.h"
 #include "ops/loops/vec.h"
 
 static uint32_t random_state = 1;
@@ -69,7 +70,7 @@ static void weights_of(const prn_attend *at, int64_t b, int64_t h, int64_t s, do
     for (int64_t t = 0; t < at->keys; t++) sizes[t] = weights[t] /= total;
 }
 
-static void check(const prn_attend *at)
+static void check(const prn_attend *at, double tolerance)
 {
     double *weights = prn_alloc(2 * (size_t)at->keys * sizeof *weights), *sizes = weights + at->keys;
     assert_non_null(weights);
@@ -84,7 +85,7 @@ static void check(const prn_attend *at)
                 size += sizes[t] * fabs(value);
             }
             const float got = at->y[b * at->y_stride[0] + h * at->y_stride[1] + s * at->y_stride[2] + e];
-            if (fabs((double)got - sum) <= 4e-6 * size) continue;
+            if (fabs((double)got - sum) <= tolerance * size) continue;
             fail_msg("[%lld, %lld, %lld, %lld] of %lld keys, depth %lld: %.9g, not %.9g", (long long)b, (long long)h,
                      (long long)s, (long long)e, (long long)at->keys, (long long)at->depth, (double)got, sum);
         }
@@ -97,6 +98,47 @@ static prn_attend_view view_of(const float *data, int64_t heads, int64_t rows, i
 {
     if (heads_inside) return (prn_attend_view){data, {heads * rows * columns, columns, heads * columns, 1}};
     return (prn_attend_view){data, {heads * rows * columns, rows * columns, columns, 1}};
+}
+
+/* What tiles multiply. */
+static float *rounded(const float *from, int64_t count)
+{
+    float *out = random_floats(count);
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        bits = (bits + 0x8000) & UINT32_C(0xffff0000);
+        memcpy(out + i, &bits, sizeof bits);
+    }
+    return out;
+}
+
+/* On tiles of bfloat16: beside sums in double of rounded operands only the weights are rounded. */
+static void run_on_tiles(prn_attend at, int64_t q_count, int64_t k_count, int64_t v_count)
+{
+    const int64_t y_count = at.batch * at.heads * at.rows * at.width;
+    float *y = random_floats(y_count), *again = random_floats(y_count);
+    prn_attend exact = at;
+    float *const operands[] = {rounded(at.q.data, q_count), rounded(at.k.data, k_count), rounded(at.v.data, v_count)};
+    exact.q.data = operands[0];
+    exact.k.data = operands[1];
+    exact.v.data = operands[2];
+    for (int threads = 1; threads <= 4; threads++) {
+        size_t bytes = 0;
+        assert_true(prn_attend_tiles_space(threads, &at, &bytes));
+        char *space = prn_alloc_aligned(64, bytes);
+        assert_non_null(space);
+        memset(space, 0xff, bytes);
+        memset(again, 0xa5, (size_t)y_count * sizeof *again);
+        at.y = threads == 1 ? y : again;
+        prn_attend_tiles_run(threads, &at, space);
+        if (threads > 1) assert_memory_equal(y, again, (size_t)y_count * sizeof *y);
+        prn_free_aligned(space);
+    }
+    exact.y = y;
+    check(&exact, 0x1p-8);
+    float *const all[] = {y, again, operands[0], operands[1], operands[2]};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
 }
 
 static void run(prn_attend at, int kind, bool inside)
@@ -129,13 +171,14 @@ static void run(prn_attend at, int kind, bool inside)
     assert_true(prn_attend_space(&at, &floats));
     float *space = random_floats(floats);
     prn_attend_run(1, &at, space);
-    check(&at);
+    check(&at, 4e-6);
     at.y = again;
     for (int threads = 2; threads <= 4; threads++) {
         memset(again, 0xa5, (size_t)y_count * sizeof *again);
         prn_attend_run(threads, &at, space);
         assert_memory_equal(y, again, (size_t)y_count * sizeof *again);
     }
+    if (prn_attend_tiles_fit(&at)) run_on_tiles(at, q_count, k_count * at.depth, k_count * at.width);
     float *const all[] = {q, k, v, mask, y, again, space};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
 }
@@ -181,6 +224,40 @@ static void test_large(void **state)
         PER_KEY, false);
 }
 
+/* What has no form of bfloat16 is computed in float32: one key of a head, one row of Q, weights that are NaN. */
+static void test_tiles_go_without(void **state)
+{
+    enum { HEADS = 2, ROWS = 48, KEYS = 40, DEPTH = 32, COUNT = HEADS * ROWS * DEPTH };
+    (void)state;
+    float *q = random_floats(COUNT), *k = random_floats(COUNT), *v = random_floats(COUNT), *y = random_floats(COUNT),
+          *expected = random_floats(COUNT), *mask = random_floats(ROWS);
+    prn_attend at = {.batch = 1, .heads = HEADS, .key_heads = HEADS, .rows = ROWS, .keys = KEYS, .depth = DEPTH, .width = DEPTH, .scale = 0x1p-60f,
+                     .q = {q, {COUNT, ROWS * DEPTH, DEPTH, 1}}, .k = {k, {COUNT, KEYS * DEPTH, DEPTH, 1}}, .v = {v, {COUNT, KEYS * DEPTH, DEPTH, 1}},
+                     .y = expected, .y_stride = {COUNT, ROWS * DEPTH, DEPTH}};
+    if (!prn_attend_tiles_fit(&at)) skip();
+    int64_t floats = 0;
+    size_t bytes = 0;
+    k[3] = 3.4e38f; /* in the first head: rounds to infinity */
+    q[COUNT - 1] = -3.4e38f; /* in the second one's last block of rows */
+    memset(mask, 0, ROWS * sizeof *mask);
+    mask[0] = NAN;
+    at.mask = (prn_attend_view){mask, {0, 0, 1, 0}};
+    assert_true(prn_attend_space(&at, &floats) && prn_attend_tiles_space(2, &at, &bytes));
+    float *space = random_floats(floats > (int64_t)bytes ? floats : (int64_t)bytes);
+    prn_attend_run(1, &at, space);
+    at.y = y;
+    prn_attend_tiles_run(2, &at, space);
+    for (int i = 0; i < COUNT; i++) {
+        if (i % (ROWS * DEPTH) < DEPTH)
+            assert_true(isnan(y[i]) && isnan(expected[i]));
+        else
+            assert_true(fabsf(y[i] - expected[i]) <= (i < ROWS * DEPTH ? 1e-5f : 1e-2f));
+    }
+    assert_true(y[COUNT - 1] != 0.0f);
+    float *const all[] = {q, k, v, y, expected, mask, space};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
+}
+
 static void test_what_does_not_fit(void **state)
 {
     const prn_attend fits = {.batch = 1, .heads = 1, .key_heads = 1, .rows = 0, .keys = 1, .depth = 1, .width = 1};
@@ -214,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_tiles_go_without),
         cmocka_unit_test(test_what_does_not_fit),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);

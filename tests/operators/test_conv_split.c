@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { HEIGHT = 20, WIDTH = 19, MOST_IN = 64, MOST_WEIGHTS = 160 * 64 };
+enum { HEIGHT = 20, WIDTH = 19, MOST_IN = 72, MOST_WEIGHTS = 160 * 64 };
 
 typedef struct problem {
     const char *precision, *input, *weights, *output, *pads;
@@ -22,6 +22,8 @@ static const problem problems[] = {
     {"fast", "1,48,20,19", "64,48,3,3", "1,64,20,19", "pads=[1,1,1,1]", 48, 64, 3},
     /* as float32 products of several taps are Winograd's, and others need full tiles */
     {"fp32", "1,64,20,19", "160,64,1,1", "1,160,20,19", "pads=[0,0,0,0]", 64, 160, 1},
+    /* channels that end within a block */
+    {"fp32", "1,72,20,19", "100,72,1,1", "1,100,20,19", "pads=[0,0,0,0]", 72, 100, 1},
 };
 
 static float x[MOST_IN][HEIGHT][WIDTH], w[64 * 48 * 9 > MOST_WEIGHTS ? 64 * 48 * 9 : MOST_WEIGHTS];

@@ -1,4 +1,4 @@
-/* Models of one node, for tests of counts; see the header. Owns nothing. */
+/* Models of one node, for tests of counts; see the header. */
 #include "one_node.h"
 
 #include <setjmp.h>

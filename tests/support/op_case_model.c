@@ -1,5 +1,4 @@
-/* Writes the row's node, attributes and tensors as protobuf; runs it with the row's data. Owns nothing between calls.
- */
+/* Writes the row's node, attributes and tensors as protobuf; runs it with the row's data. */
 #include "tests/support/op_case_model.h"
 #include "tests/support/model_builder.h"
 

@@ -1,5 +1,6 @@
 /* Varies a row as text. An extent that stands in several inputs (channels of image and weights, say) becomes the same
- * other extent in all of them, and in kernel_shape and group. Inputs with data stay as they are. */
+ * other extent in all of them, and in kernel_shape and group; what LSTM, GRU and RNN want to be a multiple of the hidden
+ * size stays one. Inputs with data stay as they are. */
 #include "tests/support/op_vary.h"
 
 #include <ctype.h>
@@ -69,6 +70,33 @@ static int64_t extent(varier *v, int64_t from)
     v->from[v->extents] = from;
     v->to[v->extents] = other_extent(v, from);
     return v->to[v->extents++];
+}
+
+static void map_extent(varier *v, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < v->extents; i++)
+        if (v->from[i] == from) return;
+    v->from[v->extents] = from;
+    v->to[v->extents++] = to;
+}
+
+/* Directions stay; gates, biases and peepholes follow the hidden size, the last extent of the third input. */
+static void map_recurrent(varier *v, const op_case *row)
+{
+    const int gates = strcmp(row->op, "LSTM") == 0 ? 4 : strcmp(row->op, "GRU") == 0 ? 3 : strcmp(row->op, "RNN") == 0;
+    const char *r = row->inputs;
+    for (int i = 0; i < 2 && r; i++) r = strchr(r, ']') ? strchr(r, ']') + 1 : NULL;
+    const char *last = r && gates ? strchr(r, ']') : NULL;
+    if (!last) return;
+    while (isdigit((unsigned char)last[-1])) last--;
+    const int64_t hidden = strtoll(last, NULL, 10);
+    map_extent(v, 1, 1);
+    map_extent(v, 2, 2);
+    map_extent(v, hidden, other_extent(v, hidden));
+    const int64_t to = extent(v, hidden);
+    map_extent(v, gates * hidden, gates * to);
+    map_extent(v, 2 * gates * hidden, 2 * gates * to);
+    map_extent(v, 3 * hidden, 3 * to);
 }
 
 /* "[1,16,14,14]" at *text; goes behind it. */
@@ -186,6 +214,7 @@ bool op_vary(op_varied *out, const op_case_list *list, size_t row, uint64_t seed
     out->row.attributes = out->attributes;
     out->row.inputs = out->inputs;
     out->attributes[0] = out->inputs[0] = '\0';
+    if (v.loop) map_recurrent(&v, from);
     v.out = out->inputs;
     vary_inputs(&v, from->inputs);
     v.out = out->attributes;

@@ -275,6 +275,17 @@ static inline void sample_add_accuracy(prony_report *r)
     assert_int_equal(prn_report_judge_accuracy(r, NULL), PRONY_OK);
 }
 
+/* Kernels by measurement: operator 0 takes another one than by default, whose third candidate failed. */
+static inline void sample_add_tuning(prony_report *r)
+{
+    static const prony_tune_trial trials[] = {{"conv_f32_winograd", 120000, 0, ""},
+                                              {"conv_f32_direct", 90000, 4000, ""},
+                                              {"conv_f32_dnnl", -1, 0, "out of memory"}};
+    static const prony_tuned_operator choices[] = {{0, "conv_f32_direct", "conv_f32_winograd", true, trials, 3}};
+    r->has_tuning = true;
+    r->tuning = (prony_tuning){2, 1, 1, 1, 0, 3000000, 20000, "/cache/tune.json", "nothing is kept: no folder", choices, 1};
+}
+
 /* measured false: what `inspect` makes. The caller releases r->pool. */
 static void sample_report(prony_report *r, bool measured)
 {

@@ -1,4 +1,4 @@
-"""Checks that the pages name what there is: check_doc_paths.py ROOT
+"""Checks that the pages, and the comments of C sources, name what there is: check_doc_paths.py ROOT
 
 Every link leads to a file, every path and every name of a source file is one of the tree, and every name of the code that a
 page mentions stands in the sources. `*` and a word in capitals (cases/FAMILY.inc) stand for anything, {a,b} for each.
@@ -41,6 +41,15 @@ def expanded(name):
         return [name]
     return [one for part in match.group(1).split(",")
             for one in expanded(name[:match.start()] + part + name[match.end():])]
+
+
+def comments(text):
+    """The comments of C, in their lines."""
+    out, at = [], 0
+    for match in COMMENT.finditer(text):
+        out.append("\n" * text.count("\n", at, match.start()) + match.group())
+        at = match.end()
+    return "".join(out)
 
 
 def known(name, names):
@@ -129,10 +138,13 @@ def main():
             here.check_includes(page, code, problems)
         if page == "docs/adding_an_operator.md":
             here.check_walk(page, text, problems)
+    sources = sorted(name for name in here.files if name.endswith((".c", ".h", ".inc")))
+    for name in sources:
+        here.check_names(name, comments((root / name).read_text(encoding="utf-8", errors="replace")), problems)
     here.check_includes("docs/example.c", (root / "docs/example.c").read_text(encoding="utf-8"), problems)
     for problem in problems:
         print(problem)
-    print(f"{len(pages)} pages, {len(problems)} problems")
+    print(f"{len(pages)} pages, {len(sources)} sources, {len(problems)} problems")
     return 1 if problems or not pages else 0
 
 

@@ -1,7 +1,7 @@
 """Checks what the compiled library says of its layers: check_links.py NM LIBRARY.a COMPILE_COMMANDS ROOT BUILD_TYPE
 
 No object takes a symbol from a layer above its own (prony.h <- base <- {loaders, ops} <- engine <- profiler <- api), whatever
-headers it includes. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
+headers it includes. Objects do not take symbols of one another in circles, but for MUTUAL. Every source of ops/ is compiled as kernels are, and every *_simd.c once per instruction set."""
 import json
 import pathlib
 import re
@@ -12,6 +12,22 @@ FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
 DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
+# Files that call one another, and may: nested graphs, bodies and calls are read, bound and run by what reads, binds and runs the outer
+# one; a budget's last block frees the budget; a plan's values and steps are made where it is settled; a row's kernel for codes
+# is a file beside the file of the row.
+MUTUAL = [
+    {"base/alloc", "base/budget"},
+    {"loaders/onnx/attributes", "loaders/onnx/graph"},
+    {"engine/bind/bind", "engine/bind/bind_constants", "engine/bind/bind_costs", "engine/bind/bind_inline"},
+    {"engine/plan/constants", "engine/plan/planner", "engine/plan/settle"},
+    {"engine/plan/buffer_order", "engine/plan/buffers", "engine/plan/step_graph", "engine/plan/workers"},
+    {"ops/loops/stored_weights", "ops/loops/stored_weights_simd"},
+    {"ops/nn/recurrent_native", "ops/nn/recurrent_walk"},
+    {"ops/quantized/code_conv", "ops/quantized/int_conv"},
+    {"ops/quantized/code_matmul", "ops/quantized/int_matmul"},
+    {"profiler/accuracy/reference", "profiler/accuracy/reference_codes", "profiler/accuracy/reference_control",
+     "profiler/accuracy/reference_conv"},
+]
 
 
 def source_folders(root):
@@ -45,6 +61,29 @@ def check_floors(nm, library, root, problems):
     return len(needed)
 
 
+def check_circles(nm, library, root, problems):
+    """The table of operators (prn_ops_*) leads to every family, which may look a row up: that is no circle of files."""
+    homes = {path.name + ".o": path.relative_to(root).with_suffix("").as_posix()
+             for floor in FLOORS for path in (root / floor).rglob("*.c")}
+    defined, needed = symbols(nm, library)
+    takes, reached = {}, {}
+    for name, users in needed.items():
+        home = homes.get(defined.get(name))
+        for user in users if home and not name.startswith("prn_ops_") else ():
+            takes.setdefault(homes.get(user), set()).add(home)
+    for start in takes:
+        found, open_ends = set(), [start]
+        while open_ends:
+            new = takes.get(open_ends.pop(), set()) - found
+            found |= new
+            open_ends.extend(new)
+        reached[start] = found
+    circles = {tuple(sorted(b for b in reached[a] if a in reached.get(b, ()))) for a in reached if a in reached[a]}
+    for circle in sorted(circles):
+        if len(circle) > 1 and not any(set(circle) <= group for group in MUTUAL):
+            problems.append(f"{', '.join(circle)} take symbols of one another in a circle")
+
+
 def check_flags(commands, root, optimised, problems):
     variants = {}
     for entry in json.loads(pathlib.Path(commands).read_text(encoding="utf-8")):
@@ -75,6 +114,7 @@ def main():
     nm, library, commands, root, build_type = sys.argv[1:]
     root, problems = pathlib.Path(root).resolve(), []
     count = check_floors(nm, library, root, problems)
+    check_circles(nm, library, root, problems)
     variants = check_flags(commands, root, build_type.startswith("Rel"), problems)
     for problem in problems:
         print(problem)

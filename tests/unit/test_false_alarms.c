@@ -164,7 +164,6 @@ static const struct {
     {"40 processes, shared machine", 40, 30, 0.033, 19},
 };
 #define STORED (sizeof stored / sizeof stored[0])
-#define MOST_PROCESSES 40
 #define MOST_STORED 1200
 
 static prony_report *simulate_stored(size_t k, double median_ns, uint64_t *random)

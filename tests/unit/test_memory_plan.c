@@ -274,6 +274,69 @@ static void test_transformer(void **state)
     assert_tight(&n);
 }
 
+/* The same with working space in every product: step after step as wide as the widest, in each of the layers. */
+static void test_transformer_with_scratch(void **state)
+{
+    (void)state;
+    static net n;
+    n = (net){0};
+    const uint64_t rows = 197 * 768 * 4;
+    size_t x = produce(&n, rows);
+    for (int layer = 0; layer < 12; layer++) {
+        const size_t normed = convolve(&n, x, rows);
+        scratch(&n, 823296);
+        size_t all = convolve(&n, normed, 3 * rows), part[3];
+        for (int k = 0; k < 3; k++) part[k] = convolve(&n, all, rows);
+        for (int k = 0; k < 3; k++) consume(&n, part[k]);
+        scratch(&n, 1293312);
+        size_t y = produce(&n, rows);
+        scratch(&n, 737280);
+        y = convolve(&n, y, rows);
+        consume(&n, x);
+        n.step++; /* the sum with the residual, in place */
+        size_t hidden = convolve(&n, y, rows);
+        scratch(&n, 851968);
+        hidden = convolve(&n, hidden, 4 * rows);
+        consume(&n, y);
+        scratch(&n, 1081344);
+        x = convolve(&n, hidden, rows);
+    }
+    convolve(&n, x, 4 * 1000);
+    assert_tight(&n);
+}
+
+/* Blocks of windows, as in swin_t at two threads: queries, keys and values are transposed before they are taken apart, and
+ * the first block's input lies where the stem left it. */
+static void test_windowed_transformer(void **state)
+{
+    (void)state;
+    static net n;
+    n = (net){0};
+    const uint64_t rows = 3136 * 96 * 4;
+    size_t x = convolve(&n, convolve(&n, produce(&n, rows), rows), rows);
+    for (int layer = 0; layer < 2; layer++) {
+        size_t y = convolve(&n, convolve(&n, x, rows), rows), part[3];
+        scratch(&n, 786432);
+        size_t all = convolve(&n, convolve(&n, y, 3 * rows), 3 * rows);
+        for (int k = 0; k < 3; k++) part[k] = convolve(&n, all, rows);
+        for (int k = 0; k < 3; k++) consume(&n, part[k]);
+        scratch(&n, 2777088);
+        y = produce(&n, rows);
+        scratch(&n, 589824);
+        y = convolve(&n, convolve(&n, y, rows), rows);
+        consume(&n, x);
+        n.step++; /* the sum, in place */
+        y = convolve(&n, x, rows);
+        scratch(&n, 884736);
+        y = convolve(&n, y, 4 * rows);
+        consume(&n, x);
+        scratch(&n, 1081344);
+        x = convolve(&n, y, rows);
+    }
+    convolve(&n, x, rows / 2);
+    assert_tight(&n);
+}
+
 /* Every layer of a block reads all former outputs of the block through a Concat, as in densenet121. */
 static void test_concatenating_network(void **state)
 {
@@ -450,6 +513,8 @@ int main(void)
         cmocka_unit_test(test_same_input_same_plan),
         cmocka_unit_test(test_residual_network),
         cmocka_unit_test(test_transformer),
+        cmocka_unit_test(test_transformer_with_scratch),
+        cmocka_unit_test(test_windowed_transformer),
         cmocka_unit_test(test_concatenating_network),
         cmocka_unit_test(test_inverted_bottlenecks),
         cmocka_unit_test(test_skip_connections),

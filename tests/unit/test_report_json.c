@@ -200,6 +200,7 @@ static void test_schema_and_documentation(void **state)
     r.config.background_threads = 2;
     add_subgraph(&r);
     sample_add_accuracy(&r);
+    sample_add_tuning(&r);
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
     const prony_value *outputs[] = {&sequence};
     r.layers[0].outputs = outputs;

@@ -88,6 +88,64 @@ static void every_task_runs_once(void **state)
     prn_parallel_tasks(4, 0, count_task, NULL);
 }
 
+enum { MOST_SLOTS = 70 };
+
+typedef struct slot_counts {
+    int runs[TASKS];
+    _Atomic int inside[MOST_SLOTS];
+    _Atomic int unordered; /* tasks that came before the one before them */
+    _Atomic int more;      /* tasks behind the last one */
+} slot_counts;
+
+static void count_slot(void *argument, prn_slot *slot)
+{
+    slot_counts *counts = argument;
+    atomic_fetch_add(&counts->inside[slot->index], 1);
+    int64_t before = -1;
+    for (int64_t task; (task = prn_slot_next(slot)) >= 0; before = task) {
+        counts->runs[task]++;
+        if (task <= before) atomic_fetch_add(&counts->unordered, 1);
+    }
+    if (prn_slot_next(slot) >= 0) atomic_fetch_add(&counts->more, 1);
+}
+
+static void slots_share_all_tasks(void **state)
+{
+    (void)state;
+    static const int64_t slots[] = {1, 2, 3, MOST_SLOTS}, tasks[] = {0, 1, 5, TASKS};
+    for (size_t i = 0; i < 64; i++) {
+        slot_counts counts = {.unordered = 0};
+        const int64_t some = slots[i % 4], all = tasks[i / 4 % 4];
+        prn_parallel_slots(1 + (int)i / 16, some, all, count_slot, &counts);
+        for (int64_t task = 0; task < TASKS; task++) assert_int_equal(counts.runs[task], task < all);
+        for (int64_t slot = 0; slot < MOST_SLOTS; slot++) assert_int_equal(counts.inside[slot], slot < some);
+        assert_int_equal(counts.more, 0);
+        if (some == 1) assert_int_equal(counts.unordered, 0);
+    }
+}
+
+typedef struct pair_slots {
+    _Atomic int inside;
+    int64_t first[2];
+} pair_slots;
+
+static void meet_in_slot(void *argument, prn_slot *slot)
+{
+    pair_slots *both = argument;
+    both->first[slot->index] = prn_slot_next(slot);
+    atomic_fetch_add(&both->inside, 1);
+    while (atomic_load(&both->inside) < 2) sched_yield();
+}
+
+static void a_slot_begins_with_its_own_run(void **state)
+{
+    (void)state;
+    pair_slots both = {.first = {-1, -1}};
+    prn_parallel_slots(2, 2, 9, meet_in_slot, &both);
+    assert_int_equal(both.first[0], 0);
+    assert_int_equal(both.first[1], 4);
+}
+
 typedef struct pieces {
     int64_t end_of[LENGTH + 1]; /* by begin; -1: no piece begins here */
 } pieces;
@@ -287,6 +345,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_environment_takes_no_threads_away),
         cmocka_unit_test(a_watched_team_tells_who_did_what),
         cmocka_unit_test(every_task_runs_once),
+        cmocka_unit_test(slots_share_all_tasks),
+        cmocka_unit_test(a_slot_begins_with_its_own_run),
         cmocka_unit_test(pieces_depend_on_the_problem_alone),
         cmocka_unit_test(several_callers_each_have_a_team),
         cmocka_unit_test(a_task_may_ask_for_tasks),

@@ -27,8 +27,6 @@ int prn_compare_i64(const void *left, const void *right);
 
 /* ---- draws.c ---- */
 
-/* splitmix64 */
-uint64_t prn_random_next(uint64_t *state);
 size_t prn_random_below(uint64_t *state, size_t bound);
 /* Uniform in (0, 1); standard normal. */
 double prn_random_unit(uint64_t *state);

@@ -5,7 +5,7 @@
  *
  * The interval of the median is a percentile bootstrap of blocks of samples (resampling.c). Above BOOTSTRAP_LARGEST
  * samples, where drawing would cost more than it tells, it is the order-statistic interval, to which the bootstrap
- * converges, widened by what the samples remember of one another. Owns nothing; a call's working memory ends with it.
+ * converges, widened by what the samples remember of one another.
  */
 #include "profiler/judge/statistics/statistics.h"
 

@@ -1,0 +1,241 @@
+/* Which steps have a choice, what tells one problem from another, and the rows of what was measured. */
+#include "engine/plan/tune.h"
+
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "engine/plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+#define MOST_NS INT64_C(20000000000)
+
+prony_status prn_tuning_create(prn_tuning **out, prony_error *error)
+{
+    prn_tuning *tuning = prn_calloc(1, sizeof *tuning);
+    if (!tuning) return prn_no_memory(error);
+    tuning->most_ns = MOST_NS;
+    *out = tuning;
+    return PRONY_OK;
+}
+
+void prn_tuning_release(prn_tuning *tuning)
+{
+    if (!tuning) return;
+    prn_free(tuning->rows);
+    prn_pool_release(&tuning->pool);
+    prn_free(tuning);
+}
+
+bool prn_tuning_add(prn_tuning *tuning, prn_tune_row *row)
+{
+    if (!PRN_GROW(tuning->rows, tuning->capacity, tuning->count + 1)) return false;
+    tuning->rows[tuning->count++] = row;
+    return true;
+}
+
+void prn_tuning_say(prn_tuning *tuning, const char *format, ...)
+{
+    size_t used = strlen(tuning->note);
+    if (used && used + 2 < sizeof tuning->note) {
+        memcpy(tuning->note + used, "; ", 3);
+        used += 2;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(tuning->note + used, sizeof tuning->note - used, format, args);
+    va_end(args);
+}
+
+/* ---- the problem ---- */
+
+static void add_text(prn_sha256 *hash, const char *text)
+{
+    prn_sha256_add(hash, text, strlen(text) + 1);
+}
+
+static void add_number(prn_sha256 *hash, int64_t number)
+{
+    prn_sha256_add(hash, &number, sizeof number);
+}
+
+static void add_value(prn_sha256 *hash, const prony_value *value)
+{
+    add_number(hash, value ? (int64_t)value->dtype : -1);
+    if (!value) return;
+    add_number(hash, value->layout);
+    add_number(hash, value->shape.rank);
+    for (int d = 0; d < value->shape.rank; d++) add_number(hash, value->shape.dim[d]);
+}
+
+static void add_param(prn_sha256 *hash, const prn_param *param, const char *params)
+{
+    const void *field = params + param->offset;
+    const prn_ints *ints = field;
+    const prn_floats *floats = field;
+    const char *text;
+    add_text(hash, param->name);
+    switch (param->type) {
+    case PRN_PARAM_INT:
+        prn_sha256_add(hash, field, sizeof(int64_t));
+        break;
+    case PRN_PARAM_FLOAT:
+        prn_sha256_add(hash, field, sizeof(float));
+        break;
+    case PRN_PARAM_STRING:
+        memcpy(&text, field, sizeof text);
+        add_text(hash, text ? text : "");
+        break;
+    case PRN_PARAM_INTS:
+        add_number(hash, ints->present ? (int64_t)ints->count : -1);
+        if (ints->present) prn_sha256_add(hash, ints->v, ints->count * sizeof *ints->v);
+        break;
+    case PRN_PARAM_FLOATS:
+        add_number(hash, floats->present ? (int64_t)floats->count : -1);
+        if (floats->present) prn_sha256_add(hash, floats->v, floats->count * sizeof *floats->v);
+        break;
+    case PRN_PARAM_TENSOR:
+    case PRN_PARAM_GRAPH:
+        break;
+    }
+}
+
+static void add_post_ops(prn_sha256 *hash, const prn_post_ops *post_ops)
+{
+    add_number(hash, post_ops ? (int64_t)post_ops->count : -1);
+    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
+        const prn_post_op *op = &post_ops->op[i];
+        add_number(hash, op->kind);
+        add_number(hash, (int64_t)op->input);
+        prn_sha256_add(hash, &op->a, sizeof op->a);
+        prn_sha256_add(hash, &op->b, sizeof op->b);
+    }
+}
+
+/* Everything that which kernel is fastest may follow from, and the kernels themselves: a row for others is none for these. What rewrites made
+ * may have parameters that no attribute tells, so the node's name is part of it. */
+static void describe(const prn_step *step, const prn_kernel *const *kernels, size_t count, char problem[PRN_TUNE_PROBLEM_BYTES])
+{
+    const prony_context *context = &step->context;
+    const prn_op *op = step->node->binding.op;
+    prn_sha256 hash;
+    prn_sha256_init(&hash);
+    add_text(&hash, prn_op_domain(op));
+    add_text(&hash, op->name);
+    add_text(&hash, strcmp(prn_op_domain(op), "prony") == 0 ? step->node->info.name : "");
+    add_number(&hash, op->since_opset);
+    add_number(&hash, step->node->info.opset);
+    add_number(&hash, context->precision);
+    add_number(&hash, context->threads);
+    add_number(&hash, context->constant_inputs);
+    for (size_t i = 0; i < context->input_count; i++) add_value(&hash, context->inputs[i]);
+    for (size_t k = 0; k < context->output_count; k++) add_value(&hash, context->outputs[k]);
+    for (const prn_param *p = op->params; p && p->name && context->params; p++) add_param(&hash, p, context->params);
+    add_post_ops(&hash, context->post_ops);
+    for (size_t k = 0; k < count; k++) add_text(&hash, kernels[k]->name);
+    prn_sha256_text(&hash, problem);
+}
+
+/* ---- the step ---- */
+
+/* Of the table, on tensors of numbers of known shape, without a body, and the same whenever it runs. */
+static bool is_tunable(const prn_step *step)
+{
+    const prn_node_def *node = step->node;
+    const prn_op *op = node->binding.op;
+    if (step->dynamic || step->empty || !step->kernel || node->child_count || (op->flags & (PRN_OP_ONCE_PER_RUN | PRN_OP_OPEN))) return false;
+    if (op != prn_op_find(node->info.domain, node->info.op_type, node->info.opset)) return false;
+    for (size_t i = 0; i < step->context.input_count; i++) {
+        const prony_value *in = step->context.inputs[i];
+        if (in && (in->kind != PRONY_TENSOR || in->dtype == PRONY_STRING || !prn_shape_known(&in->shape))) return false;
+    }
+    return step->context.output_count > 0;
+}
+
+static bool serves_float32(const prn_kernel *kernel)
+{
+    return !kernel->precisions || (kernel->precisions & PRN_PRECISION(FP32));
+}
+
+/* The session asked for weights in fewer bits: a kernel that has them so is not given up for one that has not. */
+static bool must_store(const prony_context *context, const prn_kernel *standard)
+{
+    return !serves_float32(standard) && context->precision != PRONY_PRECISION_FAST;
+}
+
+/* The standard one first. Reference rows are what others are held against, not what anybody would take. */
+static size_t find_candidates(const prn_step *step, const prn_kernel **out)
+{
+    const prn_kernel *all[2 * PRN_TUNE_MOST_KERNELS], *standard = step->kernel;
+    const size_t found = prn_op_kernels(step->node->binding.op, &step->context, all, sizeof all / sizeof *all);
+    size_t count = 1;
+    out[0] = standard;
+    for (size_t i = 0; i < found && count < PRN_TUNE_MOST_KERNELS; i++) {
+        if (all[i] == standard || all[i]->place || standard->place || strcmp(all[i]->backend, "reference") == 0) continue;
+        if (must_store(&step->context, standard) && serves_float32(all[i])) continue;
+        out[count++] = all[i];
+    }
+    return count;
+}
+
+static const prn_kernel *find_named(const prn_kernel *const *kernels, size_t count, const char *name)
+{
+    for (size_t k = 0; k < count; k++)
+        if (strcmp(kernels[k]->name, name) == 0) return kernels[k];
+    return NULL;
+}
+
+static prn_tune_row *find_row(const prn_tuning *tuning, const char *problem, const prn_kernel *const *kernels, size_t count)
+{
+    for (size_t r = 0; r < tuning->count; r++)
+        if (strcmp(tuning->rows[r]->problem, problem) == 0 && find_named(kernels, count, tuning->rows[r]->kernel)) return tuning->rows[r];
+    return NULL;
+}
+
+static prony_status make_row(prn_plan *plan, prn_step *step, const char *problem, const prn_kernel *const *kernels, size_t count,
+                             prn_tune_row **out, prony_error *error)
+{
+    prn_tuning *tuning = plan->options.tuning;
+    char first[PRN_SHAPE_TEXT_BYTES], second[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *a = prn_input(&step->context, 0), *b = prn_input(&step->context, 1);
+    prn_tune_row *row = prn_pool_alloc(&tuning->pool, 1, sizeof *row);
+    if (!row) return prn_no_memory(error);
+    row->problem = prn_pool_strndup(&tuning->pool, problem, strlen(problem));
+    row->op = prn_pool_strndup(&tuning->pool, step->node->info.op_type, strlen(step->node->info.op_type));
+    row->about = prn_pool_printf(&tuning->pool, "%s, %s", a ? prn_value_text(a, first) : "-", b ? prn_value_text(b, second) : "-");
+    row->standard = row->kernel = kernels[0]->name;
+    if (!row->problem || !row->op || !row->about) return prn_no_memory(error);
+    const int64_t start = prn_now_ns();
+    PRN_TRY(prn_tune_measure(plan, step, kernels, count, row, error));
+    tuning->spent_ns += prn_now_ns() - start;
+    tuning->measured++;
+    tuning->unsaved = true;
+    if (!prn_tuning_add(tuning, row)) return prn_no_memory(error);
+    *out = row;
+    return PRONY_OK;
+}
+
+prony_status prn_plan_tune(prn_plan *plan, prn_step *step, prony_error *error)
+{
+    prn_tuning *tuning = plan->options.tuning;
+    const prn_kernel *kernels[PRN_TUNE_MOST_KERNELS];
+    char problem[PRN_TUNE_PROBLEM_BYTES];
+    if (!tuning || plan->options.follows || plan->options.precision == PRONY_PRECISION_FP32_STRICT || !is_tunable(step)) return PRONY_OK;
+    const size_t count = find_candidates(step, kernels);
+    if (count < 2) return PRONY_OK;
+    describe(step, kernels, count, problem);
+    prn_tune_row *row = find_row(tuning, problem, kernels, count);
+    if (!row && tuning->spent_ns >= tuning->most_ns) {
+        tuning->left++;
+        return PRONY_OK;
+    }
+    if (!row) PRN_TRY(make_row(plan, step, problem, kernels, count, &row, error));
+    if (row->kept && !row->used) tuning->kept++;
+    row->used = true;
+    step->tuned = row;
+    step->kernel = find_named(kernels, count, row->kernel);
+    return PRONY_OK;
+}

@@ -1,0 +1,27 @@
+/* A run of a plan: by its schedule where it has several workers, else step by step. */
+#include "base/stop.h"
+#include "engine/run/dispatch.h"
+#include "engine/run/live_value.h"
+#include "engine/run/schedule.h"
+
+#include <string.h>
+
+/* What a failed run leaves behind, wherever it stopped. */
+static void drop_all(prn_plan *plan)
+{
+    for (uint32_t v = 0; v < plan->value_count; v++)
+        if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
+}
+
+prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    prony_status status = prn_stop_check(error);
+    if (status != PRONY_OK) return status;
+    plan->stopped_at = PRN_NO_STEP;
+    plan->stamped = trace || (plan->outer && plan->outer->stamped);
+    if (trace && trace->shares)
+        memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
+    status = plan->schedule ? prn_schedule_run(plan->schedule, trace, error) : prn_plan_run_alone(plan, trace, error);
+    if (status != PRONY_OK) drop_all(plan);
+    return status;
+}
