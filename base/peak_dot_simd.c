@@ -1,4 +1,4 @@
-/* The rate of products of bfloat16 on tiles, for one instruction set (PRN_SIMD names it). */
+/* The rate of products of bfloat16 on tiles, or on vectors, for one instruction set (PRN_SIMD names it). */
 #include "base/peak.h"
 #include "base/simd.h"
 
@@ -50,6 +50,34 @@ static double products(int64_t rounds, double *flops)
     *flops = (double)rounds * 4 * 2 * 16 * 16 * 32;
     double total = 0;
     for (int i = 0; i < 4; i++) total += (double)sums[i][0];
+    return total;
+}
+
+#elif defined(__AVX512BF16__)
+
+#include <immintrin.h>
+
+enum { SUMS = 16 };
+
+/* So many vectors of sums that none waits for its last product. Operands are not zeros, as above. */
+static double products(int64_t rounds, double *flops)
+{
+    __m512 sums[SUMS];
+    uint32_t random[16];
+    for (int i = 0; i < 16; i++) random[i] = (uint32_t)(i + 1) * 2654435761u;
+    /* +-0.5 to 1 */
+    const __m512i bits = _mm512_and_si512(_mm512_loadu_si512(random), _mm512_set1_epi32((int)0x807f807f));
+    const __m512bh left = (__m512bh)_mm512_or_si512(bits, _mm512_set1_epi32(0x3f003f00));
+    const __m512bh right = (__m512bh)_mm512_or_si512(_mm512_ror_epi32(bits, 16), _mm512_set1_epi32(0x3f003f00));
+    PRN_UNROLL
+    for (int i = 0; i < SUMS; i++) sums[i] = _mm512_set1_ps((float)i); /* equal ones would be one sum */
+    for (int64_t r = 0; r < rounds; r++) {
+        PRN_UNROLL
+        for (int i = 0; i < SUMS; i++) sums[i] = _mm512_dpbf16_ps(sums[i], left, right);
+    }
+    *flops = (double)rounds * SUMS * 2 * 32;
+    double total = 0;
+    for (int i = 0; i < SUMS; i++) total += (double)_mm512_reduce_add_ps(sums[i]);
     return total;
 }
 

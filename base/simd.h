@@ -24,7 +24,8 @@
 /* The same for the files *_dot_simd.c, which are compiled for processors that multiply bytes and bfloat16 numbers too. */
 #if defined(__x86_64__)
 #define PRN_SIMD_DOT_VARIANTS(X, ...)                                                                                  \
-    X(amx, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_AMX, __VA_ARGS__) X(vnni, PRN_HAS_AVX512 | PRN_HAS_VNNI, __VA_ARGS__)      \
+    X(amx, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_AMX, __VA_ARGS__)                                                   \
+    X(bf16, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16, __VA_ARGS__) X(vnni, PRN_HAS_AVX512 | PRN_HAS_VNNI, __VA_ARGS__) \
     PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #else
 #define PRN_SIMD_DOT_VARIANTS(X, ...) PRN_SIMD_VARIANTS(X, __VA_ARGS__)

@@ -35,6 +35,7 @@ static bool is_codes(const char *name)
 static const char *faster_here(void)
 {
     if (prn_isa_has(PRN_HAS_AMX)) return "fast, bf16 and int8 (AMX)";
+    if (prn_isa_has(PRN_HAS_VNNI | PRN_HAS_BF16)) return "bf16 (AVX512_BF16) and int8 (VNNI)";
     return prn_isa_has(PRN_HAS_VNNI) ? "int8 (VNNI)" : "int8 alone, by products of 16 bits";
 }
 

@@ -200,7 +200,7 @@ static void run_slot(void *argument, int64_t slot)
 
 bool prn_attend_tiles_fit(const prn_attend *at)
 {
-    return prn_split_there() && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) && at->width <= MOST_WIDTH &&
+    return prn_split_there(PARTS) && prn_gemm_isa()->panel_columns == COLUMNS && prn_attend_fits(at) && at->width <= MOST_WIDTH &&
            at->depth <= MOST_WIDTH && at->q.stride[3] == 1 && !at->weigh;
 }
 

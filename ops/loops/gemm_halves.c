@@ -43,7 +43,7 @@ static int stored_parts(const prn_gemm *gemm)
 
 bool prn_gemm_halves_worth(const prn_gemm *gemm)
 {
-    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->a_col == 1 && prn_split_there();
+    return gemm->m >= HALVES_LEAST_ROWS && gemm->stored && stored_parts(gemm) > 0 && gemm->a_col == 1 && prn_split_there(stored_parts(gemm));
 }
 
 /* Elements of A's form from one part to the next. */

@@ -301,7 +301,7 @@ bool prn_gemm_split_worth(const prn_gemm *gemm)
 {
     return gemm->parts != PRN_SPLIT_NEVER && gemm->m >= LEAST_ROWS && gemm->k >= LEAST_DEPTH && gemm->n >= LEAST_COLUMNS &&
            (gemm->packed || gemm->stored) && gemm->a_col == 1 &&
-           prn_split_there();
+           prn_split_there(gemm->parts ? gemm->parts : PRN_SPLIT_PARTS);
 }
 
 bool prn_gemm_split_takes(const prn_gemm *gemm, int64_t rows)

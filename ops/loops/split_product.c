@@ -1,13 +1,13 @@
-/* Products on tiles, by what the processor has. */
+/* Products of bfloat16, by what the processor has. */
 #include "ops/loops/split_product.h"
 
 #include "base/simd.h"
 
 PRN_SIMD_PICK_DOT(prn_split_simd, prn_split_simd_, static const prn_split_simd *simd)
 
-bool prn_split_there(void)
+bool prn_split_there(int parts)
 {
-    return simd()->there;
+    return parts <= simd()->most_parts;
 }
 
 void prn_split_begin(void)

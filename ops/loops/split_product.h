@@ -1,4 +1,4 @@
-/* Products of float32 matrices on tiles of bfloat16 (AMX).
+/* Products of float32 matrices as products of bfloat16, on tiles (AMX) or on vectors (AVX512_BF16).
  *
  * A float32 is the sum of three bfloat16 of eight bits each, exactly:
  *
@@ -29,8 +29,8 @@ enum {
     PRN_SPLIT_PANEL = PRN_SPLIT_STEPS * PRN_SPLIT_PARTS * PRN_SPLIT_DEPTH * PRN_SPLIT_COLUMNS /* parts of such a panel */
 };
 
-/* Whether this processor has such tiles, and this build uses them. */
-bool prn_split_there(void);
+/* Whether products of so many parts are faster here than those of float32: of up to three on tiles, of one on vectors. */
+bool prn_split_there(int parts);
 
 #define PRN_SPLIT_NEVER (-1)
 
@@ -121,7 +121,7 @@ void prn_split_store(const float *c, int64_t rows, const float *bias, const floa
 
 /* All of these for one instruction set (ops/loops/split_product_dot_simd.c). */
 typedef struct prn_split_simd {
-    bool there; /* else there is nothing */
+    int most_parts; /* that prn_split_there says yes to; 0: there is nothing */
     void (*begin)(void);
     void (*end)(void);
     bool (*rows)(const float *left, int left_count, const float *right, int right_count, int64_t step, int64_t rows, int parts,

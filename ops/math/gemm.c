@@ -254,7 +254,7 @@ PRN_WIDENED(half, &native)
 
 static const prn_kernel gemm_kernels[] = {
     STORED("gemm_fast_amx", FAST, halves_usable),
-    STORED("gemm_bf16_amx", BF16, halves_usable),
+    STORED("gemm_bf16_dot", BF16, halves_usable),
     STORED("gemm_bf16_native", BF16, stored_usable),
     STORED("gemm_fp16_native", FP16, stored_usable),
     STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
@@ -271,7 +271,7 @@ static const prn_kernel gemm_kernels[] = {
 
 static const prn_kernel matmul_kernels[] = {
     STORED("matmul_fast_amx", FAST, halves_usable),
-    STORED("matmul_bf16_amx", BF16, halves_usable),
+    STORED("matmul_bf16_dot", BF16, halves_usable),
     STORED("matmul_bf16_native", BF16, stored_usable),
     STORED("matmul_fp16_native", FP16, stored_usable),
     STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),

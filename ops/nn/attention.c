@@ -322,7 +322,7 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
                                    PRN_INTS(attention_params, y_perm),       {0}};
 
 static const prn_kernel kernels[] = {
-    {.name = "attention_bf16_amx", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
+    {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
      .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = native_prepare, .run = native_run},

@@ -116,7 +116,7 @@ PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_split_worth, CONV_SPLIT},
-    {.name = "conv_bf16_amx", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
+    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
     {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .worth = prn_conv_split_worth_f32, CONV_SPLIT},
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .usable = prn_conv_winograd_usable,
      .worth = prn_conv_winograd_worth, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,

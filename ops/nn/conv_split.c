@@ -1,4 +1,4 @@
-/* conv_fast_amx, conv_bf16_amx, conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
+/* conv_fast_amx, conv_bf16_dot, conv_f32_amx: convolution on layouts in blocks of 16 channels, by products of parts (ops/loops/split_product.h).
  *
  *     task = one image, a strip of output rows, a range of 32 output channels each
  *
@@ -222,15 +222,17 @@ bool prn_conv_split_usable(const prony_context *context)
 {
     prn_conv conv;
     prn_conv_split_plan s;
-    if (!prn_split_there() || prn_conv_read(context, &conv) != PRONY_OK || !fits(context, &conv)) return false;
+    if (!prn_split_there(prn_split_parts(context->precision)) || prn_conv_read(context, &conv) != PRONY_OK || !fits(context, &conv)) return false;
     fill_state(&s, &conv, prn_split_parts(context->precision), 1);
     return strip_bytes(&s, s.strip_rows) <= MOST_STRIP_BYTES;
 }
 
+/* Vectors multiply bfloat16 twice as fast as float32, of which Winograd's tiles save more; the tiles of AMX are faster than both. */
 bool prn_conv_split_worth(const prony_context *context)
 {
     prn_conv conv;
-    return prn_conv_read(context, &conv) == PRONY_OK && prn_conv_image_work(&conv) * (double)conv.batch >= LEAST_WORK;
+    if (prn_conv_read(context, &conv) != PRONY_OK || prn_conv_image_work(&conv) * (double)conv.batch < LEAST_WORK) return false;
+    return prn_split_there(PRN_SPLIT_PARTS) || !prn_conv_winograd_usable(context) || !prn_conv_winograd_worth(context);
 }
 
 /* One tap: rows of tiles are whole images' positions in a line, so that few are empty. */

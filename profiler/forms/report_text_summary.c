@@ -117,7 +117,7 @@ static void say_why(const prony_report *r, char *out)
     static const prony_bound bounds[] = {PRONY_BOUND_COMPUTE, PRONY_BOUND_MEMORY, PRONY_BOUND_OVERHEAD};
     double shares[PRONY_BOUND_OVERHEAD + 1] = {0};
     double rate = r->latency.mean_ns > 0 ? prn_report_executed_flops(r) / (double)r->latency.mean_ns : 0;
-    double peak = prn_report_roof_flops(r, "fp32") / 1e9;
+    double peak = prn_report_highest_peak(r) / 1e9;
     prn_number_text a, b, parts[3];
     if (!r->has_roof || peak <= 0) {
         snprintf(out, SENTENCE_BYTES,

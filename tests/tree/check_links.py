@@ -11,7 +11,7 @@ import sys
 FLOORS = {"base": 0, "loaders": 1, "ops": 1, "engine": 2, "profiler": 3, "api": 4}
 KERNEL_FLAGS = {"-fno-math-errno", "-fno-trapping-math"}
 VARIANTS = {"scalar": set(), "avx2": {"-mavx2", "-mfma"}, "avx512": {"-mavx512f", "-mavx512bw"}}
-DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
+DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-mavx512vnni", "-mavx512bf16"}, "amx": {"-mavx512vnni", "-mamx-int8", "-mamx-bf16"}}  # of *_dot_simd.c
 # Files that call one another, and may: nested graphs, bodies and calls are read, bound and run by what reads, binds and runs the outer
 # one; a budget's last block frees the budget; a plan's values and steps are made where it is settled; a row's kernel for codes
 # is a file beside the file of the row.
