@@ -389,9 +389,22 @@ VEC_INLINE vf v_elu(vf x, vf a)
     return v_select(x > 0.0f, x, a * v_expm1_negative(x));
 }
 
+/* x Phi(x), with Phi(-|x|) from a polynomial of its logarithm: one for all arguments, and no difference that cancels for negative ones. */
 VEC_INLINE vf v_gelu_erf(vf x)
 {
-    return 0.5f * x * (v_erf(x * 0.70710678118654752f) + 1.0f);
+    const float far = 5.6f; /* the rest is below 6e-8 */
+    const vf size = v_abs(x), t = v_smaller(size, v_splat(far));
+    vf q = t * 8.4396601e-08f - 2.1542780e-06f; /* log(Phi(-t)) */
+    q = q * t + 2.1594135e-05f;
+    q = q * t - 8.7778905e-05f;
+    q = q * t - 2.1304995e-04f;
+    q = q * t + 5.06264400e-03f;
+    q = q * t - 3.65043428e-02f;
+    q = q * t - 3.18261961e-01f;
+    q = q * t - 7.97889428e-01f;
+    q = q * t - 6.93147106e-01f;
+    const vf tail = v_select(size > far, v_splat(0.0f), v_exp_bounded(q));
+    return x * v_select(x < 0.0f, tail, 1.0f - tail);
 }
 
 VEC_INLINE vf v_gelu_tanh(vf x)
