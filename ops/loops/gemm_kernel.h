@@ -75,8 +75,8 @@ void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost
 
 /* Working space with which a large variable B is packed once instead of by every task; 0: none is of use. */
 size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
-/* Working space (gemm->space, aligned to 64) for `threads` threads where B is packed and products are computed by parts; 0: none is of use. Fewer
- * bytes serve fewer threads; it changes no result. */
+/* Working space (gemm->space, aligned to 64) where B is packed: for `threads` threads that compute products by parts (fewer bytes serve fewer
+ * threads), or for A, where its rows share the caches' sets; 0: none is of use. It changes no result. */
 size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items);
 /* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it
  * is given changes no result. */

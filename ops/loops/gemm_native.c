@@ -1,7 +1,7 @@
 /* Cuts native matrix products into tasks and finishes their tiles.
  *
- * Invariant: no sum depends on the number of threads. The cut of rows depends on shapes and the instruction set alone, that of columns,
- * too, but for products by parts, where it is the panel that decides how a column is summed. Each task owns its rows and columns of C: it
+ * Invariant: no sum depends on the number of threads. The cut of rows depends on shapes and the instruction set alone; that of columns is
+ * made for the threads there are, as no column's sum depends on it. Each task owns its rows and columns of C: it
  * computes them, then scales, adds the bias and applies the post-operations while they are in the cache.
  */
 #include "ops/loops/gemm_split.h"
@@ -18,10 +18,11 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     TASK_MACS = 1 << 18,   /* about five microseconds: less is not worth handing to another thread */
-    WANTED_TASKS = 24,     /* evens out the load of a handful of threads */
+    TASKS_EACH = 6,         /* evens out the load of threads */
     BLOCK_ROWS = 252,      /* A's block stays in the second-level cache while B's panels pass */
     SHALLOW = 192,         /* below this depth a task is mostly C: half as many rows leave it room there */
     BLOCK_COLUMNS = 256,   /* C's block stays there as well */
@@ -30,6 +31,11 @@ enum {
     SPLIT_TASK_MACS = 6000000, /* of a product by parts: the same for blocks that should be wide */
     SPLIT_LEAST_COLUMNS = 128,
     SPACE_LEAST_ROWS = 96, /* of fewer, parts and sums stay in the cache on the stack as well */
+    SET_FLOATS = 1024,     /* lines as far apart share a set of the first-level cache */
+    APART_FLOATS = 16,     /* a line: rows as much longer do not */
+    APART_ROWS = 1024,     /* of A, copied at a time */
+    APART_LEAST_COLUMNS = 256, /* for which copying A is little */
+    COPY_FLOATS = 1 << 14, /* of one task */
     PLAIN_FLOATS = 1 << 18 /* a constant B above this is streamed from memory for one row of C in any case */
 };
 
@@ -175,7 +181,7 @@ static void cut(gemm_job *job, int threads)
     job->row_blocks = prn_ceil_div(m, job->rows);
     const bool split = gemm->a_halves || prn_gemm_split_worth(gemm);
     const double wanted = macs * (double)job->items / (split ? SPLIT_TASK_MACS : TASK_MACS);
-    const int64_t most = split ? (threads > 1 ? threads : 1) : WANTED_TASKS;
+    const int64_t most = threads < 2 ? 1 : split ? threads : TASKS_EACH * (int64_t)threads;
     const int64_t tasks = wanted < 1.0 ? 1 : wanted < (double)most ? (int64_t)wanted : most;
     const int64_t panel = gemm->stored ? PRN_STORED_COLUMNS : job->isa->panel_columns, panels = prn_ceil_div(n, panel);
     int64_t blocks = prn_ceil_div(tasks, job->items * job->row_blocks);
@@ -300,16 +306,6 @@ static void give_space(gemm_job *job)
     job->pieces = (int)prn_least((int64_t)(gemm->space_bytes / job->piece_bytes), MOST_PIECES);
 }
 
-size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
-{
-    gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
-    if (items <= 0 || gemm->n <= 0 || gemm->a_halves || !prn_gemm_split_worth(gemm)) return 0;
-    cut(&job, threads);
-    if (job.rows < SPACE_LEAST_ROWS) return 0;
-    const int64_t tasks = job.row_blocks * job.column_blocks * items;
-    return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) * prn_gemm_split_space(job.rows, job.columns);
-}
-
 static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch)
 {
     gemm_job job = {.gemm = *gemm, .batch = batch, .isa = prn_gemm_isa(), .items = batch ? batch->items : 1};
@@ -324,6 +320,77 @@ static void run_items(int threads, const prn_gemm *gemm, const prn_gemm_batch *b
     const int64_t blocks = job.row_blocks * job.column_blocks;
     const int64_t tasks = job.group == 1 ? job.items * blocks : prn_ceil_div(job.items, job.group);
     prn_parallel_tasks(threads, tasks, run_task, &job);
+}
+
+/* ---- rows of A that share the sets of the caches ---- */
+
+/* A tile reads more rows of A side by side than a set of the first-level cache has lines, and a block of them crowds a few sets of the
+ * second: where rows lie whole pages apart, each line is fetched again for each element. */
+static bool rows_collide(const prn_gemm *gemm)
+{
+    return gemm->packed && gemm->a_col == 1 && gemm->a_row != 0 && gemm->a_row % SET_FLOATS == 0 && gemm->m > prn_gemm_isa()->tile_rows &&
+           gemm->n >= APART_LEAST_COLUMNS && !gemm->a_halves && !prn_gemm_split_worth(gemm);
+}
+
+/* Of the pieces that A's rows are copied in: all of like heights, so that none has so few that they are summed otherwise. */
+static int64_t apart_rows(const prn_gemm *gemm)
+{
+    return prn_ceil_div(gemm->m, prn_ceil_div(gemm->m, APART_ROWS));
+}
+
+/* From one of them to the next. */
+static int64_t apart_stride(const prn_gemm *gemm)
+{
+    const int64_t stride = gemm->k + APART_FLOATS;
+    return stride % SET_FLOATS ? stride : stride + APART_FLOATS;
+}
+
+static size_t apart_bytes(const prn_gemm *gemm)
+{
+    return rows_collide(gemm) ? prony_dtype_bytes(PRONY_FLOAT32, apart_rows(gemm) * apart_stride(gemm)) : 0;
+}
+
+typedef struct apart_job {
+    const prn_gemm *from, *to; /* whose A is the working space */
+    int64_t rows; /* of a task */
+} apart_job;
+
+static void apart_task(void *argument, int64_t task)
+{
+    const apart_job *job = argument;
+    const int64_t end = prn_least((task + 1) * job->rows, job->to->m);
+    for (int64_t i = task * job->rows; i < end; i++)
+        memcpy((float *)job->from->space + i * job->to->a_row, job->from->a + i * job->from->a_row, (size_t)job->from->k * sizeof(float));
+}
+
+/* With A's rows copied to where they lie a line further apart. */
+static void run_apart(int threads, const prn_gemm *gemm)
+{
+    prn_gemm from = *gemm;
+    const int64_t rows = apart_rows(gemm);
+    for (int64_t i = 0; i < gemm->m && !prn_stopped(); i += rows) {
+        prn_gemm piece = *gemm;
+        from.a = gemm->a + i * gemm->a_row;
+        piece.m = prn_least(rows, gemm->m - i);
+        piece.a = (const float *)gemm->space;
+        piece.a_row = apart_stride(gemm);
+        piece.c = gemm->c + i * gemm->c_row;
+        if (gemm->bias) piece.bias = gemm->bias + i * gemm->bias_row;
+        apart_job job = {&from, &piece, prn_ceil_div(COPY_FLOATS, gemm->k)};
+        prn_parallel_tasks(threads, prn_ceil_div(piece.m, job.rows), apart_task, &job);
+        run_items(threads, &piece, NULL);
+    }
+}
+
+size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items)
+{
+    gemm_job job = {.gemm = *gemm, .isa = prn_gemm_isa(), .items = items};
+    if (items <= 0 || gemm->n <= 0 || gemm->a_halves) return 0;
+    if (!prn_gemm_split_worth(gemm)) return items == 1 ? apart_bytes(gemm) : 0;
+    cut(&job, threads);
+    if (job.rows < SPACE_LEAST_ROWS) return 0;
+    const int64_t tasks = job.row_blocks * job.column_blocks * items;
+    return (size_t)prn_least(prn_least(tasks, threads > 1 ? threads : 1), MOST_PIECES) * prn_gemm_split_space(job.rows, job.columns);
 }
 
 void prn_gemm_facts(const prn_gemm *gemm, int64_t items, bool packed, prony_cost *facts)
@@ -356,7 +423,11 @@ void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch
     const int64_t items = batch ? batch->items : 1;
     if (gemm->m <= 0 || gemm->n <= 0 || items <= 0) return;
     if (!scratch || prn_gemm_scratch_bytes(gemm) == 0) {
-        run_items(threads, gemm, batch);
+        const size_t apart = !batch && gemm->space ? apart_bytes(gemm) : 0;
+        if (apart > 0 && apart <= gemm->space_bytes)
+            run_apart(threads, gemm);
+        else
+            run_items(threads, gemm, batch);
         return;
     }
     for (int64_t item = 0; item < items && !prn_stopped(); item++) {

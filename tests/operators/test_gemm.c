@@ -144,11 +144,12 @@ static void test_large(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) run(&problems[i]);
 }
 
-/* What parts are made of, in what order, and where sums are kept, depends on the working space, and columns are cut for threads; sums depend
- * on neither. */
+/* What parts are made of, in what order, and where sums are kept, depends on the working space, so does where A's rows are read, and columns
+ * are cut for threads; sums depend on neither. */
 static void test_space_changes_no_bit(void **state)
 {
-    static const int64_t shapes[][3] = {{197, 256, 300}, {300, 150, 333}, {128, 96, 128}, {600, 70, 200}, {99, 130, 784}, {100, 40, 129}, {120, 1030, 260}, {100, 3 * 128 + 5, 700}};
+    static const int64_t shapes[][3] = {{197, 256, 300}, {300, 150, 333}, {128, 96, 128}, {600, 70, 200}, {99, 130, 784}, {100, 40, 129}, {120, 1030, 260}, {100, 3 * 128 + 5, 700},
+                                        {197, 300, 1024}, {1030, 256, 1024}}; /* rows that share a cache's sets */
     (void)state;
     for (size_t i = 0; i < 3 * sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t m = shapes[i / 3][0], n = shapes[i / 3][1], k = shapes[i / 3][2];
@@ -164,6 +165,7 @@ static void test_space_changes_no_bit(void **state)
         prn_gemm_run(1, &gemm, NULL, NULL);
         gemm.space_bytes = prn_gemm_space_bytes(2, &gemm, 1);
         if (prn_isa_has(PRN_HAS_AMX | PRN_HAS_AVX512)) assert_true(gemm.space_bytes > 0);
+        if (k == 1024) assert_true(gemm.space_bytes > 0);
         char *space = gemm.space_bytes ? prn_alloc_aligned(64, gemm.space_bytes) : NULL;
         gemm.space = space;
         gemm.c = again;
