@@ -99,30 +99,40 @@ static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_cont
     return true;
 }
 
-/* Whether the row serves this node, however fast. */
-static bool takes(const prn_kernel *k, const prony_context *context, const prony_value *first)
+static bool one_of(uint32_t types, prony_dtype dtype)
 {
-    if (k->types && first && !(first->dtype < 32 && (k->types & PRN_TYPE(first->dtype)))) return false;
+    return types == PRN_TYPE_ANY || (dtype < 32 && (types & PRN_TYPE(dtype)));
+}
+
+bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *context)
+{
+    bool first = true;
+    for (size_t i = 0; i < context->input_count && (first || kernel->float_types); i++) {
+        const prony_value *in = context->inputs[i];
+        if (!in) continue;
+        if (first && !one_of(kernel->types, in->dtype)) return false;
+        if (prn_dtype_is_float(in->dtype) && !one_of(kernel->float_types, in->dtype)) return false;
+        first = false;
+    }
+    return true;
+}
+
+/* Whether the row serves this node, however fast. */
+static bool takes(const prn_kernel *k, const prony_context *context)
+{
+    if (!prn_kernel_takes_types(k, context)) return false;
     if (k->precisions && !(k->precisions >> context->precision & 1)) return false;
     if (context->post_ops && !k->post_ops) return false;
     return !k->usable || k->usable(context);
 }
 
-static const prony_value *first_input(const prony_context *context)
-{
-    const prony_value *first = NULL;
-    for (size_t i = 0; i < context->input_count && !first; i++) first = context->inputs[i];
-    return first;
-}
-
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
 {
-    const prony_value *first = first_input(context);
     for (const prn_kernel *k = op->kernels; k->name; k++) {
         if (like && (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0)) continue;
         if (like && like->name && strcmp(k->name, like->name) != 0) continue;
         if (plain_only && (k->own_layout || k->place)) continue;
-        if (!takes(k, context, first) || (k->worth && !k->worth(context))) continue;
+        if (!takes(k, context) || (k->worth && !k->worth(context))) continue;
         if (!plain_only || stays_plain(k, context)) return k;
     }
     return NULL;
@@ -130,10 +140,9 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
 
 size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_kernel **out, size_t most)
 {
-    const prony_value *first = first_input(context);
     size_t count = 0;
     for (const prn_kernel *k = op->kernels; k->name && count < most; k++)
-        if (takes(k, context, first)) out[count++] = k;
+        if (takes(k, context)) out[count++] = k;
     return count;
 }
 

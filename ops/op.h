@@ -184,6 +184,7 @@ typedef struct prn_kernel {
     const char *name;    /* "conv_f32_dnnl": operator, type, implementation */
     const char *backend; /* "dnnl", "openblas", "native" (vectorised C), "reference" (plain C) */
     uint32_t types;      /* PRN_TYPE bits of the first present input; PRN_TYPE_ANY: all */
+    uint32_t float_types; /* PRN_TYPE bits of all its floating-point inputs, of an operator that lets them differ; [0] those that it lets through */
     unsigned precisions; /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or more, in an order
                             that no instruction set changes */
     /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must not
@@ -325,6 +326,9 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
  * are that kernel's (NULL: any).
  * NULL: there is none. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like);
+
+/* Whether the row's types are those of the node's inputs. */
+bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *context);
 
 /* All rows that take the node, whether or not they are worth it, in the table's order: at most `most`. */
 size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_kernel **out, size_t most);

@@ -153,16 +153,6 @@ static prony_status run_reference(const prony_context *context)
     return run_rows(context, reference_rows);
 }
 
-/* Every input of numbers is float32; what is an index stays one. */
-static bool floats_only(const prony_context *context)
-{
-    for (size_t i = 0; i < context->input_count; i++) {
-        const prony_value *in = context->inputs[i];
-        if (in && prn_dtype_is_float(in->dtype) && in->dtype != PRONY_FLOAT32) return false;
-    }
-    return true;
-}
-
 static prony_status cost(const prony_context *context, prony_cost *out)
 {
     row_sum s;
@@ -392,19 +382,19 @@ static const prn_param embed_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
 
 static const prn_kernel simplified_kernels[] = {
-    {.name = "simplified_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
     {.name = "simplified_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel skip_kernels[] = {
-    {.name = "skip_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "skip_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
     {.name = "skip_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel skip_simplified_kernels[] = {
-    {.name = "skip_simplified_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "skip_simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
     {.name = "skip_simplified_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel embed_kernels[] = {
-    {.name = "embed_norm_f32_native", .backend = "native", .usable = floats_only, .run = run_native},
+    {.name = "embed_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = run_native},
     {.name = "embed_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 

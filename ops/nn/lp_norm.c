@@ -122,10 +122,9 @@ static bool has_rows(const prony_context *context)
     return job_of(context).inner == 1;
 }
 
-static bool all_f32(const prony_context *context)
+static bool scale_in_rows(const prony_context *context)
 {
-    const prony_value *scale = prn_input(context, 1);
-    return !scale || (scale->dtype == PRONY_FLOAT32 && job_of(context).wide_scale.vector);
+    return !prn_input(context, 1) || job_of(context).wide_scale.vector;
 }
 
 static prony_status infer_axis(const prony_context *context)
@@ -187,7 +186,7 @@ static const prn_kernel lp_kernels[] = {
     {.name = "lp_norm_reference", .backend = "reference", .run = run_reference},
     {0}};
 static const prn_kernel rms_kernels[] = {
-    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32, .run = run_native,
+    {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = scale_in_rows, .run = run_native,
      .inplace = 1},
     {.name = "rms_norm_reference", .backend = "reference", .run = run_reference},
     {0}};

@@ -125,14 +125,6 @@ static prony_status run_native(const prony_context *context)
     return run_rows(context, native_rows);
 }
 
-static bool all_f32(const prony_context *context)
-{
-    for (size_t i = 0; i < context->input_count; i++) {
-        if (context->inputs[i] && context->inputs[i]->dtype != PRONY_FLOAT32) return false;
-    }
-    return true;
-}
-
 /* ---- LayerNormalization */
 
 static int64_t layer_axis(const prony_context *context)
@@ -205,7 +197,7 @@ static prony_status infer_layer_norm(const prony_context *context)
 
 static bool usable_layer_norm(const prony_context *context)
 {
-    return all_f32(context) && stash_type(context) == PRONY_FLOAT32 && !layer_norm_of(context).spread;
+    return stash_type(context) == PRONY_FLOAT32 && !layer_norm_of(context).spread;
 }
 
 /* ---- InstanceNormalization, GroupNormalization: rows within [N, C, spatial …] */
@@ -287,29 +279,29 @@ static const prn_param instance_norm_attributes[] = {PRN_FLOAT(norm_params, epsi
 static const prn_param group_norm_attributes[] = {
     PRN_INT_REQUIRED(norm_params, num_groups), PRN_FLOAT(norm_params, epsilon, 1e-5f), {0}};
 
-static const prn_kernel layer_norm_f32 = {.usable = usable_layer_norm, .run = run_native};
+static const prn_kernel layer_norm_f32 = {.float_types = PRN_TYPE_F32, .usable = usable_layer_norm, .run = run_native};
 PRN_WIDENED(layer_norm_half, &layer_norm_f32)
 
 static const prn_kernel layer_norm_kernels[] = {
-    {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_layer_norm,
+    {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .usable = usable_layer_norm,
      .run = run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
     {.name = "layer_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
-static const prn_kernel instance_norm_f32 = {.usable = all_f32, .run = run_native};
+static const prn_kernel instance_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
 PRN_WIDENED(instance_norm_half, &instance_norm_f32)
 
 static const prn_kernel instance_norm_kernels[] = {
-    {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
+    {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .run = run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(instance_norm_half, "instance_norm_half_native"),
     {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
     {0}};
-static const prn_kernel group_norm_f32 = {.usable = all_f32, .run = run_native};
+static const prn_kernel group_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
 PRN_WIDENED(group_norm_half, &group_norm_f32)
 
 static const prn_kernel group_norm_kernels[] = {
-    {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = all_f32,
+    {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .run = run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(group_norm_half, "group_norm_half_native"),
     {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},

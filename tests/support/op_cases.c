@@ -333,15 +333,6 @@ static bool run_in_layouts(bench *b, const prn_kernel *kernel, const prn_layout 
     return ok;
 }
 
-static bool takes_type(const bench *b, const prn_kernel *kernel)
-{
-    if (kernel->types == PRN_TYPE_ANY) return true;
-    for (size_t i = 0; i < b->context.input_count; i++) {
-        if (b->inputs[i]) return kernel->types & PRN_TYPE(b->inputs[i]->dtype);
-    }
-    return true;
-}
-
 /* Data that the kernel's predicates may look at: constants only. */
 static void plan_inputs(bench *b, prn_layout offered)
 {
@@ -359,7 +350,7 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
     prn_layout seen[4][2 * OP_CASE_MAX_VALUES];
     size_t seen_count = 0;
     plan_inputs(b, PRN_PLAIN);
-    if (!takes_type(b, kernel) || (b->post_ops.count && !kernel->post_ops)) return true;
+    if (!prn_kernel_takes_types(kernel, &b->context) || (b->post_ops.count && !kernel->post_ops)) return true;
     if (kernel->usable && !kernel->usable(&b->context)) return true;
     for (size_t offer = 0; offer < (kernel->layouts ? 4 : 1); offer++) {
         prn_layout *asked = seen[seen_count];
