@@ -132,6 +132,13 @@ PRN_MUST_USE prony_status prn_cached_inputs(prony_session *session, prn_cached_p
 bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached);
 /* Plans cached->program, which is at the extents of the inputs. */
 PRN_MUST_USE prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error);
+/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
+ * plans can ask for. */
+PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
+/* The plan of a program with these options, its kernels chosen by measurement where the session was asked for that
+ * (tuned_plan.c). */
+PRN_MUST_USE prony_status prn_session_create_plan(prony_session *session, prn_program *program,
+                                                  prn_plan_options *options, prn_plan **out, prony_error *error);
 /* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
 void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error);
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
@@ -141,6 +148,10 @@ PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *
  * works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
 PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
 prony_status prn_session_unlock(prony_session *session, prony_status status);
+/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their team by
+ * themselves; one worker has a pool's help. */
+PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
+                                               prony_error *error);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
 
