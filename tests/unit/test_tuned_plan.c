@@ -164,12 +164,19 @@ static prony_report *profile(float *out)
     return report;
 }
 
-/* Rows are measured and kept; from the next session on they name kernels that are not the default ones. */
+/* Rows are measured and kept; from the next session on they name kernels that are not the default ones. With another kernel in front, layouts
+ * and so the problems behind are others, which are measured then. */
 static void measure(void)
 {
-    prony_report_release(profile(first_out));
-    rows = OTHERS;
-    forgets = true;
+    bool any = true;
+    for (int session = 0; any && session < 5; session++) {
+        prony_report *report = profile(first_out);
+        any = prony_report_tuning(report)->measured > 0;
+        prony_report_release(report);
+        rows = OTHERS;
+        forgets = true;
+    }
+    assert_false(any);
 }
 
 static void run_untuned(float *out)
@@ -364,7 +371,7 @@ static void test_older_file(void **state)
     static const char *const edits[][2] = {{"\"plans\"", "\"plane\""},
                                            {"prony.tune/2", "prony.tune/1"},
                                            {"\"taken_back\"", "\"taken_away\""},
-                                           {"\"default_run_ns\": 1", "\"default_run_ns\": -"}};
+                                           {"\"default_run_ns\": 1", "\"default_run_ns\": x"}};
     char path[4200];
     for (size_t e = 0; e < sizeof edits / sizeof *edits; e++) {
         rows = AS_KEPT;
@@ -404,6 +411,7 @@ static void test_row_gone(void **state)
         assert_int_equal(tuning->default_run_ns, tuning->changed ? 3000 : -1);
         assert_int_equal(fake.calls > 0, tuning->changed > 0);
         prony_report_release(report);
+        assert_int_equal(remove(path), 0);
     }
 }
 
