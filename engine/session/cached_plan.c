@@ -2,9 +2,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "base/team.h"
 #include "engine/plan/planner.h"
-#include "engine/run/schedule.h"
 #include "engine/session/session.h"
 
 void prn_cached_release(prn_cached_plan *cached)
@@ -35,17 +33,6 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
     session->trace.events = events;
     session->trace.capacity = plan->step_count;
     return PRONY_OK;
-}
-
-prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error)
-{
-    if (!plan->schedule) return PRONY_OK;
-    if (!session->team) {
-        int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
-        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
-        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
-    }
-    return prn_schedule_staff(plan->schedule, session->team, error);
 }
 
 prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)

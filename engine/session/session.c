@@ -193,18 +193,6 @@ int prony_session_workers(const prony_session *session)
     return session ? session->workers : 1;
 }
 
-prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace, prony_error *error)
-{
-    prn_plan_forget(plan);
-    prn_arena_run_end(plan->arena); /* the text of the last run's string outputs */
-    prn_arena_run_begin(plan->arena);
-    if (plan->workers > 1 || !session->team) return prn_plan_run(plan, trace, error);
-    prn_place former = prn_team_join(session->team);
-    prony_status status = prn_plan_run(plan, trace, error);
-    prn_team_leave(former);
-    return status;
-}
-
 prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error)
 {
     PRN_TRY(prn_session_plan(session, error));

@@ -132,13 +132,6 @@ PRN_MUST_USE prony_status prn_cached_inputs(prony_session *session, prn_cached_p
 bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached);
 /* Plans cached->program, which is at the extents of the inputs. */
 PRN_MUST_USE prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error);
-/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
- * plans can ask for. */
-PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
-/* The plan of a program with these options, its kernels chosen by measurement where the session was asked for that
- * (tuned_plan.c). */
-PRN_MUST_USE prony_status prn_session_create_plan(prony_session *session, prn_program *program,
-                                                  prn_plan_options *options, prn_plan **out, prony_error *error);
 /* The file in front of the message; behind it, where shapes do not fit, the free dimensions, of which that may come. */
 void prn_session_name_failure(const prony_session *session, prony_status status, prony_error *error);
 /* Refuses unset inputs, finds or makes the plan for the bound shapes. Not locked: callers hold `busy`. */
@@ -148,10 +141,6 @@ PRN_MUST_USE prony_status prn_session_plan(prony_session *session, prony_error *
  * works for the session's `stop`; a call that ends with PRONY_CANCELLED has used the request up. */
 PRN_MUST_USE prony_status prn_session_lock(prony_session *session, prony_error *error);
 prony_status prn_session_unlock(prony_session *session, prony_status status);
-/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their team by
- * themselves; one worker has a pool's help. */
-PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
-                                               prony_error *error);
 /* One run, stamped into `trace` unless that is NULL. Callers hold `busy`. */
 PRN_MUST_USE prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error);
 
@@ -164,6 +153,22 @@ PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size
                                               prony_error *error);
 /* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan of their own. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);
+
+/* ---- run_plan.c */
+
+/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
+ * plans can ask for. */
+PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
+/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their team by
+ * themselves; one worker has a pool's help. */
+PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
+                                               prony_error *error);
+
+/* ---- tuned_plan.c */
+
+/* The plan of a program with these options, its kernels chosen by measurement where the session was asked for that. */
+PRN_MUST_USE prony_status prn_session_create_plan(prony_session *session, prn_program *program,
+                                                  prn_plan_options *options, prn_plan **out, prony_error *error);
 
 /* ---- random.c ---- */
 

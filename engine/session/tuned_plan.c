@@ -1,12 +1,11 @@
 /* A plan whose kernels are chosen by measurement, held against the default one: operators that are faster one by one
  * may be slower together, by what they leave in caches and by the Reorders between them. Both plans are there
  * meanwhile. */
-#include "engine/plan/planner.h"
-#include "engine/plan/tune.h"
-
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/stop.h"
+#include "engine/plan/planner.h"
+#include "engine/plan/tune.h"
 #include "engine/session/session.h"
 
 #include <string.h>
