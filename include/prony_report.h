@@ -370,6 +370,8 @@ typedef struct prony_tuning {
     const char *note;            /* what is to be said of it, such as why nothing is kept; "": nothing */
     const prony_tuned_operator *choices; /* not those in subgraphs */
     size_t choice_count;
+    bool taken_back;             /* the default kernels stay: as a whole the other ones were no faster, or a run failed */
+    int64_t default_run_ns, tuned_run_ns; /* of one run of each plan, medians of runs in turns; -1: nothing was to be judged, or a run failed */
 } prony_tuning;
 /* NULL: it was not asked for. */
 PRONY_API const prony_tuning *prony_report_tuning(const prony_report *report);

@@ -100,6 +100,8 @@ typedef struct prn_plan_options {
     bool follows;           /* for prn_plan_follow: no joins and parts, whose offsets are extents' */
     bool no_reuse;          /* no views, joins, parts or results in place; every buffer lives for the whole run */
     struct prn_tuning *tuning; /* kernels are chosen by measurement, as far as precision and extents let them; NULL: they are not */
+    bool standard_kernels;  /* with `tuning`: nothing is measured and no step follows what was */
+    bool kernels_only;      /* kernels and layouts are chosen and nothing is prepared: such a plan cannot run */
     bool fill_dead;         /* tests: dead bytes hold a pattern, see engine/plan/dead_bytes.h; runs are then not stamped */
 } prn_plan_options;
 
@@ -132,6 +134,7 @@ typedef struct prn_plan {
     int threads;                 /* inside of an operator, each worker */
     char workers_note[160];      /* why so many, where that was the plan's to choose or not as asked for; "" otherwise */
     prony_cost fixed_cost; /* of the layers whose cost no run changes; parameters 0 */
+    const struct prn_tune_verdict *verdict; /* of the outermost: what came of running it beside the default plan (engine/plan/tune.h); NULL: it was not */
     bool stamped;          /* the run at hand is: what runs in subgraphs keeps the time of each step */
     uint32_t stopped_at;   /* step at which the last run failed or was called off; PRN_NO_STEP: nowhere */
     /* Of a subgraph: value and step of the outermost plan that its memory is booked to; and how often it was begun in this

@@ -405,6 +405,7 @@ static prony_status build(planner *p)
     PRN_TRY(add_values(p));
     for (size_t n = 0; n < plan->program->node_count; n++)
         if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
+    if (plan->options.kernels_only) return PRONY_OK;
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
     PRN_TRY(prepare_steps(p));

@@ -18,6 +18,7 @@ prony_status prn_tuning_create(prn_tuning **out, prony_error *error)
     prn_tuning *tuning = prn_calloc(1, sizeof *tuning);
     if (!tuning) return prn_no_memory(error);
     tuning->most_ns = MOST_NS;
+    tuning->now_ns = prn_now_ns;
     *out = tuning;
     return PRONY_OK;
 }
@@ -26,6 +27,7 @@ void prn_tuning_release(prn_tuning *tuning)
 {
     if (!tuning) return;
     prn_free(tuning->rows);
+    prn_free(tuning->verdicts);
     prn_pool_release(&tuning->pool);
     prn_free(tuning);
 }
@@ -37,17 +39,40 @@ bool prn_tuning_add(prn_tuning *tuning, prn_tune_row *row)
     return true;
 }
 
+static size_t find_verdict(const prn_tuning *tuning, const char *program)
+{
+    size_t v = 0;
+    while (v < tuning->verdict_count && strcmp(tuning->verdicts[v]->program, program) != 0) v++;
+    return v;
+}
+
+const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char *program)
+{
+    const size_t v = find_verdict(tuning, program);
+    return v < tuning->verdict_count ? tuning->verdicts[v] : NULL;
+}
+
+bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict)
+{
+    const size_t v = find_verdict(tuning, verdict->program);
+    if (v == tuning->verdict_count) {
+        if (!PRN_GROW(tuning->verdicts, tuning->verdict_capacity, v + 1)) return false;
+        tuning->verdict_count++;
+    }
+    tuning->verdicts[v] = verdict;
+    return true;
+}
+
 void prn_tuning_say(prn_tuning *tuning, const char *format, ...)
 {
+    char text[sizeof tuning->note];
     size_t used = strlen(tuning->note);
-    if (used && used + 2 < sizeof tuning->note) {
-        memcpy(tuning->note + used, "; ", 3);
-        used += 2;
-    }
     va_list args;
     va_start(args, format);
-    vsnprintf(tuning->note + used, sizeof tuning->note - used, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (strstr(tuning->note, text)) return;
+    snprintf(tuning->note + used, sizeof tuning->note - used, "%s%s", used ? "; " : "", text);
 }
 
 /* ---- the problem ---- */
@@ -139,6 +164,33 @@ static void describe(const prn_step *step, const prn_kernel *const *kernels, siz
     prn_sha256_text(&hash, problem);
 }
 
+/* Attributes need not be told: they are those of the model's nodes, which have names. */
+static void add_program(prn_sha256 *hash, const prn_program *program)
+{
+    for (size_t v = 0; v < program->value_count; v++) add_value(hash, &program->values[v]->info);
+    for (size_t n = 0; n < program->node_count; n++) {
+        const prn_node_def *node = program->nodes[n];
+        if (node->dead) continue;
+        add_text(hash, node->info.op_type);
+        add_text(hash, node->info.name);
+        for (uint32_t c = 0; c < node->child_count; c++)
+            if (node->children[c].program) add_program(hash, node->children[c].program);
+    }
+}
+
+void prn_tune_describe(const prn_program *program, const prn_plan_options *options, char text[PRN_TUNE_PROBLEM_BYTES])
+{
+    prn_sha256 hash;
+    prn_sha256_init(&hash);
+    add_number(&hash, options->precision);
+    add_number(&hash, options->threads);
+    add_number(&hash, options->workers);
+    add_number(&hash, options->no_help);
+    add_number(&hash, options->no_reuse);
+    add_program(&hash, program);
+    prn_sha256_text(&hash, text);
+}
+
 /* ---- the step ---- */
 
 /* Of the table, on tensors of numbers of known shape, without a body, and the same whenever it runs. */
@@ -223,7 +275,8 @@ prony_status prn_plan_tune(prn_plan *plan, prn_step *step, prony_error *error)
     prn_tuning *tuning = plan->options.tuning;
     const prn_kernel *kernels[PRN_TUNE_MOST_KERNELS];
     char problem[PRN_TUNE_PROBLEM_BYTES];
-    if (!tuning || plan->options.follows || plan->options.precision == PRONY_PRECISION_FP32_STRICT || !is_tunable(step)) return PRONY_OK;
+    if (!tuning || plan->options.standard_kernels || plan->options.follows) return PRONY_OK;
+    if (plan->options.precision == PRONY_PRECISION_FP32_STRICT || !is_tunable(step)) return PRONY_OK;
     const size_t count = find_candidates(step, kernels);
     if (count < 2) return PRONY_OK;
     describe(step, kernels, count, problem);
@@ -238,4 +291,39 @@ prony_status prn_plan_tune(prn_plan *plan, prn_step *step, prony_error *error)
     step->tuned = row;
     step->kernel = find_named(kernels, count, row->kernel);
     return PRONY_OK;
+}
+
+size_t prn_plan_tune_changes(const prn_plan *plan)
+{
+    size_t changes = 0;
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const prn_step *step = plan->steps[s];
+        if (step->tuned && strcmp(step->tuned->kernel, step->tuned->standard) != 0) changes++;
+        for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
+            if (step->children[c]) changes += prn_plan_tune_changes(step->children[c]);
+    }
+    return changes;
+}
+
+/* Steps of one node, of two plans of one program: Reorders aside, they come in the same order. */
+static prn_step *find_step(prn_plan *plan, const prn_node_def *node, size_t *next)
+{
+    for (size_t s = *next; s < plan->step_count; s++) {
+        if (plan->steps[s]->node != node) continue;
+        *next = s + 1;
+        return plan->steps[s];
+    }
+    return NULL;
+}
+
+void prn_plan_tune_note(prn_plan *plan, const prn_plan *tuned)
+{
+    size_t next = 0;
+    for (size_t s = 0; s < tuned->step_count; s++) {
+        const prn_step *from = tuned->steps[s];
+        prn_step *to = from->tuned || from->children ? find_step(plan, from->node, &next) : NULL;
+        if (to && to->kernel) to->tuned = from->tuned;
+        for (uint32_t c = 0; to && to->children && from->children && c < from->node->child_count; c++)
+            if (to->children[c] && from->children[c]) prn_plan_tune_note(to->children[c], from->children[c]);
+    }
 }

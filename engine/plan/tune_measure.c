@@ -7,12 +7,9 @@
 #include "engine/plan/plan.h"
 #include "engine/plan/tune.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOST_ROUNDS = 21,
-    LEAST_ROUNDS = 5,
     REORDER_ROUNDS = 5,
     TOO_SLOW = 4,              /* times the fastest so far: not measured any further */
     SWEEP_BYTES = 4 << 20,     /* more than a core's own caches */
@@ -46,44 +43,11 @@ typedef struct bench {
     void *sweep;      /* NULL: caches are left as they are */
     prn_pool pool;
     prn_shared_refs held;
-    int64_t *times;   /* [count][MOST_ROUNDS] */
+    int64_t *times;   /* [count][PRN_TUNE_MOST_ROUNDS] */
     size_t *rounds;
 } bench;
 
 /* ---- data ---- */
-
-static uint32_t next(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*state >> 33);
-}
-
-/* Numbers of either sign around 1, of any type that computes; what may be an index is 0. */
-static void fill(void *data, size_t bytes, prony_dtype dtype)
-{
-    uint64_t state = 0x9e3779b97f4a7c15;
-    memset(data, 0, bytes);
-    switch (dtype) {
-    case PRONY_FLOAT32:
-        for (size_t i = 0; i < bytes / 4; i++) ((float *)data)[i] = (float)next(&state) / 1073741824.0F - 1.0F;
-        break;
-    case PRONY_FLOAT64:
-        for (size_t i = 0; i < bytes / 8; i++) ((double *)data)[i] = (double)next(&state) / 1073741824.0 - 1.0;
-        break;
-    case PRONY_FLOAT16:
-        for (size_t i = 0; i < bytes / 2; i++) ((uint16_t *)data)[i] = (uint16_t)(0x3800U | (next(&state) & 0x83ffU));
-        break;
-    case PRONY_BFLOAT16:
-        for (size_t i = 0; i < bytes / 2; i++) ((uint16_t *)data)[i] = (uint16_t)(0x3f00U | (next(&state) & 0x807fU));
-        break;
-    case PRONY_INT8:
-    case PRONY_UINT8:
-        for (size_t i = 0; i < bytes; i++) ((uint8_t *)data)[i] = (uint8_t)next(&state);
-        break;
-    default:
-        break;
-    }
-}
 
 static bool is_constant(const bench *b, size_t i)
 {
@@ -113,7 +77,7 @@ static prony_status take_blocks(bench *b, prony_error *error)
         }
         b->blocks[i] = prn_alloc_aligned(64, b->bytes[i] + 64);
         if (!b->blocks[i]) return prn_no_memory(error);
-        fill(b->blocks[i], b->bytes[i], operand(b, i)->dtype);
+        prn_tune_fill(b->blocks[i], b->bytes[i], operand(b, i)->dtype);
         for (size_t k = 0; k < b->count; k++) b->trials[k].values[i].data = b->blocks[i];
     }
     return PRONY_OK;
@@ -226,20 +190,6 @@ static int64_t run_trial(trial *t)
 
 /* ---- reorders ---- */
 
-static int compare_times(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int64_t median(const int64_t *times, size_t count)
-{
-    int64_t sorted[MOST_ROUNDS];
-    memcpy(sorted, times, count * sizeof *times);
-    qsort(sorted, count, sizeof *sorted, compare_times);
-    return sorted[count / 2];
-}
-
 /* What bringing a value of this type from one layout to another takes. What cannot be done takes for ever. */
 static prony_status time_reorder(bench *b, const prony_value *like, prn_layout from, prn_layout to, int64_t *out, prony_error *error)
 {
@@ -271,11 +221,11 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
     c.data = prn_alloc_aligned(64, prn_layout_bytes(&c) + 64);
     t.kernel = a.data && c.data && binding.op ? prn_op_kernel(binding.op, &t.context, false, NULL) : NULL;
     if (t.kernel) {
-        fill(a.data, prn_layout_bytes(&a), a.dtype);
+        prn_tune_fill(a.data, prn_layout_bytes(&a), a.dtype);
         open_trial(&t);
         if (!t.failed) (void)run_trial(&t);
         for (size_t r = 0; r < REORDER_ROUNDS && !t.failed; r++) times[r] = run_trial(&t);
-        if (!t.failed) *out = median(times, REORDER_ROUNDS);
+        if (!t.failed) *out = prn_tune_median(times, REORDER_ROUNDS);
         close_trial(&t);
     }
     prn_free_aligned(a.data);
@@ -312,24 +262,6 @@ static prony_status count_reorders(bench *b, trial *t, prony_error *error)
 
 /* ---- rounds ---- */
 
-size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, size_t count)
-{
-    size_t best = 0;
-    if (rounds[0] == 0 || rounds[0] > MOST_ROUNDS) return 0;
-    const int64_t standard = median(times, rounds[0]);
-    int64_t least = standard - standard / 20;
-    for (size_t k = 1; k < count; k++) {
-        if (rounds[k] != rounds[0]) continue;
-        size_t wins = 0;
-        for (size_t r = 0; r < rounds[0]; r++) wins += times[k * most + r] < times[r];
-        const int64_t middle = median(times + k * most, rounds[k]);
-        if (4 * wins < 3 * rounds[0] || middle >= least) continue;
-        best = k;
-        least = middle;
-    }
-    return best;
-}
-
 /* Untimed first runs: pages are there, and who has no chance is left out. */
 static prony_status warm_up(bench *b, bool *slow, int64_t *first, prony_error *error)
 {
@@ -350,15 +282,15 @@ static prony_status take_rounds(bench *b, const bool *slow, prony_error *error)
 {
     const prn_tuning *tuning = b->plan->options.tuning;
     const int64_t start = prn_now_ns();
-    for (size_t r = 0; r < MOST_ROUNDS; r++) {
+    for (size_t r = 0; r < PRN_TUNE_MOST_ROUNDS; r++) {
         const int64_t spent = prn_now_ns() - start;
-        if (r >= LEAST_ROUNDS && spent > PROBLEM_NS) break;
+        if (r >= PRN_TUNE_LEAST_ROUNDS && spent > PROBLEM_NS) break;
         if (r > 0 && tuning->spent_ns + spent > tuning->most_ns) break;
         for (size_t k = 0; k < b->count; k++) {
             trial *t = &b->trials[k];
             if (t->failed || slow[k]) continue;
             cool(b);
-            b->times[k * MOST_ROUNDS + r] = run_trial(t) + t->reorder_ns;
+            b->times[k * PRN_TUNE_MOST_ROUNDS + r] = run_trial(t) + t->reorder_ns;
             PRN_TRY(prn_stop_check(error));
             b->rounds[k] = r + 1;
         }
@@ -374,7 +306,8 @@ static prony_status keep_trials(const bench *b, const int64_t *first, prn_tune_r
     for (size_t k = 0; k < b->count; k++) {
         const trial *t = &b->trials[k];
         trials[k] = (prn_tune_trial){.kernel = t->kernel->name, .time_ns = -1, .reorder_ns = t->reorder_ns};
-        if (!t->failed) trials[k].time_ns = (b->rounds[k] ? median(b->times + k * MOST_ROUNDS, b->rounds[k]) : first[k]) - t->reorder_ns;
+        const int64_t *times = b->times + k * PRN_TUNE_MOST_ROUNDS;
+        if (!t->failed) trials[k].time_ns = (b->rounds[k] ? prn_tune_median(times, b->rounds[k]) : first[k]) - t->reorder_ns;
         if (!t->failed) continue;
         trials[k].failure = prn_pool_strndup(pool, t->error.message, strlen(t->error.message) < 200 ? strlen(t->error.message) : 200);
         if (!trials[k].failure) return prn_no_memory(error);
@@ -396,7 +329,7 @@ static prony_status measure(bench *b, const prn_kernel *const *kernels, prn_tune
     if (weight_bytes(b->plan->program) > SMALL_MODEL_BYTES) b->sweep = prn_calloc((size_t)threads, SWEEP_BYTES);
     PRN_TRY(warm_up(b, slow, first, error));
     PRN_TRY(take_rounds(b, slow, error));
-    row->kernel = kernels[prn_tune_choose(b->times, MOST_ROUNDS, b->rounds, b->count)]->name;
+    row->kernel = kernels[prn_tune_choose(b->times, PRN_TUNE_MOST_ROUNDS, b->rounds, b->count)]->name;
     return keep_trials(b, first, row, error);
 }
 
@@ -407,7 +340,7 @@ prony_status prn_tune_measure(prn_plan *plan, prn_step *step, const prn_kernel *
     b.trials = prn_calloc(count, sizeof *b.trials);
     b.blocks = prn_calloc(operands(&b), sizeof *b.blocks);
     b.bytes = prn_calloc(operands(&b), sizeof *b.bytes);
-    b.times = prn_calloc(count, MOST_ROUNDS * sizeof *b.times);
+    b.times = prn_calloc(count, PRN_TUNE_MOST_ROUNDS * sizeof *b.times);
     b.rounds = prn_calloc(count, sizeof *b.rounds);
     const bool made = b.trials && b.blocks && b.bytes && b.times && b.rounds;
     prony_status status = made ? measure(&b, kernels, row, error) : prn_no_memory(error);

@@ -2,9 +2,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/parallel.h"
-#include "base/team.h"
 #include "engine/plan/planner.h"
-#include "engine/run/schedule.h"
 #include "engine/session/session.h"
 
 void prn_cached_release(prn_cached_plan *cached)
@@ -37,19 +35,6 @@ static prony_status reserve_trace(prony_session *session, const prn_plan *plan, 
     return PRONY_OK;
 }
 
-/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its plans
- * can ask for. */
-static prony_status staff(prony_session *session, prn_plan *plan, prony_error *error)
-{
-    if (!plan->schedule) return PRONY_OK;
-    if (!session->team) {
-        int cores = prn_machine_auto_threads(1, prn_session_mask(session)), most = plan->workers * plan->threads;
-        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
-        PRN_TRY(prn_team_create(&session->team, most - 1, false, error));
-    }
-    return prn_schedule_staff(plan->schedule, session->team, error);
-}
-
 prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     if (!cached->inputs) cached->inputs = prn_calloc(session->input_count + 1, sizeof *cached->inputs);
@@ -61,48 +46,6 @@ prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, 
         cached->inputs[i].count = 0;
     }
     return PRONY_OK;
-}
-
-static prn_tune_key tune_key(const prony_session *session)
-{
-    return (prn_tune_key){session->model, session->options.precision, session->asked_threads, session->options.inter_op_threads};
-}
-
-/* What the session's plans choose kernels by; NULL: it was not asked for. */
-static prony_status begin_tuning(prony_session *session, prn_tuning **out, prony_error *error)
-{
-    *out = NULL;
-    if (session->options.tune == PRONY_TUNE_OFF) return PRONY_OK;
-    if (!session->tuning) {
-        const prn_tune_files *files = session->model->tune_files;
-        const prn_tune_key key = tune_key(session);
-        PRN_TRY(prn_tuning_create(&session->tuning, error));
-        if (session->precision == PRONY_PRECISION_FP32_STRICT)
-            prn_tuning_say(session->tuning, "fp32-strict takes its kernels by the problem alone");
-        else if (session->open_count)
-            prn_tuning_say(session->tuning, "plans for dimensions that change take their kernels by shapes");
-        else if (files)
-            files->load(session->tuning, &key, session->options.tune == PRONY_TUNE_AGAIN);
-    }
-    *out = session->tuning;
-    return PRONY_OK;
-}
-
-static void keep_tuning(prony_session *session)
-{
-    const prn_tune_key key = tune_key(session);
-    if (session->tuning && session->tuning->unsaved && session->model->tune_files) session->model->tune_files->save(session->tuning, &key);
-}
-
-/* Measurements are those of the threads that will run the plan: one worker has a pool's help. */
-static prony_status create_plan(prony_session *session, prn_cached_plan *cached, const prn_plan_options *options, prony_error *error)
-{
-    if (!options->tuning || !session->team || options->workers > 1)
-        return prn_plan_create(&cached->plan, cached->program, NULL, options, error);
-    prn_place former = prn_team_join(session->team);
-    const prony_status status = prn_plan_create(&cached->plan, cached->program, NULL, options, error);
-    prn_team_leave(former);
-    return status;
 }
 
 prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
@@ -120,10 +63,8 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
     if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
     const int64_t start = prn_now_ns();
     session->preparations.planned++;
-    PRN_TRY(begin_tuning(session, &options.tuning, error));
-    PRN_TRY(create_plan(session, cached, &options, error));
-    keep_tuning(session);
-    PRN_TRY(staff(session, cached->plan, error));
+    PRN_TRY(prn_session_create_plan(session, cached->program, &options, &cached->plan, error));
+    PRN_TRY(prn_plan_staff(session, cached->plan, error));
     PRN_TRY(reserve_trace(session, cached->plan, error));
     cached->plan_ns = prn_now_ns() - start;
     cached->first_run_ns = -1;

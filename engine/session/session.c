@@ -193,27 +193,14 @@ int prony_session_workers(const prony_session *session)
     return session ? session->workers : 1;
 }
 
-/* Several workers go to their team by themselves; one worker has a pool's help. */
-static prony_status run_plan(prony_session *session, prn_plan *plan, prn_trace *trace, prony_error *error)
-{
-    if (plan->workers > 1 || !session->team) return prn_plan_run(plan, trace, error);
-    prn_place former = prn_team_join(session->team);
-    prony_status status = prn_plan_run(plan, trace, error);
-    prn_team_leave(former);
-    return status;
-}
-
 prony_status prn_session_run_once(prony_session *session, prn_trace *trace, prony_error *error)
 {
     PRN_TRY(prn_session_plan(session, error));
     prn_cached_plan *cached = session->current;
     cached->used = ++session->runs;
-    prn_plan_forget(cached->plan);
-    prn_arena_run_end(cached->plan->arena); /* the text of the last run's string outputs */
-    prn_arena_run_begin(cached->plan->arena);
     int64_t start = cached->first_run_ns < 0 ? prn_now_ns() : 0;
     prn_lent_read(session);
-    prony_status status = run_plan(session, cached->plan, trace, error);
+    prony_status status = prn_session_run_plan(session, cached->plan, trace, error);
     if (status == PRONY_OK) {
         status = prn_lent_write(session, error);
         if (status != PRONY_OK) prn_plan_forget(cached->plan);

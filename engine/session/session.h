@@ -154,6 +154,22 @@ PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size
 /* Puts the plan for all extents into *out, made if there is none, at those of the inputs; NULL: the inputs need a plan of their own. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);
 
+/* ---- run_plan.c */
+
+/* Threads for a plan of several workers: the pool's, or the session's own, which are made for the most that any of its
+ * plans can ask for. */
+PRN_MUST_USE prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error *error);
+/* One run of a plan whose inputs are there; what the run before left is given up. Several workers go to their team by
+ * themselves; one worker has a pool's help. */
+PRN_MUST_USE prony_status prn_session_run_plan(prony_session *session, prn_plan *plan, prn_trace *trace,
+                                               prony_error *error);
+
+/* ---- tuned_plan.c */
+
+/* The plan of a program with these options, its kernels chosen by measurement where the session was asked for that. */
+PRN_MUST_USE prony_status prn_session_create_plan(prony_session *session, prn_program *program,
+                                                  prn_plan_options *options, prn_plan **out, prony_error *error);
+
 /* ---- random.c ---- */
 
 /* Next of a stream: uniform in [0, 1). `state` is any number at first. */

@@ -13,6 +13,21 @@ static int64_t trial_ns(const prony_tuned_operator *choice, const char *kernel)
     return 0;
 }
 
+/* What a run of the whole took. */
+static void say_whole(prn_text *text, const prony_tuning *t)
+{
+    char line[300];
+    prn_number_text tuned, standard;
+    if (t->default_run_ns >= 0 && t->tuned_run_ns >= 0) {
+        snprintf(line, sizeof line, "a run took %s with the fastest kernels, %s with the default ones%s",
+                 prn_number_time(tuned, t->tuned_run_ns, 3, " "), prn_number_time(standard, t->default_run_ns, 3, " "),
+                 t->taken_back ? ": these stay" : "");
+        prn_text_wrap(text, t->taken_back ? PRN_STYLE_WARN : PRN_STYLE_DIM, 2, line);
+    } else if (t->taken_back) {
+        prn_text_wrap(text, PRN_STYLE_WARN, 2, "the default kernels stay");
+    }
+}
+
 void prn_text_tuning(prn_text *text, const prony_report *r)
 {
     const prony_tuning *t = &r->tuning;
@@ -24,6 +39,7 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
     snprintf(line, sizeof line, "%" PRIu64 " problems measured in %s, %" PRIu64 " read from the file%s%.400s", t->measured,
              prn_number_time(before, t->measuring_ns, 3, " "), t->kept, *t->file ? " " : "", t->file);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
+    say_whole(text, t);
     if (*t->note) prn_text_wrap(text, PRN_STYLE_WARN, 2, t->note);
     if (t->untried) {
         snprintf(line, sizeof line, "%" PRIu64 " operators keep the default kernel: the time for measuring was up", t->untried);

@@ -283,10 +283,11 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
 
 /* ---- tuning ---- */
 
-static prony_status copy_trials(prony_report *report, const prn_tune_row *row, prony_tuned_operator *to, prony_error *error)
+static prony_status copy_trials(prony_report *report, const prn_step *step, prony_tuned_operator *to, prony_error *error)
 {
+    const prn_tune_row *row = step->tuned;
     prony_tune_trial *trials = prn_pool_alloc(&report->pool, row->trial_count + 1, sizeof *trials);
-    to->kernel = copy_text(report, row->kernel);
+    to->kernel = copy_text(report, step->kernel->name);
     to->standard = copy_text(report, row->standard);
     to->kept = row->kept;
     if (!trials || !to->kernel || !to->standard) return prn_no_memory(error);
@@ -307,7 +308,7 @@ static void count_tuned(const prn_plan *plan, prony_tuning *to)
     for (size_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (step->tuned) to->operators++;
-        if (step->tuned && strcmp(step->tuned->kernel, step->tuned->standard) != 0) to->changed++;
+        if (step->tuned && strcmp(step->kernel->name, step->tuned->standard) != 0) to->changed++;
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c]) count_tuned(step->children[c], to);
     }
@@ -321,14 +322,18 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
     report->has_tuning = true;
     *to = (prony_tuning){.measured = from->measured, .kept = from->kept, .untried = from->left, .measuring_ns = from->spent_ns,
                          .file_ns = from->file_ns, .file = copy_text(report, from->file ? from->file : ""), .note = copy_text(report, from->note)};
+    to->taken_back = plan->verdict && plan->verdict->taken_back;
+    to->default_run_ns = plan->verdict ? plan->verdict->default_ns : -1;
+    to->tuned_run_ns = plan->verdict ? plan->verdict->tuned_ns : -1;
     count_tuned(plan, to);
+    if (to->taken_back) to->changed = 0;
     prony_tuned_operator *choices = prn_pool_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
     if (!choices || !to->file || !to->note) return prn_no_memory(error);
     to->choices = choices;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (!plan->steps[s]->tuned) continue;
         choices[to->choice_count].index = s;
-        PRN_TRY(copy_trials(report, plan->steps[s]->tuned, &choices[to->choice_count++], error));
+        PRN_TRY(copy_trials(report, plan->steps[s], &choices[to->choice_count++], error));
     }
     return PRONY_OK;
 }

@@ -1,4 +1,4 @@
-/* Where measured kernels are kept: JSON, "prony.tune/1", one file per model, processor, instruction set, cores, threads, precision and build of
+/* Where measured kernels are kept: JSON, "prony.tune/2", one file per model, processor, instruction set, cores, threads, precision and build of
  * Prony. Nothing in the file is trusted: one that is damaged, or was made for something else, is measured anew and replaced. It is
  * written under another name and renamed, so that of two processes one has its way, whole. */
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SCHEMA "prony.tune/1"
+#define SCHEMA "prony.tune/2"
 enum { MOST_FILE_BYTES = 16 << 20 };
 
 /* What a file says of itself. */
@@ -27,6 +27,8 @@ typedef struct tune_file {
     int cores, threads, workers;
     prn_tune_row *rows;
     size_t row_count;
+    prn_tune_verdict *verdicts;
+    size_t verdict_count;
 } tune_file;
 
 /* ---- keys ---- */
@@ -47,6 +49,15 @@ static const prn_key row_keys[] = {
     {"tried", PRN_ROWS(prn_tune_row, trials, trial_count, trial_keys), PRN_FLAT_ROWS, NULL},
     {0}};
 
+static const prn_key verdict_keys[] = {
+    {"program", PRN_AT(prn_tune_verdict, program), PRN_HASH, "SHA-256 of everything that tells one plan from another."},
+    {"taken_back", PRN_AT(prn_tune_verdict, taken_back), PRN_ALWAYS, "The default kernels stay."},
+    {"default_run_ns", PRN_AT(prn_tune_verdict, default_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
+     "Of one run, the median; null: one failed."},
+    {"tuned_run_ns", PRN_AT(prn_tune_verdict, tuned_ns), PRN_IF_FROM_0 | PRN_OR_NULL, "Likewise."},
+    {"failure", PRN_AT(prn_tune_verdict, failure), PRN_IF_SET, "Why it failed."},
+    {0}};
+
 #define F tune_file
 static const prn_key file_keys[] = {
     {"model_sha256", PRN_AT(F, model_sha256), PRN_HASH, "Of the model's file."},
@@ -59,6 +70,7 @@ static const prn_key file_keys[] = {
     {"prony_version", PRN_AT(F, prony_version), PRN_ALWAYS, "That measured."},
     {"git_commit", PRN_AT(F, git_commit), PRN_ALWAYS, "Of its build."},
     {"problems", PRN_ROWS(F, rows, row_count, row_keys), PRN_ALWAYS, NULL},
+    {"plans", PRN_ROWS(F, verdicts, verdict_count, verdict_keys), PRN_FLAT_ROWS, NULL},
     {0}};
 
 /* ---- what the file is for ---- */
@@ -115,6 +127,16 @@ static void check_rows(prn_json_reader *j, const tune_file *file)
     }
 }
 
+static void check_verdicts(prn_json_reader *j, const tune_file *file)
+{
+    for (size_t v = 0; v < file->verdict_count && j->status == PRONY_OK; v++) {
+        const prn_tune_verdict *verdict = &file->verdicts[v];
+        const bool failed = verdict->failure && verdict->taken_back;
+        if (strlen(verdict->program) != PRN_TUNE_PROBLEM_BYTES - 1 || (!failed && (verdict->default_ns < 0 || verdict->tuned_ns < 0)))
+            prn_json_bad(j, "plans", "row %zu is none", v);
+    }
+}
+
 static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_map *map, tune_file *file, prony_error *error)
 {
     prn_json_value *root;
@@ -133,6 +155,7 @@ static prony_status read_file(prn_tuning *tuning, const identity *id, const prn_
     check_number(j, "threads", file->threads, id->is.threads);
     check_number(j, "workers", file->workers, id->is.workers);
     check_rows(j, file);
+    check_verdicts(j, file);
     prn_json_document_release(root);
     return j->status;
 }
@@ -148,6 +171,10 @@ static prony_status load_rows(prn_tuning *tuning, const identity *id, prony_erro
     for (size_t r = 0; r < file.row_count && status == PRONY_OK; r++) {
         file.rows[r].kept = true;
         if (!prn_tuning_add(tuning, &file.rows[r])) status = prn_no_memory(error);
+    }
+    for (size_t v = 0; v < file.verdict_count && status == PRONY_OK; v++) {
+        if (!prn_tuning_judged(tuning, &file.verdicts[v])) status = prn_no_memory(error);
+        if (file.verdicts[v].failure) prn_tuning_say(tuning, PRN_TUNE_FAILED, file.verdicts[v].failure);
     }
     return status;
 }
@@ -195,10 +222,14 @@ static void save(prn_tuning *tuning, const prn_tune_key *key)
     if (!tuning->file) return;
     identify(&id, key);
     id.is.rows = prn_calloc(tuning->count + 1, sizeof *id.is.rows);
-    prony_status status = id.is.rows ? PRONY_OK : prn_no_memory(&error);
-    for (size_t r = 0; r < tuning->count && id.is.rows; r++) id.is.rows[id.is.row_count++] = *tuning->rows[r];
+    id.is.verdicts = prn_calloc(tuning->verdict_count + 1, sizeof *id.is.verdicts);
+    prony_status status = id.is.rows && id.is.verdicts ? PRONY_OK : prn_no_memory(&error);
+    for (size_t r = 0; r < tuning->count && status == PRONY_OK; r++) id.is.rows[id.is.row_count++] = *tuning->rows[r];
+    for (size_t v = 0; v < tuning->verdict_count && status == PRONY_OK; v++)
+        id.is.verdicts[id.is.verdict_count++] = *tuning->verdicts[v];
     if (status == PRONY_OK) status = write_rows(tuning, &id.is, &error);
     prn_free(id.is.rows);
+    prn_free(id.is.verdicts);
     if (status == PRONY_OK) {
         tuning->unsaved = false;
     } else {

@@ -283,7 +283,8 @@ static inline void sample_add_tuning(prony_report *r)
                                               {"conv_f32_dnnl", -1, 0, "out of memory"}};
     static const prony_tuned_operator choices[] = {{0, "conv_f32_direct", "conv_f32_winograd", true, trials, 3}};
     r->has_tuning = true;
-    r->tuning = (prony_tuning){2, 1, 1, 1, 0, 3000000, 20000, "/cache/tune.json", "nothing is kept: no folder", choices, 1};
+    r->tuning = (prony_tuning){2, 1, 1, 1, 0, 3000000, 20000, "/cache/tune.json", "nothing is kept: no folder", choices, 1, false,
+                               200000, 180000};
 }
 
 /* measured false: what `inspect` makes. The caller releases r->pool. */
