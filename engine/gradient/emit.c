@@ -123,6 +123,11 @@ uint32_t prn_grad_number(prn_gradient *g, uint32_t like, double number)
     }
 }
 
+uint32_t prn_grad_numbers(prn_gradient *g, uint32_t like, prony_shape shape, const double *numbers)
+{
+    return prn_grad_cast_like(g, add_constant(g, PRONY_FLOAT64, shape, numbers), like);
+}
+
 uint32_t prn_grad_index(prn_gradient *g, int64_t number)
 {
     return add_constant(g, PRONY_INT64, prn_shape_scalar(), &number);

@@ -96,6 +96,7 @@ uint32_t prn_grad_3(prn_gradient *g, const char *op, uint32_t a, uint32_t b, uin
 
 /* Rank 0, of the type of `like`. */
 uint32_t prn_grad_number(prn_gradient *g, uint32_t like, double number);
+uint32_t prn_grad_numbers(prn_gradient *g, uint32_t like, prony_shape shape, const double *numbers);
 uint32_t prn_grad_index(prn_gradient *g, int64_t number);
 /* Rank 1, int64. */
 uint32_t prn_grad_indices(prn_gradient *g, const int64_t *numbers, size_t count);
