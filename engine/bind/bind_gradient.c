@@ -6,12 +6,10 @@
 
 #include <string.h>
 
-#define DOMAIN "ai.onnx.preview.training"
-
 bool prn_bind_is_gradient(const prn_binder *b, const prn_model_node *source)
 {
-    return strcmp(source->op_type, "Gradient") == 0 && strcmp(source->domain, DOMAIN) == 0 &&
-           !prn_registry_is_custom(b->program->model->registry, DOMAIN, source->op_type, 1);
+    return prn_model_is_gradient(source) &&
+           !prn_registry_is_custom(b->program->model->registry, PRN_GRADIENT_DOMAIN, source->op_type, 1);
 }
 
 typedef struct gradient_call {
@@ -36,7 +34,7 @@ static prony_status open_frame(gradient_call *c, const char *domain, int64_t ops
     if (!function || !import || !frame) return prn_no_memory(c->binder->error);
     *import = (prn_opset_import){domain, opset};
     *function =
-        (prn_function){.domain = DOMAIN, .name = "Gradient", .overload = "", .opsets = import, .opset_count = 1};
+        (prn_function){.domain = PRN_GRADIENT_DOMAIN, .name = "Gradient", .overload = "", .opsets = import, .opset_count = 1};
     *frame = (prn_frame){.function = function, .attributes = &none, .outer = c->binder->frame};
     frame->name = prn_pool_printf(pool, "%s/grad", c->name);
     if (!frame->name) return prn_no_memory(c->binder->error);

@@ -132,11 +132,16 @@ static prony_status use(scope *s, const char *name, uint32_t kind, size_t item)
     return PRONY_OK;
 }
 
+bool prn_model_is_gradient(const prn_model_node *node)
+{
+    return strcmp(node->op_type, "Gradient") == 0 && strcmp(node->domain, PRN_GRADIENT_DOMAIN) == 0;
+}
+
 /* A Gradient differentiates tensors that are no inputs of it, so it waits for whatever makes them. */
 static prony_status use_of_gradient(scope *s, size_t n)
 {
     const prn_model_node *node = &s->graph->nodes[n];
-    if (strcmp(node->op_type, "Gradient") != 0 || strcmp(node->domain, "ai.onnx.preview.training") != 0) return PRONY_OK;
+    if (!prn_model_is_gradient(node)) return PRONY_OK;
     for (size_t a = 0; a < node->attributes.count; a++) {
         const prn_attr *attr = &node->attributes.items[a];
         const size_t count = attr->type == PRN_ATTR_STRING ? 1 : attr->type == PRN_ATTR_STRINGS ? attr->count : 0;
