@@ -1,4 +1,5 @@
 /* prony_operator_*: the operator table as a user sees it. The listing is made once, on first use, and kept. */
+#include "loaders/onnx/model.h"
 #include "ops/op.h"
 
 #include <pthread.h>
@@ -32,6 +33,19 @@ static void list_types(char *text, size_t size, const prn_op *op)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", prony_dtype_name((prony_dtype)t));
 }
 
+/* A Gradient becomes nodes of other operators when shapes are bound (engine/bind/bind_gradient.c), so it has no row of its own. */
+static void add_gradient(void)
+{
+    static const char *const none[] = {NULL};
+    if (row_count == MAX_ROWS) return;
+    rows[row_count++] = (prony_operator_info){.domain = PRN_GRADIENT_DOMAIN,
+                                              .name = "Gradient",
+                                              .since_opset = 1,
+                                              .types = "float32,float16,float64,bfloat16",
+                                              .cost = "that of the nodes that take its place",
+                                              .kernels = none};
+}
+
 static void make_listing(void)
 {
     for (size_t i = 0; i < prn_op_count() && row_count < MAX_ROWS; i++) {
@@ -48,6 +62,7 @@ static void make_listing(void)
         row->types = type_names[row_count];
         row_count++;
     }
+    add_gradient();
 }
 
 size_t prony_operator_count(void)

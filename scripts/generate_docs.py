@@ -16,7 +16,7 @@ DOMAIN_TITLES = {
     "": ("ai.onnx", "The ONNX standard."),
     "ai.onnx.ml": ("ai.onnx.ml", "Classical machine learning."),
     "ai.onnx.preview": ("ai.onnx.preview", "Operators that the standard tries out."),
-    "ai.onnx.preview.training": ("ai.onnx.preview.training", "Steps of gradient methods."),
+    "ai.onnx.preview.training": ("ai.onnx.preview.training", "Gradients ([gradients.md](gradients.md)) and steps of gradient methods."),
     "com.microsoft": ("com.microsoft", "What ONNX Runtime's optimizer and quantizer write into files."),
     "prony": ("prony", "What Prony's own rewrites put in a model's place; no file needs them."),
 }
@@ -123,7 +123,8 @@ def operators_page(table):
                   "| operator | since | types | kernels |", "|---|---|---|---|"]
         for op in rows:
             types = "all" if op["types"] == "any" else op["types"].replace(",", ", ")
-            lines.append(f"| {op['name']} | {op['since_opset']} | {types} | {', '.join(op['kernels'])} |")
+            kernels = ", ".join(op["kernels"]) or "those of the nodes that take its place"
+            lines.append(f"| {op['name']} | {op['since_opset']} | {types} | {kernels} |")
         lines.append("")
     return "\n".join(lines)
 

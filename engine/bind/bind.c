@@ -49,8 +49,8 @@ static PRN_OWN_FRAME prony_status resolve_values(prn_binder *b, prn_names *scope
     if (source->output_count > 8) out = prn_pool_alloc(&p->pool, source->output_count, sizeof *out);
     if (!in || !out) return prn_no_memory(b->error);
     for (size_t i = 0; i < source->input_count; i++) {
-        in[i] = PRN_NO_VALUE;
-        if (*source->inputs[i] && !prn_names_get(scope, source->inputs[i], &in[i]))
+        in[i] = b->given ? b->given[i] : PRN_NO_VALUE;
+        if (!b->given && *source->inputs[i] && !prn_names_get(scope, source->inputs[i], &in[i]))
             return prn_fail(b->error, PRONY_INVALID_MODEL, "node '%s' (%s): input '%s' is produced nowhere",
                             node->info.name, node->info.op_type, source->inputs[i]);
     }
@@ -297,8 +297,9 @@ static prony_status bind_node(prn_binder *b, prn_names *scope, const prn_model_n
 {
     prn_program *p = b->program;
     PRN_TRY(count_unfolded(b));
-    const prn_function *function = prn_model_function(p->model, source, opset_of(b, source->domain));
+    const prn_function *function = b->given ? NULL : prn_model_function(p->model, source, opset_of(b, source->domain));
     if (function) return prn_bind_call(b, scope, source, function);
+    if (prn_bind_is_gradient(b, source)) return prn_bind_gradient(b, scope, source);
     prn_node_def *node = NULL;
     PRN_TRY(add_node(b, scope, source, &node));
     bool done = false;
@@ -411,7 +412,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->frame = options->frame;
     program->depth = parent ? parent->depth + 1 : 0;
     for (const prn_frame *f = options->frame; f && f != parent->frame; f = f->outer) program->depth++;
-    prn_binder binder = {program, options->frame, error};
+    prn_binder binder = {program, options->frame, error, NULL};
     prn_names scope = {0};
     prony_status status = parent ? prn_stack_check(error) : PRONY_OK;
     if (program->depth > PRN_BIND_LIMIT_DEPTH)

@@ -9,6 +9,7 @@ typedef struct prn_binder {
     prn_program *program;
     const prn_frame *frame; /* of the function whose body is being walked; NULL: the graph itself */
     prony_error *error;
+    const uint32_t *given; /* of a node that no file has: its inputs, by value. NULL: their names say which */
 } prn_binder;
 
 /* PRONY_CANCELLED, said of `node`, once the work is called off. */
@@ -48,6 +49,12 @@ PRN_MUST_USE prony_status prn_bind_call(prn_binder *b, prn_names *scope, const p
                                         const prn_function *function);
 /* The attributes of a node, those that refer to the surrounding function's replaced by what the call says. */
 PRN_MUST_USE prony_status prn_bind_attributes(prn_binder *b, const prn_model_node *source, const prn_attr_list **out);
+
+/* ---- gradients (bind_gradient.c) ---- */
+
+bool prn_bind_is_gradient(const prn_binder *b, const prn_model_node *source);
+/* Nodes that make its outputs take its place. */
+PRN_MUST_USE prony_status prn_bind_gradient(prn_binder *b, prn_names *scope, const prn_model_node *source);
 
 /* ---- costs (bind_costs.c) ---- */
 

@@ -214,6 +214,8 @@ static bool scan(scanner *s, const prn_function *function, const prn_model_node 
         }
         prn_operator_binding binding = prn_registry_find(s->model->registry, node->domain, node->op_type, opset);
         bool internal = binding.op && strcmp(prn_op_domain(binding.op), "prony") == 0;
+        /* a Gradient becomes other nodes (bind_gradient.c) */
+        if (prn_model_is_gradient(node)) continue;
         if ((!binding.op || internal) && !note_missing(&s->list, node, opset)) return false;
         for (size_t a = 0; a < node->attributes.count; a++) {
             const prn_graph *graph = node->attributes.items[a].graph;

@@ -40,6 +40,10 @@ typedef struct prn_model_node {
     uint32_t file_index; /* position in the file's node list before sorting */
 } prn_model_node;
 
+/* Gradient of ai.onnx.preview.training: it differentiates the graph that it stands in, whose tensors its attributes name. */
+#define PRN_GRADIENT_DOMAIN "ai.onnx.preview.training"
+bool prn_model_is_gradient(const prn_model_node *node);
+
 /* A graph or subgraph. Names not produced inside refer to the enclosing graphs (a name found nowhere is an error). */
 typedef struct prn_graph {
     const char *name;

@@ -132,9 +132,31 @@ static prony_status use(scope *s, const char *name, uint32_t kind, size_t item)
     return PRONY_OK;
 }
 
+bool prn_model_is_gradient(const prn_model_node *node)
+{
+    return strcmp(node->op_type, "Gradient") == 0 && strcmp(node->domain, PRN_GRADIENT_DOMAIN) == 0;
+}
+
+/* A Gradient differentiates tensors that are no inputs of it, so it waits for whatever makes them. */
+static prony_status use_of_gradient(scope *s, size_t n)
+{
+    const prn_model_node *node = &s->graph->nodes[n];
+    if (!prn_model_is_gradient(node)) return PRONY_OK;
+    for (size_t a = 0; a < node->attributes.count; a++) {
+        const prn_attr *attr = &node->attributes.items[a];
+        const size_t count = attr->type == PRN_ATTR_STRING ? 1 : attr->type == PRN_ATTR_STRINGS ? attr->count : 0;
+        for (size_t i = 0; i < count; i++) {
+            const char *name = attr->type == PRN_ATTR_STRING ? attr->s.data : attr->strings[i].data;
+            if (name && prn_name_entries_find(s->defined, s->defined_count, name)) PRN_TRY(use(s, name, NODE, n));
+        }
+    }
+    return PRONY_OK;
+}
+
 static prony_status use_of_node(scope *s, size_t n)
 {
     const prn_model_node *node = &s->graph->nodes[n];
+    PRN_TRY(use_of_gradient(s, n));
     for (size_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i][0]) PRN_TRY(use(s, node->inputs[i], NODE, n));
     }

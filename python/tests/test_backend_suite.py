@@ -20,12 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 if "object" not in np.__dict__:
     np.object = object  # the runner of onnx 1.12 compares with it; numpy 1.24 has it no longer
 
-GRADIENT = "Gradient of ai.onnx.preview.training differentiates the graph that it stands in"
 EPSILON = "in error itself: the data are made with an epsilon of 0.01, which the node does not have"
 WRONG = "in error itself: what the model declares of input 'like' is not what the data are"
 DOWNLOAD = "the suite fetches this model from the network"
 CANNOT_PASS = {  # neither here nor with the command: tests/peers/conformance_exceptions.txt
-    r"^test_gradient_of_add": GRADIENT,
     r"^test_adam_multiple": EPSILON,
     r"^test_castlike_(BFLOAT16_to_FLOAT|FLOAT_to_BFLOAT16)": WRONG,
     r"^test_(bvlc_alexnet|densenet121|inception_v1|inception_v2|resnet50|shufflenet|squeezenet|vgg19|zfnet512)_": DOWNLOAD,

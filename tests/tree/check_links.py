@@ -18,7 +18,8 @@ DOT_VARIANTS = VARIANTS | {"vnni": {"-mavx512bw", "-mavx512vnni"}, "bf16": {"-ma
 MUTUAL = [
     {"base/alloc", "base/budget"},
     {"loaders/onnx/attributes", "loaders/onnx/graph"},
-    {"engine/bind/bind", "engine/bind/bind_constants", "engine/bind/bind_costs", "engine/bind/bind_inline"},
+    {"engine/bind/bind", "engine/bind/bind_constants", "engine/bind/bind_costs", "engine/bind/bind_gradient",
+     "engine/bind/bind_inline"},
     {"engine/plan/constants", "engine/plan/planner", "engine/plan/settle"},
     {"engine/plan/buffer_order", "engine/plan/buffers", "engine/plan/step_graph", "engine/plan/workers"},
     {"ops/loops/stored_weights", "ops/loops/stored_weights_simd"},
