@@ -48,9 +48,9 @@ static void pair(model_builder *m, const char *from, const char *to, prony_dtype
     mb_node(m, "DequantizeLinear", inputs, to, "");
 }
 
-/* `name`: codes of `count` numbers, dequantized along axis 0 with `scales` scales of about `step`. */
-static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales,
-                  float step)
+/* `name`: codes of `count` numbers, dequantized along `axis` with `scales` scales of about `step`. */
+static void codes_along(model_builder *m, const char *axis, const char *name, prony_dtype type, const char *dims,
+                        int count, int scales, float step)
 {
     int8_t bytes[4096];
     int32_t words[64];
@@ -66,7 +66,13 @@ static void codes(model_builder *m, const char *name, prony_dtype type, const ch
     mb_initializer(m, names[0], type, dims, type == PRONY_INT8 ? (const void *)bytes : (const void *)words);
     mb_initializer(m, names[1], PRONY_FLOAT32, scales == 1 ? "" : text, steps);
     snprintf(inputs, sizeof inputs, "%s %s", names[0], names[1]);
-    mb_node(m, "DequantizeLinear", inputs, name, "axis=0");
+    mb_node(m, "DequantizeLinear", inputs, name, axis);
+}
+
+static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales,
+                  float step)
+{
+    codes_along(m, "axis=0", name, type, dims, count, scales, step);
 }
 
 #define X_STEP 0.03125f
@@ -166,6 +172,53 @@ static void weights_quantized_in_the_graph(void **unused)
     mb_node(m, "Conv", "xd wd b", "c", "");
     pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
     expect(m, "y", "QLinearConv");
+}
+
+static void transposed_convolutions(void **unused)
+{
+    (void)unused;
+    static const char stays[] = "DequantizeLinear ConvTranspose QuantizeLinear";
+    static const struct {
+        const char *axis, *dims, *attributes, *clamp, *wanted;
+        int count, scales;
+    } cases[] = {
+        {"axis=1", "4,3,2,2", "strides=[2,2]", NULL, "QConvTranspose", 48, 3},
+        {"axis=1", "4,3,3,3", "strides=[2,2] pads=[1,1,1,1] output_padding=[1,0]", "Relu", "QConvTranspose", 108, 3},
+        {"axis=1", "4,16,4,4", "strides=[2,2] pads=[1,1,1,1] group=2", "Clip", "QConvTranspose", 1024, 1},
+        {"axis=1", "4,3,2,2", "strides=[12,20]", NULL, "QConvTranspose", 48, 1},
+        {"axis=0", "4,3,2,2", "strides=[2,2]", NULL, stays, 48, 4},          /* scales of inputs */
+        {"axis=1", "4,3,2,2", "strides=[2,2] group=2", NULL, stays, 48, 1},  /* groups of few outputs */
+        {"axis=1", "4,8,2,2", "strides=[2,2] group=2", NULL, stays, 128, 8}, /* groups and scales */
+        {"axis=1", "4,3,2,2", "strides=[65,1]", NULL, stays, 48, 1},         /* many phases */
+        {"axis=1", "4,3,2,2", "strides=[9,9] dilations=[2,2]", NULL, stays, 48, 1},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char inputs[48];
+        model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
+        scale(m, "low", -1.0f);
+        scale(m, "high", 3.0f);
+        codes_along(m, cases[k].axis, "v", PRONY_INT8, cases[k].dims, cases[k].count, cases[k].scales, W_STEP);
+        mb_node(m, "ConvTranspose", "xd v", "c", cases[k].attributes);
+        snprintf(inputs, sizeof inputs, "c%s", cases[k].clamp && *cases[k].clamp == 'C' ? " low high" : "");
+        if (cases[k].clamp) mb_node(m, cases[k].clamp, inputs, "r", "");
+        pair(m, cases[k].clamp ? "r" : "c", "y", k % 2 ? PRONY_UINT8 : PRONY_INT8, 0.125f, 5);
+        expect(m, "y", cases[k].wanted);
+    }
+    model_builder *m = begin(PRONY_UINT8); /* a bias */
+    codes_along(m, "axis=1", "v", PRONY_INT8, "4,5,2,2", 80, 5, W_STEP);
+    codes(m, "d", PRONY_INT32, "5", 5, 5, X_STEP * W_STEP);
+    mb_node(m, "ConvTranspose", "xd v d", "c", "strides=[2,2]");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", "QConvTranspose");
+
+    m = begin(PRONY_UINT8); /* weights with a zero point */
+    codes(m, "v", PRONY_INT8, "4,5,2,2", 80, 1, W_STEP);
+    zero(m, "seven", PRONY_INT8, 7);
+    scale(m, "step", W_STEP);
+    mb_node(m, "DequantizeLinear", "v_codes step seven", "shifted", "");
+    mb_node(m, "ConvTranspose", "xd shifted", "c", "strides=[2,2]");
+    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", stays);
 }
 
 static void products(void **unused)
@@ -341,9 +394,14 @@ static void functions(void **unused)
         {{{"Relu", "xd", "c", ""}}, "QMap"},
         {{{"Clip", "xd low high", "c", ""}}, "QMap"},
         {{{"Sigmoid", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "QMap"},
-        {{{"Mul", "xd half", "s", ""}, {"Elu", "s", "t", ""}, {"Sub", "high t", "u", ""}, {"Clip", "u low", "c", ""}}, "QMap"},
-        {{{"Div", "xd root", "s", ""}, {"Erf", "s", "t", ""}, {"Add", "t one", "u", ""}, {"Mul", "xd u", "v", ""},
-          {"Mul", "v half", "c", ""}}, "QMap"},
+        {{{"Mul", "xd half", "s", ""}, {"Elu", "s", "t", ""}, {"Sub", "high t", "u", ""}, {"Clip", "u low", "c", ""}},
+         "QMap"},
+        {{{"Div", "xd root", "s", ""},
+          {"Erf", "s", "t", ""},
+          {"Add", "t one", "u", ""},
+          {"Mul", "xd u", "v", ""},
+          {"Mul", "v half", "c", ""}},
+         "QMap"},
         {{{"Tanh", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
         {{{"Tanh", "xd", "s", ""}, {"Mul", "s row", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
         {{{"Max", "xd x", "c", ""}}, "DequantizeLinear Max QuantizeLinear"},
@@ -548,6 +606,7 @@ int main(void)
         cmocka_unit_test(convolutions),
         cmocka_unit_test(biases),
         cmocka_unit_test(weights_quantized_in_the_graph),
+        cmocka_unit_test(transposed_convolutions),
         cmocka_unit_test(products),
         cmocka_unit_test(residuals),
         cmocka_unit_test(moves),
