@@ -27,7 +27,7 @@ static prony_status make_plan(prn_quant_plan *plan, prony_model *model, const pr
         status = prn_fail(error, PRONY_UNSUPPORTED,
                           "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
                           "weights%s",
-                          model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ", prony_model_has_codes(model) ? "; it has operators on codes already" : "");
+                          model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ", prony_model_has_codes(model) ? "; it has operators on codes already" : "");
     prn_quant_plan_release(plan);
     return status;
 }

@@ -36,8 +36,8 @@ typedef struct prony_calibrate_options {
 #define PRONY_CALIBRATE_OPTIONS_INIT {sizeof(prony_calibrate_options), PRONY_CALIBRATE_MINMAX, 0, 0, 0, 0}
 
 /* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations are codes
- * 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, Gemm or MatMul with constant weights of
- * float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that the model does not take, or that make
+ * 0 to 255, (code - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or MatMul with constant
+ * weights of float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that the model does not take, or that make
  * a value which is not finite, are refused by name. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, prony_model *model,
                                                       const prony_dataset *data, const prony_calibrate_options *options,

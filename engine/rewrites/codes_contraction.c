@@ -4,10 +4,10 @@
  *
  *                                                        x codes ── QConv[w codes, b, low, high] ── y codes
  *
- * And Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of matrices without bias and bounds), MatMul
- * with an Add of a constant behind it, which is its bias. Where the output's bounds
- * are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor may
- * stand: it becomes QConv's residual.
+ * And ConvTranspose (QConvTranspose), Gemm and MatMul with constant weights (QGemm; QLinearMatMul for stacks of
+ * matrices without bias and bounds), MatMul with an Add of a constant behind it, which is its bias. Where the output's
+ * bounds are those of its type, Conv becomes QLinearConv. Between Conv and Relu an Add of another dequantized tensor
+ * may stand: it becomes QConv's residual.
  *
  * The bias is stored in steps of x_scale w_scale; another one is rounded to them, if such a step is small beside one of
  * the output's. */
@@ -20,7 +20,7 @@
 
 #define TYPES_8_BIT (PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 
-enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, MOST_ATTRIBUTES = 12 };
+enum { CONV_INPUTS = 14, GEMM_INPUTS = 9, MATMUL_INPUTS = 8, MOST_ATTRIBUTES = 12, LEAST_GROUP = 8, MOST_PHASES = 64 };
 
 /* A step of the bias may be at most this part of a step of the output, unless the bias is stored in such steps. */
 static const double most_of_a_step = 0.125;
@@ -119,6 +119,36 @@ static bool read_weights(prn_rewriter *r, contraction *c, int axis)
     return prony_shape_numel(&r->program->values[c->w.zero]->info.shape) == 1;
 }
 
+/* Whether the output's phases, of which dilations join few, are not too many for a product each. */
+static bool has_few_phases(const prn_node_def *node)
+{
+    const prn_attr *strides = prn_attr_find(node->info.attributes, "strides");
+    const prn_attr *dilations = prn_attr_find(node->info.attributes, "dilations");
+    bool dilated = false;
+    int64_t phases = 1;
+    for (size_t i = 0; dilations && i < dilations->count; i++) dilated = dilated || dilations->ints[i] != 1;
+    for (size_t i = 0; strides && i < strides->count; i++) {
+        if (strides->ints[i] > MOST_PHASES) return false;
+        phases *= strides->ints[i];
+    }
+    return !dilated || phases <= MOST_PHASES;
+}
+
+/* What the operator on codes has a fast kernel for: few phases, weights without zero points, or unsigned ones with 128,
+ * which of groups have one scale, and groups of some outputs. */
+static bool read_transposed(prn_rewriter *r, contraction *c)
+{
+    const int64_t groups = prn_node_int(c->node, "group", 1);
+    if (!read_weights(r, c, 1) || groups < 1 || !has_few_phases(c->node)) return false;
+    const prony_value *zero = c->w.zero == PRN_NO_VALUE ? NULL : &r->program->values[c->w.zero]->info;
+    for (int64_t i = 0; zero && i < prony_shape_numel(&zero->shape); i++)
+        if (((const uint8_t *)zero->data)[i] != (c->w.type == PRONY_INT8 ? 0 : 128)) return false;
+    if (!zero && c->w.type != PRONY_INT8) return false;
+    if (groups > 1 && (c->w.axis >= 0 || c->channels < LEAST_GROUP)) return false;
+    c->channels *= groups;
+    return true;
+}
+
 static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c)
 {
     *c = (contraction){.node = node};
@@ -133,6 +163,9 @@ static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c
         const int rank = r->program->values[node->inputs[0]]->info.shape.rank;
         if (rank < 2 || r->program->values[node->inputs[1]]->info.shape.rank != 2) return false;
         axis = 1;
+    } else if (prn_node_is(node, "ConvTranspose")) {
+        return prn_rewrite_coded_evenly(r, node->inputs[0], &c->x) && read_transposed(r, c) &&
+               read_bias(r, c, prn_node_input(node, 2));
     } else if (!prn_node_is(node, "Conv")) {
         return false;
     }
@@ -142,7 +175,10 @@ static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c
 
 static bool is_contraction(const prn_node_def *node)
 {
-    return node && (prn_node_is(node, "Conv") || prn_node_is(node, "Gemm") || prn_node_is(node, "MatMul"));
+    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    for (size_t i = 0; node && i < sizeof names / sizeof *names; i++)
+        if (prn_node_is(node, names[i])) return true;
+    return false;
 }
 
 /* A MatMul, of which nobody else reads the value, and a constant that `add` adds as its bias. */
@@ -198,7 +234,8 @@ static size_t add_bounds(const prn_stored *stored, prn_attr *to, size_t count)
 static prony_status become_conv(prn_rewriter *r, const contraction *c, const prn_stored *stored, uint32_t bias)
 {
     prn_attr attributes[MOST_ATTRIBUTES];
-    const bool own = stored->bounded || c->has_residual;
+    const bool transposed = prn_node_is(c->node, "ConvTranspose"), own = stored->bounded || c->has_residual;
+    const char *op = transposed ? "QConvTranspose" : own ? "QConv" : "QLinearConv";
     size_t count = copy_attributes(c->node, attributes);
     if (own) count = add_bounds(stored, attributes, count);
     uint32_t inputs[CONV_INPUTS] = {c->x.codes, c->x.scale, 0, c->w.codes, c->w.scale, 0, stored->scale, 0, bias};
@@ -214,8 +251,8 @@ static prony_status become_conv(prn_rewriter *r, const contraction *c, const prn
     }
     const prn_coded coded[] = {c->x, c->w, c->bias, c->residual};
     const size_t coded_count = c->has_residual ? 4 : c->bias_coded ? 3 : 2;
-    return prn_rewrite_on_codes(r, c->node, own ? "QConv" : "QLinearConv", stored->node->info.opset, attributes, count,
-                                inputs, input_count, stored, coded, coded_count);
+    return prn_rewrite_on_codes(r, c->node, op, stored->node->info.opset, attributes, count, inputs, input_count,
+                                stored, coded, coded_count);
 }
 
 static prony_status become_gemm(prn_rewriter *r, const contraction *c, const prn_stored *stored, uint32_t bias)
@@ -255,7 +292,7 @@ prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t n)
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !find_contraction(r, &stored, &c)) return PRONY_OK;
     PRN_TRY(bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
-    if (prn_node_is(c.node, "Conv")) return become_conv(r, &c, &stored, bias);
+    if (prn_node_is(c.node, "Conv") || prn_node_is(c.node, "ConvTranspose")) return become_conv(r, &c, &stored, bias);
     const bool stack = r->program->values[c.node->inputs[0]]->info.shape.rank > 2;
     return !stack || c.has_bias || stored.bounded ? become_gemm(r, &c, &stored, bias) : become_matmul(r, &c, &stored);
 }

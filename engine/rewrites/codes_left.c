@@ -13,9 +13,10 @@ static bool is_any(const prn_node_def *node, const char *const *names)
 
 static bool has_form(const prn_node_def *node)
 {
-    static const char *const forms[] = {"Conv",      "Gemm",    "MatMul",    "MaxPool", "AveragePool", "GlobalAveragePool",
-                                        "Reshape",   "Flatten", "Transpose", "Squeeze", "Unsqueeze",   "Slice",
-                                        "Concat",    "Expand",  "Identity",  NULL};
+    static const char *const forms[] = {
+        "Conv",    "ConvTranspose", "Gemm",      "MatMul",  "MaxPool",   "AveragePool", "GlobalAveragePool",
+        "Reshape", "Flatten",       "Transpose", "Squeeze", "Unsqueeze", "Slice",       "Concat",
+        "Expand",  "Identity",      NULL};
     return is_any(node, forms) || prn_rewrite_is_elementwise(node);
 }
 

@@ -29,7 +29,8 @@ static int32_t pack_column(const prn_code_weights *w, int64_t column, int8_t *to
     uint32_t sum = 0;
     int64_t k = 0;
     for (int64_t outer = 0; k < w->depth && !prn_stopped_at(outer); outer++) {
-        int64_t at = column * w->column_step + outer * w->outer_step;
+        int64_t at = (w->column_at ? w->column_at[column] : column * w->column_step) +
+                     (w->outer_at ? w->outer_at[outer] : outer * w->outer_step);
         for (int64_t i = 0; i < w->inner && k < w->depth; i++, k++, at += w->inner_step) {
             const int32_t weight =
                 w->is_signed ? ((const int8_t *)w->codes)[at] : ((const uint8_t *)w->codes)[at] - 128;
@@ -67,7 +68,8 @@ static void pack_task(void *argument, int64_t task)
 
 static prony_status build_panels(const prony_context *context, void *argument, void *out)
 {
-    pack_job job = {.weights = argument, .panels = out, .depth = prn_code_padded(((prn_code_weights *)argument)->depth)};
+    pack_job job = {
+        .weights = argument, .panels = out, .depth = prn_code_padded(((prn_code_weights *)argument)->depth)};
     const int64_t panels = panel_count(job.weights);
     prn_parallel_tasks(context->threads, panels, pack_task, &job);
     if (!prn_code_dot_table()->splits || prn_stopped()) return PRONY_OK;
@@ -109,24 +111,26 @@ static prony_status build_excess(const prony_context *context, void *argument, v
 
 prony_status prn_code_pack(const prony_context *context, const prn_code_weights *weights, prn_code_packed *packed)
 {
-    char tag[160];
+    char tag[256];
     const void *out = NULL;
     prn_code_weights copy = *weights;
     const bool splits = prn_code_dot_table()->splits;
     const int64_t panels = panel_count(weights), depth = prn_code_padded(weights->depth);
     size_t bytes = prony_dtype_bytes(PRONY_INT8, panels * PRN_CODE_COLUMNS * (depth + (int64_t)sizeof(int32_t)));
     if (splits) bytes += (size_t)(panels + 1) * sizeof(uint32_t) + (size_t)panels;
-    const int length = snprintf(tag, sizeof tag, "code panels %s%lld of %lldx%lld by %lld,%lld/%lld,%lld %d",
-                                splits ? "split " : "", (long long)weights->groups, (long long)weights->depth,
-                                (long long)weights->columns, (long long)weights->column_step, (long long)weights->inner,
-                                (long long)weights->inner_step, (long long)weights->outer_step, weights->is_signed);
+    const int length =
+        snprintf(tag, sizeof tag, "code panels %s%lld of %lldx%lld by %lld,%lld/%lld,%lld %d%s", splits ? "split " : "",
+                 (long long)weights->groups, (long long)weights->depth, (long long)weights->columns,
+                 (long long)weights->column_step, (long long)weights->inner, (long long)weights->inner_step,
+                 (long long)weights->outer_step, weights->is_signed, weights->tables ? weights->tables : "");
     PRN_TRY(context->host->packed(context, weights->codes, tag, bytes, build_panels, &copy, &out));
     *packed = (prn_code_packed){.panels = out};
     const uint32_t groups = splits ? prn_code_starts(out, panels, depth)[panels] : 0;
     if (groups == 0) return PRONY_OK;
     pack_job job = {.weights = &copy, .panels = (int8_t *)(uintptr_t)out, .depth = depth};
     snprintf(tag + length, sizeof tag - (size_t)length, " excess");
-    PRN_TRY(context->host->packed(context, weights->codes, tag, groups * sizeof *packed->excess, build_excess, &job, &out));
+    PRN_TRY(
+        context->host->packed(context, weights->codes, tag, groups * sizeof *packed->excess, build_excess, &job, &out));
     packed->excess = out;
     return PRONY_OK;
 }

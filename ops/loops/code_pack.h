@@ -9,11 +9,14 @@
 #include "ops/op.h"
 
 /* Weights of `groups` matrices: entry (k, column) of group g is codes[(g columns + column) column_step +
- * k / inner outer_step + k % inner inner_step]. */
+ * k / inner outer_step + k % inner inner_step]. Where there are tables, column_at[g columns + column] and
+ * outer_at[k / inner] stand for the first two terms. */
 typedef struct prn_code_weights {
     const void *codes;
     bool is_signed;
     int64_t groups, columns, depth, column_step, inner, inner_step, outer_step;
+    const int64_t *column_at, *outer_at; /* NULL: there is none */
+    const char *tables; /* what tells them from other tables of the same weights; NULL: there are none */
 } prn_code_weights;
 
 /* Packed weights, which the model owns. */

@@ -11,12 +11,12 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
-#include "ops/loops/code_product.h"
+#include "ops/quantized/code_windows.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SIGN = 128, TAPS = 4, MOST_TAPS = 1024, TASK_BYTES = 1 << 15, LEAST_GROUP = 8 };
+enum { SIGN = 128, TAPS = 4, MOST_TAPS = 1024, TASK_BYTES = 1 << 15 };
 
 typedef struct state {
     prn_int_conv conv;        /* the geometry; what it points at is not there any more */
@@ -52,19 +52,25 @@ static bool is_symmetric(const prn_int_conv *c)
     return true;
 }
 
-bool prn_code_conv_usable(const prony_context *context)
+bool prn_code_conv_ready(const prony_context *context, prn_int_conv *c)
 {
     const prn_int_conv_roles *at = prn_variant(context);
     const size_t constants[] = {at->x_scale,      at->x_zero,     at->w,    at->w_scale,        at->w_zero,
                                 at->y_scale,      at->y_zero,     at->bias, at->residual_scale, at->residual_zero,
                                 at->middle_scale, at->middle_zero};
-    prn_int_conv c;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (!is_known(context, constants[i])) return false;
-    if (prn_int_conv_describe(context, &c) != PRONY_OK || !is_symmetric(&c)) return false;
+    if (prn_int_conv_describe(context, c) != PRONY_OK || !is_symmetric(c)) return false;
+    return prony_shape_numel(&context->inputs[at->x]->shape) > 0 && prony_shape_numel(&c->w.shape) > 0;
+}
+
+bool prn_code_conv_usable(const prony_context *context)
+{
+    prn_int_conv c;
+    if (!prn_code_conv_ready(context, &c)) return false;
     const prn_conv *conv = &c.conv;
-    if (prony_shape_numel(&context->inputs[at->x]->shape) <= 0 || prony_shape_numel(&c.w.shape) <= 0) return false;
-    return is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS : conv->groups == 1 || conv->group_out >= LEAST_GROUP;
+    return is_depthwise(conv) ? conv->kernel_volume <= MOST_TAPS
+                              : conv->groups == 1 || conv->group_out >= PRN_CODE_LEAST_GROUP;
 }
 
 void prn_code_conv_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
@@ -91,10 +97,9 @@ static prn_code_weights weights_of(const prn_int_conv *c)
                               .outer_step = 1};
 }
 
-/* The zero point of the input as an unsigned byte. */
-static int32_t unsigned_zero(const prn_int_conv *c)
+uint8_t prn_code_conv_zero(const prn_int_conv *c)
 {
-    return c->x_zero + (c->x_type == PRONY_INT8 ? SIGN : 0);
+    return (uint8_t)(c->x_zero + (c->x_type == PRONY_INT8 ? SIGN : 0));
 }
 
 static int64_t padded_taps(const prn_conv *conv)
@@ -131,8 +136,9 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     s->taps = padded_taps(conv);
     snprintf(tag, sizeof tag, "code taps %s %lldx%lld %s", prn_code_dot_table()->name, (long long)channels,
              (long long)volume, prony_dtype_name(c->w_type));
-    PRN_TRY(context->host->packed(context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps * prn_code_dot_table()->depthwise_bytes),
-                                  build_depthwise, c, &packed));
+    PRN_TRY(context->host->packed(
+        context, c->w.data, tag, (size_t)(blocks * PRN_CODE_CHANNELS * s->taps * prn_code_dot_table()->depthwise_bytes),
+        build_depthwise, c, &packed));
     s->depthwise = packed;
     int32_t *bias = prn_alloc((size_t)channels * 2 * sizeof *bias);
     if (!bias) return prn_no_memory(context->error);
@@ -140,7 +146,7 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
         uint32_t sum = 0;
         for (int64_t t = 0; t < volume; t++) sum += (uint32_t)weight_at(c, i * volume + t);
         const uint32_t given = conv->bias ? ((const uint32_t *)conv->bias->data)[i] : 0;
-        bias[i] = (int32_t)(given - (uint32_t)unsigned_zero(c) * sum);
+        bias[i] = (int32_t)(given - (uint32_t)prn_code_conv_zero(c) * sum);
     }
     memcpy(bias + channels, s->scale, (size_t)channels * sizeof *s->scale);
     prn_code_dot_table()->depthwise_order(s->bias, bias, channels);
@@ -149,10 +155,10 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
     return PRONY_OK;
 }
 
-static prn_code_finish finish_of(const prn_int_conv *c, const state *s)
+prn_code_finish prn_code_conv_finish(const prn_int_conv *c, const int32_t *bias, const float *scale)
 {
-    prn_code_finish f = {.bias = s->bias,
-                         .scale = s->scale,
+    prn_code_finish f = {.bias = bias,
+                         .scale = scale,
                          .low = (float)c->low - c->y.zero,
                          .high = (float)c->high - c->y.zero,
                          .zero = (int32_t)c->y.zero,
@@ -201,11 +207,11 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
     if (!s->bias || !s->scale || !s->padding) return prn_no_memory(context->error);
     memset(s->padding, c->x_zero, (size_t)conv->in_channels);
     for (int64_t i = 0; i < conv->out_channels; i++) s->scale[i] = prn_int_conv_factor(c, i);
-    s->product.finish = finish_of(c, s);
+    s->product.finish = prn_code_conv_finish(c, s->bias, s->scale);
     if (is_depthwise(conv)) return prepare_depthwise(context, c, s);
     const prn_code_weights weights = weights_of(c);
     PRN_TRY(prn_code_pack(context, &weights, &s->product.packed));
-    prn_code_bias(&weights, &s->product.packed, unsigned_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
+    prn_code_bias(&weights, &s->product.packed, prn_code_conv_zero(c), conv->bias ? conv->bias->data : NULL, s->bias);
     return PRONY_OK;
 }
 
@@ -227,7 +233,7 @@ prony_status prn_code_conv_prepare(const prony_context *context, prn_prepared *o
     return PRONY_OK;
 }
 
-/* ---- windows as rows */
+/* ---- running */
 
 typedef struct run_job {
     const prn_int_conv *c;
@@ -236,107 +242,9 @@ typedef struct run_job {
     const prn_code_dot *dot;
     uint8_t *y;
     const uint8_t *residual;
-    uint8_t flip, zero;              /* of the input's codes; the zero point once flipped */
-    bool together;                   /* a kernel's row of taps lies side by side in the input */
-    int64_t whole_first, whole_last; /* positions of a row at which all of these taps are inside */
-    int64_t rows_per_task, rows;     /* of a depthwise convolution's output */
+    uint8_t flip;                /* of the input's codes */
+    int64_t rows_per_task, rows; /* of a depthwise convolution's output */
 } run_job;
-
-/* What the windows of successive output positions of a row have in common. */
-typedef struct segment {
-    const uint8_t *image; /* channels of the group */
-    int64_t row;          /* of the output */
-    int64_t from, to;     /* positions */
-    uint8_t *rows;        /* of the product, that of position `from` first */
-    int64_t row_bytes;    /* from one to the next */
-} segment;
-
-/* Output positions [*first, *last) of a row at which `taps` taps from number `tap` on are inside the image. */
-static void inside(const prn_window *w, int64_t tap, int64_t taps, int64_t *first, int64_t *last)
-{
-    int64_t unused;
-    prn_window_outputs(w, tap, first, &unused);
-    prn_window_outputs(w, tap + taps - 1, &unused, last);
-}
-
-/* The taps of one position, one by one. */
-static void fetch_edge(const run_job *job, const uint8_t *row, int64_t at, int64_t taps, uint8_t *to)
-{
-    const prn_window *w = &job->c->conv.window;
-    const int64_t width = job->c->conv.group_in;
-    for (int64_t t = 0; t < taps; t++, at += w->dilation[2], to += width) {
-        if (at >= 0 && at < w->in[2])
-            job->dot->copy(to, 0, row + at * job->c->conv.in_channels, 0, 1, width, job->flip);
-        else
-            memset(to, job->zero, (size_t)width);
-    }
-}
-
-/* `taps` taps from number `tap` on, side by side in the input, of every position of the segment. */
-static void fetch_taps(const run_job *job, const segment *s, const uint8_t *row, int64_t tap, int64_t taps,
-                       int64_t offset)
-{
-    const prn_window *w = &job->c->conv.window;
-    const int64_t channels = job->c->conv.in_channels, stride = w->stride[2];
-    const int64_t shift = tap * w->dilation[2] - w->pad_begin[2];
-    int64_t first = job->whole_first, last = job->whole_last;
-    if (!job->together) inside(w, tap, taps, &first, &last);
-    if (first < s->from) first = s->from;
-    if (last > s->to) last = s->to;
-    if (first > last) first = last = s->to;
-    for (int64_t x = s->from; x < s->to; x++) {
-        if (x == first && first < last) x = last;
-        if (x == s->to) break;
-        fetch_edge(job, row, x * stride + shift, taps, s->rows + (x - s->from) * s->row_bytes + offset);
-    }
-    if (first < last)
-        job->dot->copy(s->rows + (first - s->from) * s->row_bytes + offset, s->row_bytes,
-                       row + (first * stride + shift) * channels, stride * channels, last - first,
-                       taps * job->c->conv.group_in, job->flip);
-}
-
-static void fetch_segment(const run_job *job, const segment *s)
-{
-    const prn_window *w = &job->c->conv.window;
-    const prn_conv *conv = &job->c->conv;
-    const int64_t taps = job->together ? w->kernel[2] : 1, bytes = taps * conv->group_in;
-    const int64_t z = s->row / w->out[1] * w->stride[0] - w->pad_begin[0];
-    const int64_t y = s->row % w->out[1] * w->stride[1] - w->pad_begin[1];
-    int64_t offset = 0;
-    for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
-        const int64_t in_z = z + i / w->kernel[1] * w->dilation[0], in_y = y + i % w->kernel[1] * w->dilation[1];
-        const bool outside = in_z < 0 || in_z >= w->in[0] || in_y < 0 || in_y >= w->in[1];
-        const int64_t start = outside ? 0 : (in_z * w->in[1] + in_y) * w->in[2];
-        for (int64_t kx = 0; kx < w->kernel[2]; kx += taps, offset += bytes) {
-            if (!outside) {
-                fetch_taps(job, s, s->image + start * conv->in_channels, kx, taps, offset);
-                continue;
-            }
-            for (int64_t x = 0; x < s->to - s->from; x++)
-                memset(s->rows + x * s->row_bytes + offset, job->zero, (size_t)bytes);
-        }
-    }
-}
-
-static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to, int64_t to_row)
-{
-    const run_job *job = argument;
-    const prn_conv *conv = &job->c->conv;
-    const int64_t width = job->c->conv.window.out[2], end = row + rows;
-    while (row < end && !prn_stopped()) {
-        const int64_t image = row / conv->out_spatial, p = row % conv->out_spatial;
-        const int64_t from = p % width, left = width - from, n = left < end - row ? left : end - row;
-        const segment s = {.image = job->x + image * conv->in_spatial * conv->in_channels + group * conv->group_in,
-                           .row = p / width,
-                           .from = from,
-                           .to = from + n,
-                           .rows = to,
-                           .row_bytes = to_row};
-        fetch_segment(job, &s);
-        row += n;
-        to += n * to_row;
-    }
-}
 
 /* ---- depthwise */
 
@@ -395,8 +303,6 @@ static void depthwise_task(void *argument, int64_t task)
         depthwise_row(job, row);
 }
 
-/* ---- running */
-
 prony_status prn_code_conv_run(const prony_context *context)
 {
     const state *s = context->state;
@@ -409,8 +315,7 @@ prony_status prn_code_conv_run(const prony_context *context)
                    .dot = prn_code_dot_table(),
                    .y = context->outputs[0]->data,
                    .residual = residual ? residual->data : NULL,
-                   .flip = c->x_type == PRONY_INT8 ? SIGN : 0,
-                   .zero = (uint8_t)unsigned_zero(c)};
+                   .flip = c->x_type == PRONY_INT8 ? SIGN : 0};
     if (s->depthwise) {
         const int64_t row_bytes = conv->window.out[2] * conv->out_channels * conv->kernel_volume;
         job.rows = conv->batch * conv->window.out[0] * conv->window.out[1];
@@ -418,16 +323,11 @@ prony_status prn_code_conv_run(const prony_context *context)
         prn_parallel_tasks(context->threads, prn_ceil_div(job.rows, job.rows_per_task), depthwise_task, &job);
         return PRONY_OK;
     }
-    job.together = conv->window.dilation[2] == 1 && conv->groups == 1;
-    inside(&conv->window, 0, conv->window.kernel[2], &job.whole_first, &job.whole_last);
+    const prn_code_windows windows = prn_code_windows_make(conv, job.x, job.flip, prn_code_conv_zero(c));
     prn_code_product product = s->product;
-    bool in_place = conv->groups == 1 && job.flip == 0;
-    for (int a = 0; a < PRN_WINDOW_AXES; a++)
-        in_place = in_place && conv->window.kernel[a] == 1 && conv->window.stride[a] == 1 &&
-                   conv->window.pad_begin[a] == 0 && conv->window.pad_end[a] == 0;
-    product.a = in_place ? job.x : NULL;
-    product.fetch = fetch;
-    product.argument = &job;
+    product.a = prn_code_windows_lie(&windows) ? job.x : NULL;
+    product.fetch = prn_code_windows_fetch;
+    product.argument = &windows;
     product.y = job.y;
     product.residual = job.residual;
     prn_code_product_run(context->threads, &product, context->scratch, context->scratch_bytes);

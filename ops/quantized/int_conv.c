@@ -18,9 +18,9 @@ enum { NONE = PRN_INT_CONV_NONE, SEGMENT = 256 };
 typedef prn_int_conv int_conv;
 typedef prn_int_conv_roles roles;
 
-static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE};
-static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, NONE, NONE, NONE, NONE, NONE};
-static const roles fused_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, false, false};
+static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, NONE, NONE, NONE, NONE, NONE, false, false};
+static const roles fused_roles = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, true, false};
 
 /* ---- description */
 
@@ -42,7 +42,7 @@ static prony_status read_geometry(const prony_context *context, const roles *at,
     shadow.inputs = operands;
     shadow.input_count = bias ? 3 : 2;
     shadow.post_ops = NULL;
-    return prn_conv_read(&shadow, &out->conv);
+    return at->transposed ? prn_conv_transpose_read(&shadow, &out->conv) : prn_conv_read(&shadow, &out->conv);
 }
 
 static prony_status read_parameters(const prony_context *context, const roles *at, int_conv *out)
@@ -87,9 +87,8 @@ static prony_status read_range(const prony_context *context, int_conv *out)
 {
     const prn_int_conv_params *params = context->params;
     const roles *at = prn_variant(context);
-    const bool fused = at == &fused_roles;
-    return prn_quant_bounds(context, context->inputs[at->y_zero]->dtype, fused ? params->low : INT64_MIN,
-                            fused ? params->high : INT64_MAX, &out->low, &out->high);
+    return prn_quant_bounds(context, context->inputs[at->y_zero]->dtype, at->bounded ? params->low : INT64_MIN,
+                            at->bounded ? params->high : INT64_MAX, &out->low, &out->high);
 }
 
 static prony_status read_residual(const prony_context *context, const roles *at, int_conv *out)
@@ -131,7 +130,7 @@ prony_status prn_int_conv_describe(const prony_context *context, int_conv *out)
     return PRONY_OK;
 }
 
-static prony_status infer(const prony_context *context)
+prony_status prn_int_conv_infer(const prony_context *context)
 {
     const roles *at = prn_variant(context);
     int_conv conv;
@@ -143,13 +142,15 @@ static prony_status infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status cost(const prony_context *context, prony_cost *out)
+prony_status prn_int_conv_cost(const prony_context *context, prony_cost *out)
 {
     int_conv conv;
     prony_cost as_float = {0};
     PRN_TRY(prn_int_conv_describe(context, &conv));
     const uint64_t outputs = (uint64_t)prony_shape_numel(&conv.out->shape);
-    PRN_TRY(prn_conv_cost(context, &conv.conv, (int64_t)outputs, conv.conv.group_in, &as_float));
+    const bool transposed = conv.at->transposed;
+    PRN_TRY(prn_conv_cost(context, &conv.conv, transposed ? prony_shape_numel(&conv.x.shape) : (int64_t)outputs,
+                          transposed ? conv.conv.group_out : conv.conv.group_in, &as_float));
     for (uint32_t f = 0; f < as_float.fact_count; f++)
         prn_cost_fact(out, as_float.facts[f].key, as_float.facts[f].value);
     out->macs = as_float.macs;
@@ -190,8 +191,7 @@ float prn_int_conv_factor(const int_conv *c, int64_t channel)
     return factor / (c->rounds ? c->middle.scale : c->y.scale);
 }
 
-/* Sums of output channel `channel` of image `image`, from position `at` on. */
-static void store_sums(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)
+void prn_int_conv_store(const int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums)
 {
     static const prn_cast_rule rule = {.saturate = true};
     const prn_conv *conv = &c->conv;
@@ -220,7 +220,7 @@ static void store_row(const void *argument, int64_t item, int64_t row, int64_t c
 {
     const int_conv *c = argument;
     const int64_t groups = c->conv.groups;
-    store_sums(c, item / groups, item % groups * c->conv.group_out + row, column, n, sums);
+    prn_int_conv_store(c, item / groups, item % groups * c->conv.group_out + row, column, n, sums);
 }
 
 /* ---- native */
@@ -314,7 +314,7 @@ static void depthwise_task(void *argument, int64_t plane)
             gather(c, base, tap, at, n, line);
             prn_quant_simd_table()->add_scaled(sums, line, 1, weight_at(c, channel, tap), n);
         }
-        store_sums(c, image, channel, at, n, sums);
+        prn_int_conv_store(c, image, channel, at, n, sums);
     }
 }
 
@@ -412,7 +412,7 @@ static prony_status run_reference(const prony_context *context)
         const int64_t image = plane / conv->out_channels, channel = plane % conv->out_channels;
         for (int64_t p = 0; p < conv->out_spatial; p++) {
             int32_t sum = reference_sum(&c, image, channel, p);
-            store_sums(&c, image, channel, p, 1, &sum);
+            prn_int_conv_store(&c, image, channel, p, 1, &sum);
         }
     }
     return PRONY_OK;
@@ -452,18 +452,18 @@ static const prn_kernel fused_conv_kernels[] = {
 const prn_op prn_ops_int_conv[] = {
     {.name = "ConvInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS, .non_weight_inputs = 0xc,
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check, .variant = &integer_roles,
-     .infer = infer, .cost = cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M",
+     .infer = prn_int_conv_infer, .cost = prn_int_conv_cost, .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M",
      .kernels = conv_integer_kernels},
     {.name = "QLinearConv", .since_opset = 10, .inputs = {8, 9}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0xf6,
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check, .variant = &qlinear_roles,
-     .infer = infer, .cost = cost,
+     .infer = prn_int_conv_infer, .cost = prn_int_conv_cost,
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
      .kernels = qlinear_conv_kernels},
     {.name = "QConv", .domain = "prony", .since_opset = 1, .inputs = {8, 14}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0x3ef6,
      .params = fused_params, .params_bytes = sizeof(prn_int_conv_params), .check = prn_conv_check,
-     .variant = &fused_roles, .infer = infer, .cost = cost,
+     .variant = &fused_roles, .infer = prn_int_conv_infer, .cost = prn_int_conv_cost,
      .cost_text = "MACs M = n (Cin/g) K; FLOPs 0; int_ops 2M + 5n (requantization), + n with bias",
      .kernels = fused_conv_kernels},
     {0}};

@@ -1,4 +1,4 @@
-/* What the kernels of ConvInteger, QLinearConv and prony::QConv share: the description of the problem.
+/* What the kernels of ConvInteger, QLinearConv, prony::QConv and prony::QConvTranspose share: the description of the problem.
  *
  * prony::QConv has QLinearConv's inputs, then a residual's codes, scale and zero point, then scale and zero point of a
  * middle, and bounds of the codes as attributes:
@@ -8,10 +8,13 @@
  *       rounded, kept within [low, high] - y_zero, + y_zero
  *
  * Without a middle, v is in steps of the output and neither rounded nor bounded; without a residual it is all there is.
+ *
+ * prony::QConvTranspose has QLinearConv's inputs, ConvTranspose's attributes and bounds of the codes.
  */
 #ifndef PRN_OPS_QUANTIZED_INT_CONV_H
 #define PRN_OPS_QUANTIZED_INT_CONV_H
 
+#include "ops/loops/code_dot.h"
 #include "ops/loops/conv_problem.h"
 #include "ops/loops/quantized.h"
 
@@ -21,6 +24,8 @@ enum { PRN_INT_CONV_NONE = 15 };
 typedef struct prn_int_conv_roles {
     size_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
     size_t residual, residual_scale, residual_zero, middle_scale, middle_zero;
+    bool bounded;    /* its parameters are prn_int_conv_params */
+    bool transposed; /* weights are [in, out/g, …] */
 } prn_int_conv_roles;
 
 typedef struct prn_int_conv_params {
@@ -47,6 +52,10 @@ typedef struct prn_int_conv {
 } prn_int_conv;
 
 prony_status prn_int_conv_describe(const prony_context *context, prn_int_conv *out);
+prony_status prn_int_conv_infer(const prony_context *context);
+prony_status prn_int_conv_cost(const prony_context *context, prony_cost *out);
+/* Stores `n` sums of output channel `channel` of image `image`, from position `at` on. */
+void prn_int_conv_store(const prn_int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums);
 /* What a channel's sums are multiplied by. */
 float prn_int_conv_factor(const prn_int_conv *c, int64_t channel);
 
@@ -57,5 +66,19 @@ prony_status prn_code_conv_prepare(const prony_context *context, prn_prepared *o
 prony_status prn_code_conv_run(const prony_context *context);
 void prn_code_conv_release(void *state);
 void prn_code_conv_facts(const prony_context *context, prony_cost *facts);
+
+/* What that kernel and the one of transposed convolutions share: constant parameters, symmetric weights. */
+enum { PRN_CODE_LEAST_GROUP = 8 }; /* outputs of a group that are worth a panel of their own */
+bool prn_code_conv_ready(const prony_context *context, prn_int_conv *out);
+/* The zero point of the input as an unsigned byte. */
+uint8_t prn_code_conv_zero(const prn_int_conv *c);
+prn_code_finish prn_code_conv_finish(const prn_int_conv *c, const int32_t *bias, const float *scale);
+
+/* The kernel of prony::QConvTranspose, code_conv_transpose.c. */
+bool prn_code_conv_transpose_usable(const prony_context *context);
+prony_status prn_code_conv_transpose_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_code_conv_transpose_run(const prony_context *context);
+void prn_code_conv_transpose_release(void *state);
+void prn_code_conv_transpose_facts(const prony_context *context, prony_cost *facts);
 
 #endif

@@ -68,7 +68,9 @@ static bool bias_fits(const prn_quant_plan *plan, const prn_model_node *node, in
 
 static bool is_contraction(const prn_quant_plan *plan, const prn_model_node *node, prn_quant_node *out)
 {
-    const bool conv = prn_quant_is_op(node, "Conv"), gemm = prn_quant_is_op(node, "Gemm"),
+    /* Scales of the outputs are those of groups together. */
+    const bool transposed = prn_quant_is_op(node, "ConvTranspose") && attribute(node, "group", 1) == 1;
+    const bool conv = prn_quant_is_op(node, "Conv") || transposed, gemm = prn_quant_is_op(node, "Gemm"),
                matmul = prn_quant_is_op(node, "MatMul");
     const prn_quant_value *w = weights_of(plan, node, 1);
     if ((!conv && !gemm && !matmul) || !w || !is_activation(plan, node->inputs[0])) return false;
@@ -76,7 +78,7 @@ static bool is_contraction(const prn_quant_plan *plan, const prn_model_node *nod
     if (conv ? rank < 3 || rank > 5 : rank != 2 || operand < 2) return false;
     if (gemm && (attribute(node, "alpha", 1) != 1 || attribute(node, "beta", 1) != 1 || attribute(node, "transA", 0) != 0))
         return false;
-    out->channel_axis = conv || (gemm && attribute(node, "transB", 0) != 0) ? 0 : 1;
+    out->channel_axis = (conv && !transposed) || (gemm && attribute(node, "transB", 0) != 0) ? 0 : 1;
     out->channels = w->info.shape.dim[out->channel_axis];
     out->kind = conv ? PRN_QUANT_CONV : gemm ? PRN_QUANT_GEMM : PRN_QUANT_MATMUL;
     return prony_shape_numel(&w->info.shape) > 0 && (matmul || bias_fits(plan, node, out->channels));
@@ -191,7 +193,7 @@ static bool is_biased_product(const prn_quant_plan *plan, const prn_model_node *
 /* Whether the Relu or Clip bounds what a contraction, sum or product in front of it stores. */
 static bool bounds_another(const prn_quant_plan *plan, const prn_model_node *node)
 {
-    static const char *const names[] = {"Conv", "BatchNormalization", "Gemm", "MatMul"};
+    static const char *const names[] = {"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"};
     const prn_quant_value *v = prn_quant_value_of(plan, node->inputs[0]);
     if (!is_clamp(plan, node) || !v || v->producer == PRN_QUANT_NONE || v->outside || v->use_count != 1) return false;
     const prn_model_node *maker = &plan->graph->nodes[v->producer];

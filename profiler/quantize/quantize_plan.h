@@ -23,7 +23,7 @@
 
 typedef enum prn_quant_kind {
     PRN_QUANT_OTHER,
-    PRN_QUANT_CONV,
+    PRN_QUANT_CONV, /* and a transposed one */
     PRN_QUANT_GEMM,
     PRN_QUANT_MATMUL,
     PRN_QUANT_ADD,

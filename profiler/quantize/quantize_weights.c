@@ -43,11 +43,13 @@ static void norm_of(const prn_quant_plan *plan, size_t norm, int64_t c, double *
     *plus = element(input_of(plan, node, 2), c) - element(input_of(plan, node, 3), c) * *times;
 }
 
-/* Element e of channel c of weights [rows, channels] or [channels, …]. */
+/* Element e of channel c of weights [rows, channels, …] or [channels, …]. */
 static int64_t place(const prn_quant_node *q, const prony_shape *shape, int64_t c, int64_t e)
 {
     const int64_t each = prony_shape_numel(shape) / q->channels;
-    return q->channel_axis == 0 ? c * each + e : e * q->channels + c;
+    if (q->channel_axis == 0) return c * each + e;
+    const int64_t inner = each / shape->dim[0];
+    return (e / inner * q->channels + c) * inner + e % inner;
 }
 
 static void quantize_channel(prn_quant_weights *out, const prn_quant_node *q, const prn_quant_value *w, int64_t c,

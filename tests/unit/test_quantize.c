@@ -214,6 +214,62 @@ static void activations_and_gates_compute_on_codes(void **unused)
     end(&m);
 }
 
+/* x -> ConvTranspose, BatchNormalization, Relu -> ConvTranspose -> ConvTranspose of groups -> GlobalAveragePool -> Flatten. */
+static model_builder *build_transposed(void)
+{
+    model_builder *m = build(); /* fills x */
+    mb_free(m);
+    float first[2 * 4 * 2 * 2], second[4 * CLASSES * 3 * 3], third[CLASSES * 4], statistics[4][4], bias[4];
+    fill(first, sizeof first / sizeof *first);
+    fill(second, sizeof second / sizeof *second);
+    fill(third, sizeof third / sizeof *third);
+    fill(&statistics[0][0], 16);
+    fill(bias, 4);
+    for (int i = 0; i < 4; i++) statistics[3][i] = 0.5f + fabsf(statistics[3][i]);
+    m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "N,2,4,4");
+    mb_initializer(m, "first", PRONY_FLOAT32, "2,4,2,2", first);
+    mb_initializer(m, "second", PRONY_FLOAT32, "4,3,3,3", second);
+    mb_initializer(m, "third", PRONY_FLOAT32, "3,1,2,2", third);
+    mb_initializer(m, "bias", PRONY_FLOAT32, "4", bias);
+    static const char *const names[] = {"scale", "shift", "mean", "variance"};
+    for (int i = 0; i < 4; i++) mb_initializer(m, names[i], PRONY_FLOAT32, "4", statistics[i]);
+    mb_node(m, "ConvTranspose", "x first bias", "c", "strides=[2,2]");
+    mb_node(m, "BatchNormalization", "c scale shift mean variance", "n", "");
+    mb_node(m, "Relu", "n", "r", "");
+    mb_node(m, "ConvTranspose", "r second", "d", "strides=[2,2] pads=[1,1,1,1] output_padding=[1,1]");
+    mb_node(m, "ConvTranspose", "d third", "e", "group=3 strides=[2,2]");
+    mb_node(m, "GlobalAveragePool", "e", "a", "");
+    mb_node(m, "Flatten", "a", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "N,3");
+    return m;
+}
+
+/* Scales of the outputs are on axis 1 of the weights; groups stay in float. */
+static void transposed_convolutions_have_scales_of_outputs(void **unused)
+{
+    (void)unused;
+    enum { STORED = 3 }; /* x, r, d */
+    made m = begin_with(build_transposed());
+    float floats[SAMPLES * CLASSES], codes[SAMPLES * CLASSES];
+    prony_model *quantized = NULL;
+    const prony_quantized_row *rows;
+    prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
+    options.calibration = m.calibration;
+    assert_int_equal(prony_calibration_count(m.calibration), STORED);
+    assert_int_equal(prony_model_quantize(&quantized, m.model, &options, NULL), PRONY_OK);
+    assert_int_equal(prony_model_quantized(quantized, &rows), 2);
+    assert_true(rows[0].quantized && rows[1].quantized);
+    assert_string_equal(rows[0].op, "ConvTranspose");
+    outputs_of(m.model, NULL, floats);
+    outputs_of(quantized, "int8", codes);
+    assert_true(distance(floats, codes) > 0 && distance(floats, codes) < 0.02);
+    prony_model_release(quantized);
+    prony_quantize_options dynamic = PRONY_QUANTIZE_OPTIONS_INIT; /* products alone: there is none */
+    assert_int_equal(prony_model_quantize(&quantized, m.model, &dynamic, NULL), PRONY_UNSUPPORTED);
+    end(&m);
+}
+
 /* x -> Reshape [N, 4, 8] -> MatMul, bias, Relu -> MatMul, bias, Gelu of primitives -> MatMul -> ReduceMean. */
 static model_builder *build_products(void)
 {
@@ -417,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_stay_near),
         cmocka_unit_test(activations_and_gates_compute_on_codes),
+        cmocka_unit_test(transposed_convolutions_have_scales_of_outputs),
         cmocka_unit_test(products_take_their_bias_along),
         cmocka_unit_test(a_bound_is_kept),
         cmocka_unit_test(arguments_are_checked),

@@ -1,6 +1,7 @@
 /* Rewrites from dequantized floats to 8-bit codes: each fires where it should and nowhere else. All scales are powers
  * of two, so that the float graph and the one on codes must give the same numbers. */
 #include "engine/rewrites/rewrite.h"
+#include "coded_graph.h"
 #include "rewrite_check.h"
 
 #include <setjmp.h>
@@ -12,76 +13,19 @@
 
 #include <cmocka.h>
 
-static uint32_t state = 1;
-
-static int32_t next_code(int32_t low, int32_t high)
-{
-    state = state * 1664525u + 1013904223u;
-    return low + (int32_t)((state >> 8) % (uint32_t)(high - low + 1));
-}
-
-/* ---- pieces of graphs ---- */
-
-static void scale(model_builder *m, const char *name, float value)
-{
-    rc_scalar(m, name, value);
-}
-
-static void zero(model_builder *m, const char *name, prony_dtype type, int value)
-{
-    const int8_t byte = (int8_t)value;
-    mb_initializer(m, name, type, "", &byte);
-}
-
-/* `to` is `from` through "to_q", with this scale and zero point. */
-static void pair(model_builder *m, const char *from, const char *to, prony_dtype type, float step, int point)
-{
-    char names[4][48], inputs[160];
-    snprintf(names[0], sizeof names[0], "%s_scale", to);
-    snprintf(names[1], sizeof names[1], "%s_zero", to);
-    snprintf(names[2], sizeof names[2], "%s_q", to);
-    scale(m, names[0], step);
-    zero(m, names[1], type, point);
-    snprintf(inputs, sizeof inputs, "%s %s %s", from, names[0], names[1]);
-    mb_node(m, "QuantizeLinear", inputs, names[2], "");
-    snprintf(inputs, sizeof inputs, "%s %s %s", names[2], names[0], names[1]);
-    mb_node(m, "DequantizeLinear", inputs, to, "");
-}
-
-/* `name`: codes of `count` numbers, dequantized along axis 0 with `scales` scales of about `step`. */
-static void codes(model_builder *m, const char *name, prony_dtype type, const char *dims, int count, int scales,
-                  float step)
-{
-    int8_t bytes[4096];
-    int32_t words[64];
-    float steps[64];
-    char names[2][48], text[16], inputs[112];
-    assert_true(count <= 4096 && scales <= 64 && (type == PRONY_INT8 || count <= 64));
-    for (int i = 0; i < count; i++) bytes[i] = (int8_t)next_code(-64, 64);
-    for (int i = 0; i < count && i < 64; i++) words[i] = next_code(-2000, 2000);
-    for (int i = 0; i < scales; i++) steps[i] = i % 2 ? step : step * 2;
-    snprintf(names[0], sizeof names[0], "%s_codes", name);
-    snprintf(names[1], sizeof names[1], "%s_scale", name);
-    snprintf(text, sizeof text, "%d", scales);
-    mb_initializer(m, names[0], type, dims, type == PRONY_INT8 ? (const void *)bytes : (const void *)words);
-    mb_initializer(m, names[1], PRONY_FLOAT32, scales == 1 ? "" : text, steps);
-    snprintf(inputs, sizeof inputs, "%s %s", names[0], names[1]);
-    mb_node(m, "DequantizeLinear", inputs, name, "axis=0");
-}
-
 #define X_STEP 0.03125f
 #define W_STEP 0.0078125f
 
 /* Input x [2, 4, 4, 4], stored as "xd"; weights w [4, 4, 3, 3] and a bias b. */
 static model_builder *begin(prony_dtype type)
 {
-    state = 1;
+    cg_seed(1);
     rc_seed(1);
     model_builder *m = mb_begin(17);
     mb_input(m, "x", PRONY_FLOAT32, "2,4,4,4");
-    pair(m, "x", "xd", type, X_STEP, type == PRONY_UINT8 ? 128 : -3);
-    codes(m, "w", PRONY_INT8, "4,4,3,3", 144, 4, W_STEP);
-    codes(m, "b", PRONY_INT32, "4", 4, 4, X_STEP * W_STEP);
+    cg_pair(m, "x", "xd", type, X_STEP, type == PRONY_UINT8 ? 128 : -3);
+    cg_codes(m, "w", PRONY_INT8, "4,4,3,3", 144, 4, W_STEP);
+    cg_codes(m, "b", PRONY_INT32, "4", 4, 4, X_STEP * W_STEP);
     return m;
 }
 
@@ -122,12 +66,12 @@ static void convolutions(void **unused)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char inputs[48];
         model_builder *m = begin(cases[k].x);
-        scale(m, "low", -1.0f);
-        scale(m, "high", 3.0f);
+        rc_scalar(m, "low", -1.0f);
+        rc_scalar(m, "high", 3.0f);
         conv(m, "xd", "c");
         snprintf(inputs, sizeof inputs, "c%s", cases[k].bounds);
         if (cases[k].clamp) mb_node(m, cases[k].clamp, inputs, "r", "");
-        pair(m, cases[k].clamp ? "r" : "c", "y", cases[k].y, 0.125f, cases[k].point);
+        cg_pair(m, cases[k].clamp ? "r" : "c", "y", cases[k].y, 0.125f, cases[k].point);
         expect(m, "y", cases[k].wanted);
     }
 }
@@ -147,12 +91,12 @@ static void biases(void **unused)
         model_builder *m = begin(PRONY_UINT8);
         mb_initializer(m, "float_bias", PRONY_FLOAT32, "4", cases[k].bias);
         mb_node(m, "Conv", "xd w float_bias", "c", "pads=[1,1,1,1]");
-        pair(m, "c", "y", PRONY_UINT8, cases[k].step, 100);
+        cg_pair(m, "c", "y", PRONY_UINT8, cases[k].step, 100);
         expect(m, "y", cases[k].wanted);
     }
     model_builder *m = begin(PRONY_UINT8); /* none */
     mb_node(m, "Conv", "xd w", "c", "group=1");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
     expect(m, "y", "QLinearConv");
 }
 
@@ -162,53 +106,100 @@ static void weights_quantized_in_the_graph(void **unused)
     (void)unused;
     model_builder *m = begin(PRONY_UINT8);
     rc_weights(m, "fw", "4,4,1,1");
-    pair(m, "fw", "wd", PRONY_INT8, W_STEP, 0);
+    cg_pair(m, "fw", "wd", PRONY_INT8, W_STEP, 0);
     mb_node(m, "Conv", "xd wd b", "c", "");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
     expect(m, "y", "QLinearConv");
+}
+
+static void transposed_convolutions(void **unused)
+{
+    (void)unused;
+    static const char stays[] = "DequantizeLinear ConvTranspose QuantizeLinear";
+    static const struct {
+        const char *axis, *dims, *attributes, *clamp, *wanted;
+        int count, scales;
+    } cases[] = {
+        {"axis=1", "4,3,2,2", "strides=[2,2]", NULL, "QConvTranspose", 48, 3},
+        {"axis=1", "4,3,3,3", "strides=[2,2] pads=[1,1,1,1] output_padding=[1,0]", "Relu", "QConvTranspose", 108, 3},
+        {"axis=1", "4,16,4,4", "strides=[2,2] pads=[1,1,1,1] group=2", "Clip", "QConvTranspose", 1024, 1},
+        {"axis=1", "4,3,2,2", "strides=[12,20]", NULL, "QConvTranspose", 48, 1},
+        {"axis=0", "4,3,2,2", "strides=[2,2]", NULL, stays, 48, 4},          /* scales of inputs */
+        {"axis=1", "4,3,2,2", "strides=[2,2] group=2", NULL, stays, 48, 1},  /* groups of few outputs */
+        {"axis=1", "4,8,2,2", "strides=[2,2] group=2", NULL, stays, 128, 8}, /* groups and scales */
+        {"axis=1", "4,3,2,2", "strides=[65,1]", NULL, stays, 48, 1},         /* many phases */
+        {"axis=1", "4,3,2,2", "strides=[9,9] dilations=[2,2]", NULL, stays, 48, 1},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char inputs[48];
+        model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
+        rc_scalar(m, "low", -1.0f);
+        rc_scalar(m, "high", 3.0f);
+        cg_codes_along(m, cases[k].axis, "v", PRONY_INT8, cases[k].dims, cases[k].count, cases[k].scales, W_STEP);
+        mb_node(m, "ConvTranspose", "xd v", "c", cases[k].attributes);
+        snprintf(inputs, sizeof inputs, "c%s", cases[k].clamp && *cases[k].clamp == 'C' ? " low high" : "");
+        if (cases[k].clamp) mb_node(m, cases[k].clamp, inputs, "r", "");
+        cg_pair(m, cases[k].clamp ? "r" : "c", "y", k % 2 ? PRONY_UINT8 : PRONY_INT8, 0.125f, 5);
+        expect(m, "y", cases[k].wanted);
+    }
+    model_builder *m = begin(PRONY_UINT8); /* a bias */
+    cg_codes_along(m, "axis=1", "v", PRONY_INT8, "4,5,2,2", 80, 5, W_STEP);
+    cg_codes(m, "d", PRONY_INT32, "5", 5, 5, X_STEP * W_STEP);
+    mb_node(m, "ConvTranspose", "xd v d", "c", "strides=[2,2]");
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", "QConvTranspose");
+
+    m = begin(PRONY_UINT8); /* weights with a zero point */
+    cg_codes(m, "v", PRONY_INT8, "4,5,2,2", 80, 1, W_STEP);
+    cg_zero(m, "seven", PRONY_INT8, 7);
+    rc_scalar(m, "step", W_STEP);
+    mb_node(m, "DequantizeLinear", "v_codes step seven", "shifted", "");
+    mb_node(m, "ConvTranspose", "xd shifted", "c", "strides=[2,2]");
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 100);
+    expect(m, "y", stays);
 }
 
 static void products(void **unused)
 {
     (void)unused;
     model_builder *m = begin(PRONY_UINT8); /* Flatten is a view of codes */
-    codes(m, "v", PRONY_INT8, "7,64", 448, 7, W_STEP);
-    codes(m, "c", PRONY_INT32, "7", 7, 7, X_STEP * W_STEP);
+    cg_codes(m, "v", PRONY_INT8, "7,64", 448, 7, W_STEP);
+    cg_codes(m, "c", PRONY_INT32, "7", 7, 7, X_STEP * W_STEP);
     conv(m, "xd", "h");
-    pair(m, "h", "hd", PRONY_UINT8, 0.125f, 128);
+    cg_pair(m, "h", "hd", PRONY_UINT8, 0.125f, 128);
     mb_node(m, "Flatten", "hd", "f", "");
-    pair(m, "f", "fd", PRONY_UINT8, 0.125f, 128);
+    cg_pair(m, "f", "fd", PRONY_UINT8, 0.125f, 128);
     mb_node(m, "Gemm", "fd v", "g", "transB=1");
     mb_node(m, "Relu", "g", "r", "");
-    pair(m, "r", "y", PRONY_INT8, 0.25f, 0);
+    cg_pair(m, "r", "y", PRONY_INT8, 0.25f, 0);
     expect(m, "y", "QLinearConv Flatten QGemm");
 
     m = mb_begin(17); /* a step of the bias is the product of those of input and weights */
-    state = 3;
+    cg_seed(3);
     mb_input(m, "x", PRONY_FLOAT32, "5,16");
-    pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
-    codes(m, "v", PRONY_INT8, "9,16", 144, 9, W_STEP);
-    codes(m, "c", PRONY_INT32, "9", 9, 9, X_STEP * W_STEP);
+    cg_pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
+    cg_codes(m, "v", PRONY_INT8, "9,16", 144, 9, W_STEP);
+    cg_codes(m, "c", PRONY_INT32, "9", 9, 9, X_STEP * W_STEP);
     mb_node(m, "Gemm", "xd v c", "g", "transB=1");
-    pair(m, "g", "y", PRONY_UINT8, 0.125f, 30);
+    cg_pair(m, "g", "y", PRONY_UINT8, 0.125f, 30);
     expect(m, "y", "QGemm");
 
     m = mb_begin(17);
-    state = 5;
+    cg_seed(5);
     mb_input(m, "x", PRONY_FLOAT32, "5,16");
-    pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
-    codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+    cg_pair(m, "x", "xd", PRONY_INT8, X_STEP, 0);
+    cg_codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
     mb_node(m, "MatMul", "xd v", "g", "");
-    pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
+    cg_pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
     expect(m, "y", "QGemm");
 
     m = mb_begin(17); /* a stack of matrices */
-    state = 7;
+    cg_seed(7);
     mb_input(m, "x", PRONY_FLOAT32, "2,5,16");
-    pair(m, "x", "xd", PRONY_UINT8, X_STEP, 100);
-    codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+    cg_pair(m, "x", "xd", PRONY_UINT8, X_STEP, 100);
+    cg_codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
     mb_node(m, "MatMul", "xd v", "g", "");
-    pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
+    cg_pair(m, "g", "y", PRONY_INT8, 0.125f, 0);
     expect(m, "y", "QLinearMatMul");
 
     static const struct {
@@ -223,17 +214,17 @@ static void products(void **unused)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const float one = 0.5f, rows[5] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
         m = mb_begin(17);
-        state = 9 + (uint32_t)k;
+        cg_seed(9 + (uint32_t)k);
         mb_input(m, "x", PRONY_FLOAT32, "2,5,16");
-        pair(m, "x", "xd", PRONY_INT8, X_STEP, -3);
-        codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
-        codes(m, "c", PRONY_INT32, "9", 9, 1, X_STEP * W_STEP);
-        scale(m, "one", one);
+        cg_pair(m, "x", "xd", PRONY_INT8, X_STEP, -3);
+        cg_codes(m, "v", PRONY_INT8, "16,9", 144, 1, W_STEP);
+        cg_codes(m, "c", PRONY_INT32, "9", 9, 1, X_STEP * W_STEP);
+        rc_scalar(m, "one", one);
         mb_initializer(m, "rows", PRONY_FLOAT32, "5,1", rows);
         mb_node(m, "MatMul", "xd v", "g", "");
         if (cases[k].add) mb_node(m, "Add", cases[k].add, "a", "");
         if (cases[k].clamp) mb_node(m, cases[k].clamp, cases[k].add ? "a" : "g", "r", "");
-        pair(m, cases[k].clamp ? "r" : "a", "y", PRONY_UINT8, 0.125f, 60);
+        cg_pair(m, cases[k].clamp ? "r" : "a", "y", PRONY_UINT8, 0.125f, 60);
         expect(m, "y", cases[k].wanted);
     }
 }
@@ -245,49 +236,49 @@ static void residuals(void **unused)
     (void)unused;
     model_builder *m = begin(PRONY_UINT8); /* rounded before it is added */
     conv(m, "xd", "c");
-    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Add", "cd xd", "s", "");
     mb_node(m, "Relu", "s", "r", "");
-    pair(m, "r", "y", PRONY_UINT8, 0.25f, 3);
+    cg_pair(m, "r", "y", PRONY_UINT8, 0.25f, 3);
     expect(m, "y", "QConv");
 
     m = begin(PRONY_INT8); /* and not */
     conv(m, "xd", "c");
     mb_node(m, "Add", "xd c", "s", "");
-    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QConv");
 
     m = begin(PRONY_UINT8); /* with a bound of its own in between */
     conv(m, "xd", "c");
     mb_node(m, "Relu", "c", "cr", "");
-    pair(m, "cr", "cd", PRONY_INT8, 0.125f, 0);
+    cg_pair(m, "cr", "cd", PRONY_INT8, 0.125f, 0);
     mb_node(m, "Add", "xd cd", "s", "");
-    pair(m, "s", "y", PRONY_INT8, 0.25f, 0);
+    cg_pair(m, "s", "y", PRONY_INT8, 0.25f, 0);
     expect(m, "y", "QConv");
 
     m = begin(PRONY_UINT8); /* of two, the later one takes the other's */
     conv(m, "xd", "c");
-    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Conv", "xd w", "e", "pads=[1,1,1,1]");
-    pair(m, "e", "ed", PRONY_INT8, 0.125f, 0);
+    cg_pair(m, "e", "ed", PRONY_INT8, 0.125f, 0);
     mb_node(m, "Add", "cd ed", "s", "");
-    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QLinearConv QConv");
 
     m = begin(PRONY_UINT8); /* somebody else reads the convolution's codes */
     conv(m, "xd", "c");
-    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Add", "cd xd", "s", "");
-    pair(m, "s", "sd", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "s", "sd", PRONY_UINT8, 0.25f, 60);
     mb_node(m, "Add", "sd cd", "t", "");
-    pair(m, "t", "y", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "t", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QLinearConv QAdd QAdd");
 
     m = begin(PRONY_UINT8); /* twice the same */
     conv(m, "xd", "c");
-    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Add", "cd cd", "s", "");
-    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QLinearConv QAdd");
 }
 
@@ -313,7 +304,7 @@ static void moves(void **unused)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         model_builder *m = begin(PRONY_UINT8);
         mb_node(m, cases[k].op, cases[k].inputs, "c", cases[k].attributes);
-        pair(m, "c", "y", PRONY_UINT8, cases[k].step, 128);
+        cg_pair(m, "c", "y", PRONY_UINT8, cases[k].step, 128);
         expect(m, "y", cases[k].wanted);
     }
 }
@@ -341,9 +332,14 @@ static void functions(void **unused)
         {{{"Relu", "xd", "c", ""}}, "QMap"},
         {{{"Clip", "xd low high", "c", ""}}, "QMap"},
         {{{"Sigmoid", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "QMap"},
-        {{{"Mul", "xd half", "s", ""}, {"Elu", "s", "t", ""}, {"Sub", "high t", "u", ""}, {"Clip", "u low", "c", ""}}, "QMap"},
-        {{{"Div", "xd root", "s", ""}, {"Erf", "s", "t", ""}, {"Add", "t one", "u", ""}, {"Mul", "xd u", "v", ""},
-          {"Mul", "v half", "c", ""}}, "QMap"},
+        {{{"Mul", "xd half", "s", ""}, {"Elu", "s", "t", ""}, {"Sub", "high t", "u", ""}, {"Clip", "u low", "c", ""}},
+         "QMap"},
+        {{{"Div", "xd root", "s", ""},
+          {"Erf", "s", "t", ""},
+          {"Add", "t one", "u", ""},
+          {"Mul", "xd u", "v", ""},
+          {"Mul", "v half", "c", ""}},
+         "QMap"},
         {{{"Tanh", "xd", "s", ""}, {"Mul", "s xd", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
         {{{"Tanh", "xd", "s", ""}, {"Mul", "s row", "c", ""}}, "DequantizeLinear Tanh Mul QuantizeLinear"},
         {{{"Max", "xd x", "c", ""}}, "DequantizeLinear Max QuantizeLinear"},
@@ -352,20 +348,20 @@ static void functions(void **unused)
     for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
         const chain *c = &cases[k / 2];
         model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
-        scale(m, "low", -0.25f);
-        scale(m, "high", 1.5f);
-        scale(m, "one", one);
-        scale(m, "half", half);
-        scale(m, "root", root);
+        rc_scalar(m, "low", -0.25f);
+        rc_scalar(m, "high", 1.5f);
+        rc_scalar(m, "one", one);
+        rc_scalar(m, "half", half);
+        rc_scalar(m, "root", root);
         mb_initializer(m, "row", PRONY_FLOAT32, "4,1,1", row);
         for (size_t i = 0; i < 6 && c->steps[i].op; i++)
             mb_node(m, c->steps[i].op, c->steps[i].inputs, c->steps[i].output, c->steps[i].attributes);
-        pair(m, "c", "y", k % 2 ? PRONY_UINT8 : PRONY_INT8, 0.0078125f, k % 2 ? 100 : -9);
+        cg_pair(m, "c", "y", k % 2 ? PRONY_UINT8 : PRONY_INT8, 0.0078125f, k % 2 ? 100 : -9);
         expect(m, "y", c->wanted);
     }
     model_builder *m = begin(PRONY_UINT8); /* the float result is an output */
     mb_node(m, "Sigmoid", "xd", "c", "");
-    pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
     rc_output(m, "c");
     expect(m, "y", "DequantizeLinear Sigmoid QuantizeLinear");
 }
@@ -387,23 +383,23 @@ static void products_of_values(void **unused)
         model_builder *m = begin(PRONY_UINT8);
         if (strstr(cases[k].wanted, "Pool")) {
             mb_node(m, "GlobalAveragePool", "xd", "g", "");
-            pair(m, "g", "gd", PRONY_UINT8, 0.015625f, 128);
+            cg_pair(m, "g", "gd", PRONY_UINT8, 0.015625f, 128);
         }
         snprintf(inputs, sizeof inputs, "%s %s", cases[k].left, cases[k].right);
         mb_node(m, cases[k].op, inputs, "c", "");
         if (cases[k].clamp) mb_node(m, cases[k].clamp, "c", "r", "");
-        pair(m, cases[k].clamp ? "r" : "c", "y", PRONY_INT8, 0.0625f, -20);
+        cg_pair(m, cases[k].clamp ? "r" : "c", "y", PRONY_INT8, 0.0625f, -20);
         expect(m, "y", cases[k].wanted);
     }
     model_builder *m = begin(PRONY_UINT8); /* a convolution takes no residual of another shape */
     conv(m, "xd", "c");
-    pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "cd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "GlobalAveragePool", "cd", "g", "");
-    pair(m, "g", "gd", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "g", "gd", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Conv", "xd w", "e", "pads=[1,1,1,1]");
-    pair(m, "e", "ed", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "e", "ed", PRONY_UINT8, 0.125f, 120);
     mb_node(m, "Add", "ed gd", "s", "");
-    pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
+    cg_pair(m, "s", "y", PRONY_UINT8, 0.25f, 60);
     expect(m, "y", "QLinearConv QLinearGlobalAveragePool QLinearConv QAdd");
 }
 
@@ -414,13 +410,13 @@ static void keep(void **unused)
     (void)unused;
     model_builder *m = begin(PRONY_UINT8); /* the float result is an output */
     conv(m, "xd", "c");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
     rc_output(m, "c");
     expect(m, "y", "DequantizeLinear Conv QuantizeLinear");
 
     m = begin(PRONY_UINT8); /* the dequantized input is one: it stays, and the convolution reads codes */
     conv(m, "xd", "c");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
     rc_output(m, "xd");
     rc_output(m, "y");
     rc_expect(m, "QuantizeLinear DequantizeLinear QLinearConv DequantizeLinear");
@@ -432,7 +428,7 @@ static void keep(void **unused)
 
     m = begin(PRONY_UINT8); /* a scale that only a run knows */
     mb_input(m, "step", PRONY_FLOAT32, "");
-    zero(m, "point", PRONY_UINT8, 120);
+    cg_zero(m, "point", PRONY_UINT8, 120);
     mb_node(m, "Abs", "step", "positive", "");
     conv(m, "xd", "c");
     mb_node(m, "QuantizeLinear", "c positive point", "q", "");
@@ -448,14 +444,14 @@ static void keep(void **unused)
     mb_node(m, "QuantizeLinear", "xd steps points", "q", "axis=1");
     mb_node(m, "DequantizeLinear", "q steps points", "d", "axis=1");
     conv(m, "d", "c");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
     expect(m, "y", "DequantizeLinear QuantizeLinear DequantizeLinear Conv QuantizeLinear");
 
     m = begin(PRONY_UINT8); /* the sum of other shapes */
     const float one[] = {1.0f, 0.5f, 0.25f, 2.0f};
     mb_initializer(m, "row", PRONY_FLOAT32, "4,1,1", one);
     mb_node(m, "Add", "xd row", "c", "");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 120);
     expect(m, "y", "DequantizeLinear Add QuantizeLinear");
 }
 
@@ -470,7 +466,7 @@ static void keep_unsound_scales(void **unused)
         prn_program *program;
         char text[512];
         conv(m, "xd", "c");
-        pair(m, "c", "y", PRONY_UINT8, scales[k], 120);
+        cg_pair(m, "c", "y", PRONY_UINT8, scales[k], 120);
         rc_output(m, "y");
         rc_load(&l, m, NULL);
         assert_int_equal(rc_bind(&l, &program), PRONY_OK);
@@ -508,7 +504,7 @@ static void reasons(void **unused)
     (void)unused;
     model_builder *m = begin(PRONY_UINT8);
     mb_node(m, "Softmax", "xd", "c", "");
-    pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.0078125f, 0);
     rc_output(m, "y");
     assert_int_equal(reason_of(m, "Softmax"), PRN_FLOAT_NO_FORM);
 
@@ -524,7 +520,7 @@ static void reasons(void **unused)
 
     m = begin(PRONY_UINT8);
     mb_node(m, "Add", "xd x", "c", "");
-    pair(m, "c", "y", PRONY_UINT8, 0.125f, 0);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0.125f, 0);
     rc_output(m, "y");
     assert_int_equal(reason_of(m, "Add"), PRN_FLOAT_OPERAND);
 
@@ -532,7 +528,7 @@ static void reasons(void **unused)
     const float bias[] = {0.5f, -0.25f, 1.0f, 0.0f};
     mb_initializer(m, "float_bias", PRONY_FLOAT32, "4", bias);
     mb_node(m, "Conv", "xd w float_bias", "c", "pads=[1,1,1,1]");
-    pair(m, "c", "y", PRONY_UINT8, 0x1p-11f, 100);
+    cg_pair(m, "c", "y", PRONY_UINT8, 0x1p-11f, 100);
     rc_output(m, "y");
     assert_int_equal(reason_of(m, "Conv"), PRN_FLOAT_PARAMETERS);
 
@@ -548,6 +544,7 @@ int main(void)
         cmocka_unit_test(convolutions),
         cmocka_unit_test(biases),
         cmocka_unit_test(weights_quantized_in_the_graph),
+        cmocka_unit_test(transposed_convolutions),
         cmocka_unit_test(products),
         cmocka_unit_test(residuals),
         cmocka_unit_test(moves),
