@@ -106,16 +106,19 @@ static void resize_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* Scales, sizes and a region that come with the data are read in the run. */
 static prony_status resize_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_resize resize;
     bool known;
     int64_t doubles = 0;
+    const prony_value *region = prn_input(context, 1);
     PRN_TRY(prn_resize_read(context, &resize, &known));
     if (known && resize.antialias && prony_shape_numel(&context->outputs[0]->shape) > 0)
         PRN_TRY(prn_resize_antialias_space(context, &resize, &doubles));
     out->scratch_bytes = (size_t)doubles * sizeof(double);
-    return known ? prn_prepared_keep(context, &resize, sizeof resize, out) : PRONY_OK;
+    if (!known || (resize.coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && region && !region->data)) return PRONY_OK;
+    return prn_prepared_keep(context, &resize, sizeof resize, out);
 }
 
 /* Scales that came with the data were not there when the node was prepared. */
