@@ -5,6 +5,7 @@
  * task in an order that the shapes alone decide. */
 #include "ops/math/reduce.h"
 
+#include "base/integers.h"
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
@@ -299,7 +300,7 @@ static prony_status run_native(const prony_context *context)
     if (prony_shape_numel(shape) == 0) return PRONY_OK;
     if (job.x->layout != PRN_PLAIN) {
         job.chain.rank = 0;
-        prn_chain_add(&job.chain, shape->dim[0] * (block ? (shape->dim[1] + block - 1) / block : 1), false);
+        prn_chain_add(&job.chain, shape->dim[0] * (block ? prn_ceil_div(shape->dim[1], block) : 1), false);
         prn_chain_add(&job.chain, job.count, true);
         prn_chain_add(&job.chain, block ? block : shape->dim[1], false);
     }

@@ -135,7 +135,7 @@ static void divide_row(const job *job, int64_t z, int64_t row, float *y)
     const int64_t depth_rows =
         prn_window_taps(window, 0, z, job->padding) * prn_window_taps(window, 1, row, job->padding);
     const int64_t room = window->in[2] - prn_window_reach(window, 2) + window->pad_begin[2];
-    int64_t first = (window->pad_begin[2] + window->stride[2] - 1) / window->stride[2];
+    int64_t first = prn_ceil_div(window->pad_begin[2], window->stride[2]);
     int64_t last = room < 0 ? 0 : room / window->stride[2] + 1;
     if (last > window->out[2]) last = window->out[2];
     if (first > last) first = last;
