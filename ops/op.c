@@ -3,6 +3,7 @@
  * Invariant: whatever a model says reaches a family file only after its type was checked against the attribute rows. */
 #include "ops/op.h"
 
+#include "base/alloc.h"
 #include "base/stack.h"
 
 #include <assert.h>
@@ -268,6 +269,14 @@ prony_status prn_check_tensor(const prony_context *context, size_t input)
     if (!in || in->kind == PRONY_TENSOR) return PRONY_OK;
     return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is a %s; only tensors are supported here", input,
                       in->kind == PRONY_SEQUENCE ? "sequence" : "optional");
+}
+
+prony_status prn_prepared_keep(const prony_context *context, const void *problem, size_t bytes, prn_prepared *out)
+{
+    out->state = prn_alloc(bytes);
+    if (!out->state) return prn_no_memory(context->error);
+    memcpy(out->state, problem, bytes);
+    return PRONY_OK;
 }
 
 void prn_cost_fact(prony_cost *cost, const char *key, int64_t value)

@@ -360,6 +360,10 @@ prony_status prn_infer_broadcast(const prony_context *context);
 prony_status prn_check_type(const prony_context *context, size_t input, uint32_t types);
 prony_status prn_check_rank(const prony_context *context, size_t input, int min_rank, int max_rank);
 
+/* For a kernel's prepare: what it has read of the node, kept for its runs as their state. A copy, which `.release = prn_free`
+ * gives back. Pointers to values or their bytes are no part of it: a run takes those from its own context. */
+prony_status prn_prepared_keep(const prony_context *context, const void *problem, size_t bytes, prn_prepared *out);
+
 /* Reads a constant int32/int64 tensor input into `out` (at most `capacity`). *known is false while its data is not there. */
 prony_status prn_input_ints(const prony_context *context, size_t input, int64_t *out, size_t capacity, size_t *count,
                             bool *known);

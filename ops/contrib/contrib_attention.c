@@ -256,7 +256,10 @@ typedef struct state {
 static void release(void *argument)
 {
     state *made = argument;
-    if (made) prn_delegate_release(&made->core);
+    if (made) {
+        prn_delegate_release(&made->core);
+        prn_free(made->product);
+    }
     prn_free(made);
 }
 
@@ -357,7 +360,7 @@ static prony_status run_projection(const prony_context *context, prn_mha_node *n
     n->q.data = to;
     n->k.data = to + n->heads * n->q.depth;
     n->v.data = n->k.data + n->heads * n->k.depth;
-    return made->reference ? prn_product_reference_run(&inner, &p) : prn_product_native_run(&inner, &p);
+    return made->reference ? prn_product_reference_run_at(&inner, &p) : prn_product_native_run_at(&inner, &p);
 }
 
 static prony_status run(const prony_context *context)

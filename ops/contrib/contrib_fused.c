@@ -307,9 +307,6 @@ static prony_status describe(const prony_context *context, prn_product *out, pro
     if (right->shape.rank > 1) y->dim[y->rank++] = b.shape.dim[br - 1];
     if (!prn_product_countable(y)) return prony_fail(context, PRONY_OUT_OF_RANGE, "the product is too large");
     *out = prn_product_make(left->dtype, a.shape.dim[ar - 2], b.shape.dim[br - 1], a.shape.dim[ar - 1]);
-    out->a = left->data;
-    out->b = right->data;
-    out->c = context->outputs[0]->data;
     out->a_row = a.stride[ar - 2];
     out->a_col = a.stride[ar - 1];
     out->b_row = b.stride[br - 2];
@@ -361,23 +358,16 @@ static prony_status prepare_matmul(const prony_context *context, prn_prepared *o
     prn_product product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
+    prn_product_place(context, &product);
     return prn_product_native_prepare(context, &product, out);
 }
 
-static prony_status native_matmul(const prony_context *context)
+static prony_status prepare_reference_matmul(const prony_context *context, prn_prepared *out)
 {
     prn_product product;
     prony_shape y;
     PRN_TRY(describe(context, &product, &y));
-    return prn_product_native_run(context, &product);
-}
-
-static prony_status reference_matmul(const prony_context *context)
-{
-    prn_product product;
-    prony_shape y;
-    PRN_TRY(describe(context, &product, &y));
-    return prn_product_reference_run(context, &product);
+    return prn_product_reference_prepare(context, &product, out);
 }
 
 /* ---- rows */
@@ -427,8 +417,9 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 static const prn_kernel matmul_kernels[] = {
     {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,
-     .prepare = prepare_matmul, .run = native_matmul},
-    {.name = "fusedmatmul_ref", .backend = "reference", .types = MATMUL_TYPES, .run = reference_matmul},
+     .prepare = prepare_matmul, .run = prn_product_native_run, .release = prn_free},
+    {.name = "fusedmatmul_ref", .backend = "reference", .types = MATMUL_TYPES,
+     .prepare = prepare_reference_matmul, .run = prn_product_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_contrib_fused[] = {

@@ -61,6 +61,7 @@ static prony_status cost(const prony_context *context, prony_cost *out)
 
 /* Of each layer: one packed form after the other, `step` bytes apart; NULL: as the input has them. */
 typedef struct moe_state {
+    prn_moe problem;
     const char *packed[PRN_MOE_LAYERS];
     size_t step[PRN_MOE_LAYERS];
     prn_stored stored[PRN_MOE_LAYERS]; /* of codes */
@@ -174,23 +175,13 @@ static prony_status pack_layers(const prony_context *context, const prn_moe *m, 
 
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_moe m;
+    moe_state state = {0};
     moe_space space;
-    PRN_TRY(prn_moe_read(context, &m));
-    if (!space_of(&m, &space)) return prony_fail(context, PRONY_LIMIT, "the experts do not fit in memory");
-    moe_state *state = prn_calloc(1, sizeof *state);
-    if (!state) return prn_no_memory(context->error);
-    const prony_status status = pack_layers(context, &m, state);
-    if (status == PRONY_OK)
-        *out = (prn_prepared){state, space.end};
-    else
-        prn_free(state);
-    return status;
-}
-
-static void native_release(void *state)
-{
-    prn_free(state);
+    PRN_TRY(prn_moe_read(context, &state.problem));
+    if (!space_of(&state.problem, &space)) return prony_fail(context, PRONY_LIMIT, "the experts do not fit in memory");
+    PRN_TRY(pack_layers(context, &state.problem, &state));
+    out->scratch_bytes = space.end;
+    return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
 static void route_tokens(void *argument, int64_t begin, int64_t end)
@@ -302,7 +293,7 @@ static prony_status native_run(const prony_context *context)
 {
     moe_job job = {.context = context, .state = context->state};
     moe_space space;
-    PRN_TRY(prn_moe_read(context, &job.m));
+    job.m = prn_moe_placed(context, &job.state->problem);
     const prn_moe *m = &job.m;
     if (!space_of(m, &space) || space.end > context->scratch_bytes) return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
     if (m->tokens == 0 || m->width == 0) return PRONY_OK;
@@ -366,15 +357,15 @@ static const prn_param qmoe_params[] = {PRN_INT(prn_moe_params, k, 1),
                                         PRN_STRING(prn_moe_params, quant_type, "int"),
                                         {0}};
 
-#define REFERENCE(kernel_name) {.name = kernel_name, .backend = "reference", .prepare = prn_moe_reference_prepare, .run = prn_moe_reference_run}
+#define REFERENCE(kernel_name) {.name = kernel_name, .backend = "reference", .prepare = prn_moe_reference_prepare, .run = prn_moe_reference_run, .release = prn_free}
 static const prn_kernel moe_kernels[] = {
     {.name = "moe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare, .run = native_run,
-     .release = native_release, .packs = 1 << 2 | 1 << 4 | 1 << 6},
+     .release = prn_free, .packs = 1 << 2 | 1 << 4 | 1 << 6},
     REFERENCE("moe_reference"),
     {0}};
 static const prn_kernel qmoe_kernels[] = {
     {.name = "qmoe_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = coded_usable, .prepare = native_prepare, .run = native_run,
-     .release = native_release, .packs = 1 << 2 | 1 << 5 | 1 << 8},
+     .release = prn_free, .packs = 1 << 2 | 1 << 5 | 1 << 8},
     REFERENCE("qmoe_reference"),
     {0}};
 

@@ -51,6 +51,8 @@ typedef struct prn_moe {
 prony_status prn_moe_check(const prony_context *context);
 /* Checks all shapes. */
 prony_status prn_moe_read(const prony_context *context, prn_moe *out);
+/* What was read, with the operands that the context has now. */
+prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
 
 /* Codes of one expert's layer. */
 prn_bit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert);

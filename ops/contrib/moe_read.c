@@ -66,6 +66,28 @@ static const prony_value *optional(const prony_context *context, size_t input)
     return input ? prn_input(context, input) : NULL;
 }
 
+static void take_operands(const prony_context *context, prn_moe *m)
+{
+    const prn_moe_inputs *in = prn_variant(context);
+    m->params = context->params;
+    m->x = context->inputs[0];
+    m->router = context->inputs[1];
+    m->mix = optional(context, in->mix);
+    for (int l = 0; l < PRN_MOE_LAYERS; l++) {
+        m->layer[l].weight = optional(context, in->weights[l]);
+        m->layer[l].scale = optional(context, in->scales[l]);
+        m->layer[l].zero = optional(context, in->zeros[l]);
+        m->layer[l].bias = optional(context, in->biases[l]);
+    }
+}
+
+prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read)
+{
+    prn_moe m = *read;
+    take_operands(context, &m);
+    return m;
+}
+
 /* A layer [E, n, k] and what belongs to it. */
 static prony_status read_layer(const prony_context *context, prn_moe *m, int index, int64_t n, int64_t k)
 {
@@ -73,8 +95,8 @@ static prony_status read_layer(const prony_context *context, prn_moe *m, int ind
     const int64_t pack = in->coded ? 8 / m->bits : 1, blocks = m->block ? k / m->block : 1;
     prn_moe_layer *layer = &m->layer[index];
     const uint32_t type = PRN_TYPE(m->x->dtype);
-    *layer = (prn_moe_layer){optional(context, in->weights[index]), optional(context, in->scales[index]), optional(context, in->zeros[index]),
-                             optional(context, in->biases[index]), n, k};
+    layer->n = n;
+    layer->k = k;
     if (!layer->weight) {
         if (index == 2 && !layer->scale && !layer->bias && !layer->zero) return PRONY_OK;
         return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (weights of fc%d) is missing", in->weights[index], index + 1);
@@ -104,8 +126,6 @@ static prony_status read_tokens(const prony_context *context, prn_moe *m)
     PRN_TRY(prn_check_type(context, 1, type));
     PRN_TRY(prn_check_rank(context, 1, 2, 2));
     const prony_shape *x = &context->inputs[0]->shape;
-    m->x = context->inputs[0];
-    m->router = context->inputs[1];
     m->width = x->dim[x->rank - 1];
     m->tokens = prn_shape_count(x, 0, x->rank - 1);
     m->experts = m->router->shape.dim[1];
@@ -113,7 +133,6 @@ static prony_status read_tokens(const prony_context *context, prn_moe *m)
     m->top = m->params->k;
     if (m->top > m->experts || m->experts > INT32_MAX)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "k is %lld, of %lld experts", (long long)m->top, (long long)m->experts);
-    m->mix = optional(context, in->mix);
     if (!m->mix) return PRONY_OK;
     PRN_TRY(prn_check_type(context, in->mix, type));
     return wants(context, in->mix, 2, m->tokens, m->experts, 0);
@@ -123,7 +142,8 @@ prony_status prn_moe_read(const prony_context *context, prn_moe *out)
 {
     const prn_moe_inputs *in = prn_variant(context);
     const prn_moe_params *p = context->params;
-    *out = (prn_moe){.params = p, .bits = in->coded ? p->expert_weight_bits : 0, .block = in->coded ? p->block_size : 0};
+    *out = (prn_moe){.bits = in->coded ? p->expert_weight_bits : 0, .block = in->coded ? p->block_size : 0};
+    take_operands(context, out);
     activation_of(p, &out->activation);
     for (size_t i = in->unsupported; i < context->input_count; i++) {
         if (context->inputs[i]) return prony_fail(context, PRONY_UNSUPPORTED, "input %zu is not supported", i);

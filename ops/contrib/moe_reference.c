@@ -117,14 +117,15 @@ prony_status prn_moe_reference_prepare(const prony_context *context, prn_prepare
     PRN_TRY(moe_reference_of(context, &job, &tasks));
     if (__builtin_mul_overflow(job.token_bytes, (size_t)tasks, &out->scratch_bytes))
         return prony_fail(context, PRONY_LIMIT, "the experts do not fit in memory");
-    return PRONY_OK;
+    return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
 prony_status prn_moe_reference_run(const prony_context *context)
 {
-    moe_reference job;
-    int64_t tasks = 0;
-    PRN_TRY(moe_reference_of(context, &job, &tasks));
+    moe_reference job = *(const moe_reference *)context->state;
+    const int64_t tasks = prn_ceil_div(job.m.tokens, job.per_task);
+    job.context = context;
+    job.m = prn_moe_placed(context, &job.m);
     job.space = context->scratch;
     if (tasks > 0) prn_parallel_tasks(context->threads, tasks, reference_tokens, &job);
     return PRONY_OK;

@@ -2,6 +2,7 @@
  * Invariant: the result is visited in memory order, each element once; the last axis has operand strides 0 or 1. */
 #include "ops/loops/broadcast.h"
 
+#include "base/integers.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ void prn_broadcast_begin(prn_broadcast *walk, const prony_value *out)
     }
     const int64_t block = prn_layout_block(walk->layout);
     walk->dim[walk->rank++] = shape->dim[0];
-    if (block) walk->dim[walk->rank++] = (shape->dim[1] + block - 1) / block;
+    if (block) walk->dim[walk->rank++] = prn_ceil_div(shape->dim[1], block);
     for (int d = 2; d < shape->rank; d++) walk->dim[walk->rank++] = shape->dim[d];
     walk->dim[walk->rank++] = block ? block : shape->dim[1];
 }
@@ -45,7 +46,7 @@ static void own_strides(const prn_broadcast *walk, const prony_shape *in, int64_
     }
     if (block) {
         stride[axis--] = one_channel ? 0 : step;
-        step *= (in->dim[1] + block - 1) / block;
+        step *= prn_ceil_div(in->dim[1], block);
     }
     stride[axis] = in->dim[0] == 1 ? 0 : step;
 }

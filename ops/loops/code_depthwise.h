@@ -2,6 +2,7 @@
 #ifndef PRN_OPS_LOOPS_CODE_DEPTHWISE_H
 #define PRN_OPS_LOOPS_CODE_DEPTHWISE_H
 
+#include "base/integers.h"
 #include "ops/loops/code_finish.h"
 
 enum { CHANNELS = PRN_CODE_CHANNELS };
@@ -234,7 +235,7 @@ static void depthwise_pack(int8_t *to, const int8_t *w, int64_t channels, int64_
 
 static void depthwise_order(void *to, const void *from, int64_t channels)
 {
-    const int64_t padded = (channels + CHANNELS - 1) / CHANNELS * CHANNELS;
+    const int64_t padded = prn_ceil_div(channels, CHANNELS) * CHANNELS;
     memset(to, 0, (size_t)padded * 4);
     for (int64_t i = 0; i < blocks_of(channels) * 2 * LANE; i++) {
         const int64_t c = channels < LANE ? i : channel_of(i / (2 * LANE), i % (2 * LANE), channels);
@@ -367,7 +368,7 @@ static void depthwise_block(const uint8_t *const *tap, int64_t at, int64_t taps,
 
 static void depthwise_order(void *to, const void *from, int64_t channels)
 {
-    const int64_t padded = (channels + CHANNELS - 1) / CHANNELS * CHANNELS;
+    const int64_t padded = prn_ceil_div(channels, CHANNELS) * CHANNELS;
     memcpy(to, from, (size_t)channels * 4);
     memset((char *)to + channels * 4, 0, (size_t)(padded - channels) * 4);
 }

@@ -124,6 +124,23 @@ prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *con
     return PRONY_OK;
 }
 
+prony_status prn_conv_keep(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    return prn_prepared_keep(context, &conv, sizeof conv, out);
+}
+
+prn_conv prn_conv_kept(const prony_context *context)
+{
+    prn_conv conv = *(const prn_conv *)context->state;
+    conv.x = context->inputs[0];
+    conv.weights = context->inputs[1];
+    conv.y = context->outputs[0];
+    if (conv.bias) conv.bias = context->inputs[2];
+    return conv;
+}
+
 prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv)
 {
     prony_shape shape = prn_window_output_shape(&conv->window, conv->batch, conv->out_channels);

@@ -44,6 +44,11 @@ static inline bool prn_conv_in_plane(const prn_conv *conv)
 prony_status prn_conv_read(const prony_context *context, prn_conv *conv);
 prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv);
 
+/* For kernels that need nothing but the problem, or have it first in their state: prepare keeps a Conv's (prn_free releases it), and a
+ * run gets it with the operands that the context has then. */
+prony_status prn_conv_keep(const prony_context *context, prn_prepared *out);
+prn_conv prn_conv_kept(const prony_context *context);
+
 /* Shared by both operators: attribute ranges, shape inference and cost of a problem that was read. */
 prony_status prn_conv_check(const prony_context *context);
 prony_status prn_conv_infer(const prony_context *context, const prn_conv *conv);

@@ -27,12 +27,12 @@ enum {
 
 static int64_t whole_tiles(int64_t rows)
 {
-    return (rows + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
+    return prn_ceil_div(rows, PRN_SPLIT_ROWS) * PRN_SPLIT_ROWS;
 }
 
 static int64_t steps_of(int64_t k)
 {
-    return (k + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH;
+    return prn_ceil_div(k, PRN_SPLIT_DEPTH);
 }
 
 /* That B is stored in; 0: not in such. */
@@ -86,7 +86,7 @@ bool prn_gemm_halves_convert(int threads, const prn_gemm *gemm, uint16_t *to)
 {
     convert_job job = {.gemm = gemm, .to = to};
     atomic_init(&job.beyond, false);
-    prn_parallel_tasks(threads, (gemm->m + CONVERT_ROWS - 1) / CONVERT_ROWS, convert_rows, &job);
+    prn_parallel_tasks(threads, prn_ceil_div(gemm->m, CONVERT_ROWS), convert_rows, &job);
     return !atomic_load_explicit(&job.beyond, memory_order_relaxed);
 }
 

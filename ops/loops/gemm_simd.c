@@ -5,6 +5,7 @@
  * Invariant: the sum for an element of C is formed in an order that depends on m, n and k alone, the same for every instruction set.
  */
 #include "ops/loops/gemm_kernel.h"
+#include "base/integers.h"
 #include "base/simd.h"
 #include "base/stop.h"
 #include "ops/loops/stored_weights.h"
@@ -175,7 +176,7 @@ static tile_fn *const tiles[2][TILE_ROWS + 1] = {
 /* How rows are dealt to tiles: as few tiles as can be, of like heights. */
 static int64_t tile_count(int64_t rows)
 {
-    return (rows + TILE_ROWS - 1) / TILE_ROWS;
+    return prn_ceil_div(rows, TILE_ROWS);
 }
 
 static int64_t tile_start(int64_t rows, int64_t index)

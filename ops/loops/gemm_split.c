@@ -51,7 +51,7 @@ typedef struct block {
 
 static int64_t whole_tiles(int64_t rows)
 {
-    return (rows + PRN_SPLIT_ROWS - 1) / PRN_SPLIT_ROWS * PRN_SPLIT_ROWS;
+    return prn_ceil_div(rows, PRN_SPLIT_ROWS) * PRN_SPLIT_ROWS;
 }
 
 /* ---- working space */
@@ -70,7 +70,7 @@ enum { SPACE_PANEL = PRN_SPLIT_PARTS * SPACE_STEPS * STEP_PANEL };
 
 static int64_t sums_elements(int64_t rows, int64_t columns)
 {
-    return (columns + COLUMNS - 1) / COLUMNS * rows * COLUMNS;
+    return prn_ceil_div(columns, COLUMNS) * rows * COLUMNS;
 }
 
 size_t prn_gemm_split_space(int64_t rows, int64_t columns)
@@ -108,7 +108,7 @@ static int64_t a_part(const space *s)
 /* All of A's rows for depths [k0, k0 + depth), as what may be made on the way. */
 static prn_split_left rows_at(const block *b, int64_t k0, int64_t depth, uint16_t *to)
 {
-    const int64_t steps = (depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH;
+    const int64_t steps = prn_ceil_div(depth, PRN_SPLIT_DEPTH);
     return (prn_split_left){.from = b->gemm->a + b->i0 * b->gemm->a_row + k0,
                             .from_row = b->gemm->a_row,
                             .depths = depth,
@@ -192,7 +192,7 @@ static bool multiply_depths(block *b, int64_t k0, int which, int *half)
 {
     const int64_t k = b->gemm->k, most = b->space->steps * PRN_SPLIT_DEPTH, depth = prn_least(k - k0, most);
     const int64_t ahead = prn_least(k - k0 - depth, most), panels = (b->j1 - b->j0 + COLUMNS - 1) / COLUMNS;
-    prn_split_tiles tiles = {.a_part = a_part(b->space), .parts = b->parts, .steps = (int)((depth + PRN_SPLIT_DEPTH - 1) / PRN_SPLIT_DEPTH)};
+    prn_split_tiles tiles = {.a_part = a_part(b->space), .parts = b->parts, .steps = (int)prn_ceil_div(depth, PRN_SPLIT_DEPTH)};
     prn_split_left all = {.count = 0}, some;
     if (ahead && b->space->a[1]) all = rows_at(b, k0 + depth, ahead, b->space->a[!which]);
     if (k - k0 - depth > most) all.ahead = most;

@@ -14,7 +14,24 @@ enum { LOOK_UP = 256, LONG_RUN = 1 << 20 }; /* steps between two looks at whethe
 
 prn_product prn_product_make(prony_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    return (prn_product){.dtype = dtype, .m = m, .n = n, .k = k, .c_row = n, .items = 1, .alpha = 1.0f, .beta = 1.0f};
+    return (prn_product){.dtype = dtype,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .c_row = n,
+                         .items = 1,
+                         .alpha = 1.0f,
+                         .beta = 1.0f,
+                         .b_input = 1,
+                         .bias_input = -1};
+}
+
+void prn_product_place(const prony_context *context, prn_product *product)
+{
+    product->a = context->inputs[product->a_input]->data;
+    product->b = context->inputs[product->b_input]->data;
+    product->bias = product->bias_input < 0 ? NULL : context->inputs[product->bias_input]->data;
+    product->c = context->outputs[0]->data;
 }
 
 void prn_product_batch(prn_product *product, int64_t extent, int64_t a_step, int64_t b_step, int64_t c_step)
@@ -156,19 +173,43 @@ static bool same_b(const prn_product *product)
     return true;
 }
 
+/* What is kept between runs; the first is what every kernel has. */
+typedef struct product_state {
+    prn_product product;
+    const float *packed; /* NULL: not packed, or stored */
+    prn_stored stored;   /* no panels: float32 */
+} product_state;
+
+static prony_status keep(const prony_context *context, const prn_product *product, prn_prepared *out,
+                         product_state **made)
+{
+    const product_state state = {.product = *product};
+    PRN_TRY(prn_prepared_keep(context, &state, sizeof state, out));
+    *made = out->state;
+    return PRONY_OK;
+}
+
+/* After a failure there is nothing to release. */
+static prony_status kept(prony_status status, prn_prepared *out)
+{
+    if (status == PRONY_OK) return PRONY_OK;
+    prn_free(out->state);
+    out->state = NULL;
+    return status;
+}
+
 prony_status prn_product_native_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
 {
-    const prn_gemm gemm = gemm_of(context, product);
-    if (product->b && same_b(product) && product->k > 0 && product->n > 0 && !prn_gemm_plain_is_best(&gemm)) {
-        const float *packed = NULL;
-        PRN_TRY(prn_gemm_pack_shared(context, &gemm, &packed));
-        out->state = (void *)(uintptr_t)packed;
-        prn_gemm of_packed = gemm;
-        of_packed.packed = packed;
-        out->scratch_bytes = prn_gemm_space_bytes(context->threads, &of_packed, product->items);
+    prn_gemm gemm = gemm_of(context, product);
+    product_state *state;
+    PRN_TRY(keep(context, product, out, &state));
+    if (!product->b || !same_b(product) || product->k <= 0 || product->n <= 0 || prn_gemm_plain_is_best(&gemm)) {
+        out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
         return PRONY_OK;
     }
-    out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
+    PRN_TRY(kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
+    gemm.packed = state->packed;
+    out->scratch_bytes = prn_gemm_space_bytes(context->threads, &gemm, product->items);
     return PRONY_OK;
 }
 
@@ -177,16 +218,17 @@ static void item_offsets(const void *argument, int64_t item, int64_t *a, int64_t
     prn_product_offsets(argument, item, a, b, c);
 }
 
-void prn_product_native_facts(const prony_context *context, const prn_product *product, prony_cost *facts)
+void prn_product_native_facts(const prony_context *context, prony_cost *facts)
 {
-    const prn_gemm gemm = gemm_of(context, product);
-    prn_gemm_facts(&gemm, product->items, context->state != NULL, facts);
+    const product_state *state = context->state;
+    const prn_gemm gemm = gemm_of(context, &state->product);
+    prn_gemm_facts(&gemm, state->product.items, state->packed != NULL, facts);
 }
 
-prony_status prn_product_native_run(const prony_context *context, const prn_product *product)
+prony_status prn_product_native_run_at(const prony_context *context, const prn_product *product)
 {
     prn_gemm gemm = gemm_of(context, product);
-    gemm.packed = context->state;
+    gemm.packed = ((const product_state *)context->state)->packed;
     const prn_gemm_batch batch = {product->items, item_offsets, product};
     void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
     if (gemm.packed) {
@@ -198,14 +240,22 @@ prony_status prn_product_native_run(const prony_context *context, const prn_prod
     return PRONY_OK;
 }
 
+prn_product prn_product_placed(const prony_context *context)
+{
+    prn_product product = ((const product_state *)context->state)->product;
+    prn_product_place(context, &product);
+    return product;
+}
+
+prony_status prn_product_native_run(const prony_context *context)
+{
+    const prn_product product = prn_product_placed(context);
+    return prn_product_native_run_at(context, &product);
+}
+
 /* ---- weights in fewer bits ---- */
 
 enum { STORED_LEAST = 16, STORED_LEAST_WEIGHTS = 4096 };
-
-typedef struct stored_state {
-    prn_stored stored;
-    const float *packed; /* where they stay float32 */
-} stored_state;
 
 bool prn_product_stored_usable(const prony_context *context, const prn_product *product)
 {
@@ -218,7 +268,9 @@ bool prn_product_halves_usable(const prony_context *context, const prn_product *
 {
     prn_gemm gemm = gemm_of(context, product);
     prn_stored stored;
-    if (!prn_product_stored_usable(context, product) || !prn_stored_for(context->precision, product->k, product->n, &stored)) return false;
+    if (!prn_product_stored_usable(context, product) ||
+        !prn_stored_for(context->precision, product->k, product->n, &stored))
+        return false;
     gemm.stored = &stored;
     return prn_gemm_halves_worth(&gemm);
 }
@@ -231,39 +283,30 @@ bool prn_product_stored_worth(const prn_product *product)
 prony_status prn_product_stored_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
 {
     prn_gemm gemm = gemm_of(context, product);
-    stored_state *state = prn_calloc(1, sizeof *state);
-    if (!state) return prn_no_memory(context->error);
+    product_state *state;
+    PRN_TRY(keep(context, product, out, &state));
     prn_stored_for(context->precision, product->k, product->n, &state->stored);
-    prony_status status = prn_stored_pack_shared(context, &gemm, &state->stored);
-    if (status == PRONY_OK && !state->stored.panels) status = prn_gemm_pack_shared(context, &gemm, &state->packed);
-    if (status != PRONY_OK) {
-        prn_free(state);
-        return status;
-    }
+    PRN_TRY(kept(prn_stored_pack_shared(context, &gemm, &state->stored), out));
+    if (!state->stored.panels) PRN_TRY(kept(prn_gemm_pack_shared(context, &gemm, &state->packed), out));
     gemm.stored = state->stored.panels ? &state->stored : NULL;
     gemm.packed = state->packed;
-    out->state = state;
     out->scratch_bytes = prn_gemm_scratch_bytes(&gemm);
     return PRONY_OK;
 }
 
-void prn_product_stored_release(void *state)
-{
-    prn_free(state);
-}
-
 static prn_gemm stored_gemm(const prony_context *context, const prn_product *product)
 {
-    const stored_state *state = context->state;
+    const product_state *state = context->state;
     prn_gemm gemm = gemm_of(context, product);
-    gemm.stored = state && state->stored.panels ? &state->stored : NULL;
-    gemm.packed = state ? state->packed : NULL;
+    gemm.stored = state->stored.panels ? &state->stored : NULL;
+    gemm.packed = state->packed;
     if (!gemm.stored) gemm.parts = PRN_SPLIT_PARTS;
     return gemm;
 }
 
-void prn_product_stored_facts(const prony_context *context, const prn_product *product, prony_cost *facts)
+void prn_product_stored_facts(const prony_context *context, prony_cost *facts)
 {
+    const prn_product *product = &((const product_state *)context->state)->product;
     const prn_gemm gemm = stored_gemm(context, product);
     prn_gemm_facts(&gemm, product->items, true, facts);
     if (!gemm.stored) {
@@ -275,12 +318,13 @@ void prn_product_stored_facts(const prony_context *context, const prn_product *p
     if (gemm.stored->group < gemm.stored->k) prn_cost_fact(facts, "weight_group", gemm.stored->group);
 }
 
-prony_status prn_product_stored_run(const prony_context *context, const prn_product *product)
+prony_status prn_product_stored_run(const prony_context *context)
 {
-    const prn_gemm gemm = stored_gemm(context, product);
-    const prn_gemm_batch batch = {product->items, item_offsets, product};
+    const prn_product product = prn_product_placed(context);
+    const prn_gemm gemm = stored_gemm(context, &product);
+    const prn_gemm_batch batch = {product.items, item_offsets, &product};
     void *scratch = context->scratch_bytes > 0 ? context->scratch : NULL;
-    prn_gemm_run(context->threads, &gemm, product->items == 1 ? NULL : &batch, scratch);
+    prn_gemm_run(context->threads, &gemm, product.items == 1 ? NULL : &batch, scratch);
     return PRONY_OK;
 }
 
@@ -302,7 +346,7 @@ typedef struct reference_job {
 #define ROW(P, DTYPE, name, storage, work, load, store)                                                                \
     static void row_##name(const prn_product *p, int64_t a, int64_t b, int64_t c, int64_t i)                           \
     {                                                                                                                  \
-        /* Without depths there may be no elements to point at. */                                                    \
+        /* Without depths there may be no elements to point at. */                                                     \
         const storage *x = p->k > 0 ? (const storage *)p->a + a + i * p->a_row : NULL;                                 \
         const storage *y = p->k > 0 ? (const storage *)p->b + b : NULL;                                                \
         storage *to = (storage *)p->c + c + i * p->c_row;                                                              \
@@ -348,10 +392,22 @@ static void reference_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-prony_status prn_product_reference_run(const prony_context *context, const prn_product *product)
+prony_status prn_product_reference_run_at(const prony_context *context, const prn_product *product)
 {
     reference_job job = {context, product};
     const int64_t rows = product->items * product->m;
     if (rows > 0 && product->n > 0) prn_parallel_range(context->threads, rows, 64, reference_rows, &job);
     return PRONY_OK;
+}
+
+prony_status prn_product_reference_prepare(const prony_context *context, const prn_product *product, prn_prepared *out)
+{
+    product_state *state;
+    return keep(context, product, out, &state);
+}
+
+prony_status prn_product_reference_run(const prony_context *context)
+{
+    const prn_product product = prn_product_placed(context);
+    return prn_product_reference_run_at(context, &product);
 }

@@ -3,7 +3,8 @@
  * The equation becomes an index space: output axes first, then the summed ones, with one stride per operand and axis
  * (repeated letters add their strides up, an axis that an operand lacks or broadcasts has stride 0). Two-operand
  * contractions whose axes fall into rows, columns, inner and batch ones run as a batched matrix product; the reference
- * walks the whole space. Invariant: nothing is kept between calls but the equation, which is parsed each time. */
+ * walks the whole space. A kernel's prepare reads the equation; its runs have what came of it. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/loops/copy_nd.h"
@@ -26,7 +27,6 @@ typedef struct space {
     int64_t extent[MAX_AXES];
     int64_t stride[MAX_OPERANDS][MAX_AXES];
     int64_t output_stride[MAX_AXES];
-    const void *data[MAX_OPERANDS];
 } space;
 
 /* The labels of one term, expanded: an ellipsis stands for as many labels as the operand's rank leaves to it. */
@@ -171,7 +171,6 @@ static prony_status space_of(const prony_context *context, space *out)
         int64_t stride[PRONY_MAX_RANK];
         const prony_value *in = context->inputs[i];
         prn_shape_strides(&in->shape, stride);
-        out->data[i] = in->data;
         for (int d = 0; d < in->shape.rank; d++) {
             const int axis = axis_of[eq.inputs[i].labels[d]];
             if (in->shape.dim[d] == out->extent[axis]) out->stride[i][axis] += stride[d];
@@ -263,8 +262,8 @@ static bool product_of(const space *s, int a, int b, prn_product *out)
         if (out->batch_rank == PRONY_MAX_RANK) return false;
         prn_product_batch(out, s->extent[axis], s->stride[a][axis], s->stride[b][axis], s->output_stride[axis]);
     }
-    out->a = s->data[a];
-    out->b = s->data[b];
+    out->a_input = a;
+    out->b_input = b;
     out->a_row = rows.a;
     out->a_col = inner.a;
     out->b_row = inner.b;
@@ -287,7 +286,7 @@ static bool describe(const prony_context *context, prn_product *out)
     const bool first = product_of(&s, 0, 1, out), second = product_of(&s, 1, 0, &other);
     if (!first && !second) return false;
     if (!first || (second && other.n > out->n)) *out = other;
-    out->c = context->outputs[0]->data;
+    prn_product_place(context, out);
     return true;
 }
 
@@ -304,13 +303,6 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
     return prn_product_native_prepare(context, &product, out);
 }
 
-static prony_status native_run(const prony_context *context)
-{
-    prn_product product;
-    if (!describe(context, &product)) return refuse(context, "is no matrix product");
-    return prn_product_native_run(context, &product);
-}
-
 /* ---- one operand, no sum: a copy */
 
 static bool copy_usable(const prony_context *context)
@@ -319,14 +311,20 @@ static bool copy_usable(const prony_context *context)
     return space_of(context, &s) == PRONY_OK && s.operands == 1 && s.axes == s.output_axes;
 }
 
-static prony_status run_copy(const prony_context *context)
+static prony_status prepare_copy(const prony_context *context, prn_prepared *out)
 {
     space s;
     prn_copy copy = {0};
     PRN_TRY(space_of(context, &s));
     for (int axis = 0; axis < s.axes; axis++)
         prn_copy_axis(&copy, s.extent[axis], s.stride[0][axis], s.output_stride[axis]);
-    prn_copy_native(context->threads, prn_copy_width(s.dtype), &copy, s.data[0], context->outputs[0]->data);
+    return prn_prepared_keep(context, &copy, sizeof copy, out);
+}
+
+static prony_status run_copy(const prony_context *context)
+{
+    const prony_value *in = context->inputs[0];
+    prn_copy_native(context->threads, prn_copy_width(in->dtype), context->state, in->data, context->outputs[0]->data);
     return PRONY_OK;
 }
 
@@ -335,26 +333,28 @@ static prony_status run_copy(const prony_context *context)
 enum { MANY_TERMS = 64 };
 
 typedef struct reference_job {
-    const prony_context *context;
     const space *s;
+    const prony_value *const *in;
+    void *y;
 } reference_job;
 
 /* The sum, of type P, for the output element at which the operands start. */
 #define SUM(P, DTYPE, name, storage, work, load, store)                                                                \
-    static void sum_##name(const space *s, const int64_t *start, void *y, int64_t at)                                  \
+    static void sum_##name(const reference_job *job, const int64_t *start, int64_t at)                                 \
     {                                                                                                                  \
+        const space *s = job->s;                                                                                       \
         int64_t index[MAX_AXES] = {0}, offset[MAX_OPERANDS];                                                           \
         memcpy(offset, start, sizeof offset);                                                                          \
         P sum = 0;                                                                                                     \
         int64_t terms = 0;                                                                                             \
         for (bool more = true; more;) {                                                                                \
             if (prn_stopped_at(terms++)) return;                                                                       \
-            P product = (P)load(((const storage *)s->data[0])[offset[0]]);                                             \
-            for (int i = 1; i < s->operands; i++) product *= (P)load(((const storage *)s->data[i])[offset[i]]);        \
+            P product = (P)load(((const storage *)job->in[0]->data)[offset[0]]);                                       \
+            for (int i = 1; i < s->operands; i++) product *= (P)load(((const storage *)job->in[i]->data)[offset[i]]);  \
             sum += product;                                                                                            \
             more = advance(s, index, offset);                                                                          \
         }                                                                                                              \
-        ((storage *)y)[at] = store((work)sum);                                                                         \
+        ((storage *)job->y)[at] = store((work)sum);                                                                    \
     }
 
 /* Next point of the summed axes; false after the last. */
@@ -372,7 +372,7 @@ static bool advance(const space *s, int64_t *index, int64_t *offset)
 PRN_FLOAT_TYPES(SUM, double)
 PRN_INTEGER_TYPES(SUM, uint64_t)
 
-static void (*sum_of(prony_dtype dtype))(const space *, const int64_t *, void *, int64_t)
+static void (*sum_of(prony_dtype dtype))(const reference_job *, const int64_t *, int64_t)
 {
     switch (dtype) {
 #define SUM_CASE(P, DTYPE, name, storage, work, load, store)                                                           \
@@ -388,7 +388,7 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
 {
     const reference_job *job = argument;
     const space *s = job->s;
-    void (*sum)(const space *, const int64_t *, void *, int64_t) = sum_of(s->dtype);
+    void (*sum)(const reference_job *, const int64_t *, int64_t) = sum_of(s->dtype);
     int64_t terms = 1;
     for (int axis = s->output_axes; axis < s->axes && terms < MANY_TERMS; axis++) terms *= s->extent[axis];
     for (int64_t at = begin; at < end && !(terms < MANY_TERMS ? prn_stopped_at(at) : prn_stopped()); at++) {
@@ -397,21 +397,28 @@ static void reference_range(void *argument, int64_t begin, int64_t end)
             for (int i = 0; i < s->operands; i++) start[i] += rest % s->extent[axis] * s->stride[i][axis];
             rest /= s->extent[axis];
         }
-        sum(s, start, job->context->outputs[0]->data, at);
+        sum(job, start, at);
     }
+}
+
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+{
+    space s;
+    PRN_TRY(space_of(context, &s));
+    return prn_prepared_keep(context, &s, sizeof s, out);
 }
 
 static prony_status run_reference(const prony_context *context)
 {
-    space s;
-    PRN_TRY(space_of(context, &s));
-    const int64_t outputs = prony_shape_numel(&context->outputs[0]->shape);
-    for (int axis = s.output_axes; axis < s.axes; axis++) {
-        if (s.extent[axis] > 0) continue;
-        prn_stop_clear(context->outputs[0]->data, prn_value_bytes(context->outputs[0])); /* an empty sum */
+    const space *s = context->state;
+    const prony_value *y = context->outputs[0];
+    const int64_t outputs = prony_shape_numel(&y->shape);
+    for (int axis = s->output_axes; axis < s->axes; axis++) {
+        if (s->extent[axis] > 0) continue;
+        prn_stop_clear(y->data, prn_value_bytes(y)); /* an empty sum */
         return PRONY_OK;
     }
-    reference_job job = {context, &s};
+    reference_job job = {s, context->inputs, y->data};
     prn_parallel_range(context->threads, outputs, 256, reference_range, &job);
     return PRONY_OK;
 }
@@ -419,15 +426,18 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {
     {.name = "equation", .type = PRN_PARAM_STRING, .offset = offsetof(einsum_params, equation), .required = true}, {0}};
 
-static const prn_kernel native = {.usable = native_usable, .prepare = native_prepare, .run = native_run};
+static const prn_kernel native = {
+    .usable = native_usable, .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free};
 PRN_WIDENED(half, &native)
 
 static const prn_kernel kernels[] = {
     {.name = "einsum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = native_prepare, .run = native_run},
+     .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free},
     PRN_WIDENED_ROW(half, "einsum_half_native"),
-    {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable, .run = run_copy},
-    {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = run_reference},
+    {.name = "einsum_copy", .backend = "native", .types = PRN_PRODUCT_TYPES, .usable = copy_usable,
+     .prepare = prepare_copy, .run = run_copy, .release = prn_free},
+    {.name = "einsum_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = prepare_reference,
+     .run = run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_einsum[] = {

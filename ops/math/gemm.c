@@ -5,18 +5,21 @@
  *
  * MatMul's third input, bias [N], which no model has, is what rewrites attach when an Add of a vector follows; it is
  * added before post_ops. Invariant: an input that a post-operation adds is never taken for C or bias. */
-#include "base/parallel.h"
+#include "base/alloc.h"
 #include "ops/loops/product.h"
 #include "ops/loops/widen.h"
 #include "ops/vendor/blas.h"
 
-/* An operator's variant: what it knows of itself from shapes; data pointers are whatever the context has. */
+/* An operator's variant: what it knows of itself from shapes. */
 typedef prony_status (*describe_fn)(const prony_context *context, prn_product *out);
 
+/* With whatever bytes the context has. */
 static prony_status describe(const prony_context *context, prn_product *out)
 {
     const describe_fn *own = prn_variant(context);
-    return (*own)(context, out);
+    PRN_TRY((*own)(context, out));
+    prn_product_place(context, out);
+    return PRONY_OK;
 }
 
 static const prony_value *added_input(const prony_context *context)
@@ -70,9 +73,6 @@ static prony_status gemm_describe(const prony_context *context, prn_product *out
     const bool ta = params->transA != 0, tb = params->transB != 0;
     *out = prn_product_make(a->dtype, da[ta ? 1 : 0], db[tb ? 0 : 1], da[ta ? 0 : 1]);
     if (db[tb ? 1 : 0] != out->k) return refuse(context, "the inner dimensions differ");
-    out->a = a->data;
-    out->b = b->data;
-    out->c = context->outputs[0]->data;
     out->a_row = ta ? 1 : out->k;
     out->a_col = ta ? out->m : 1;
     out->b_row = tb ? 1 : out->n;
@@ -88,7 +88,7 @@ static prony_status gemm_describe(const prony_context *context, prn_product *out
     }
     int64_t stride[PRONY_MAX_RANK];
     prn_shape_broadcast_strides(&c->shape, &y, stride);
-    out->bias = c->data;
+    out->bias_input = 2;
     out->bias_row = stride[0];
     out->bias_col = stride[1];
     out->beta = params->beta;
@@ -113,7 +113,6 @@ static prony_status matmul_describe(const prony_context *context, prn_product *o
     const prony_value *b = context->inputs[1];
     prony_shape y;
     PRN_TRY(prn_product_matmul(context, context->inputs[0], b, out, &y));
-    out->c = context->outputs[0]->data;
     prn_product_fold(out);
 
     const prony_value *bias = added_input(context);
@@ -123,7 +122,7 @@ static prony_status matmul_describe(const prony_context *context, prn_product *o
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "bias is %s, wanted [%lld]", prn_value_text(bias, text),
                           (long long)out->n);
     }
-    out->bias = bias->data;
+    out->bias_input = 2;
     out->bias_col = 1;
     return PRONY_OK;
 }
@@ -169,24 +168,11 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
     return prn_product_native_prepare(context, &product, out);
 }
 
-static prony_status native_run(const prony_context *context)
+static prony_status reference_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_product product;
     PRN_TRY(describe(context, &product));
-    return prn_product_native_run(context, &product);
-}
-
-static void native_facts(const prony_context *context, prony_cost *facts)
-{
-    prn_product product;
-    if (describe(context, &product) == PRONY_OK) prn_product_native_facts(context, &product, facts);
-}
-
-static prony_status reference_run(const prony_context *context)
-{
-    prn_product product;
-    PRN_TRY(describe(context, &product));
-    return prn_product_reference_run(context, &product);
+    return prn_product_reference_prepare(context, &product, out);
 }
 
 /* Weights in fewer bits, on any processor. */
@@ -216,41 +202,22 @@ static prony_status stored_prepare(const prony_context *context, prn_prepared *o
     return prn_product_stored_prepare(context, &product, out);
 }
 
-static void stored_facts(const prony_context *context, prony_cost *facts)
-{
-    prn_product product;
-    if (describe(context, &product) == PRONY_OK) prn_product_stored_facts(context, &product, facts);
-}
-
-static prony_status stored_run(const prony_context *context)
-{
-    prn_product product;
-    PRN_TRY(describe(context, &product));
-    return prn_product_stored_run(context, &product);
-}
-
 #ifdef PRN_HAVE_OPENBLAS
 static bool blas_usable(const prony_context *context)
 {
     prn_product product;
     return !context->post_ops && describe(context, &product) == PRONY_OK && prn_product_blas_usable(&product);
 }
-
-static prony_status blas_run(const prony_context *context)
-{
-    prn_product product;
-    PRN_TRY(describe(context, &product));
-    return prn_product_blas_run(context, &product);
-}
 #endif
 
-static const prn_kernel native = {.prepare = native_prepare, .run = native_run, .packs = 2};
+static const prn_kernel native = {
+    .prepare = native_prepare, .run = prn_product_native_run, .release = prn_free, .packs = 2};
 PRN_WIDENED(half, &native)
 
 #define STORED(title, precision, asked)                                                                                \
     {.name = title, .precisions = PRN_PRECISION(precision), .backend = "native", .types = PRN_TYPE_F32,                \
-     .usable = asked, .worth = stored_worth, .prepare = stored_prepare, .run = stored_run, .facts = stored_facts, \
-     .release = prn_product_stored_release, .post_ops = true, .packs = 2}
+     .usable = asked, .worth = stored_worth, .prepare = stored_prepare, .run = prn_product_stored_run,                \
+     .facts = prn_product_stored_facts, .release = prn_free, .post_ops = true, .packs = 2}
 
 static const prn_kernel gemm_kernels[] = {
     STORED("gemm_fast_amx", FAST, halves_usable),
@@ -260,13 +227,14 @@ static const prn_kernel gemm_kernels[] = {
     STORED("gemm_int8_weights", INT8_WEIGHTS, stored_usable),
     STORED("gemm_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "gemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+     .run = prn_product_native_run, .facts = prn_product_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "gemm_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "gemm_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
-     .run = blas_run, .post_ops = true},
+     .prepare = reference_prepare, .run = prn_product_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "gemm_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},
+    {.name = "gemm_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = reference_prepare,
+     .run = prn_product_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
@@ -277,13 +245,14 @@ static const prn_kernel matmul_kernels[] = {
     STORED("matmul_int8_weights", INT8_WEIGHTS, stored_usable),
     STORED("matmul_int4_weights", INT4_WEIGHTS, stored_usable),
     {.name = "matmul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .post_ops = true, .packs = 2},
+     .run = prn_product_native_run, .facts = prn_product_native_facts, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "matmul_half_native"),
 #ifdef PRN_HAVE_OPENBLAS
     {.name = "matmul_f64_openblas", .backend = "openblas", .precisions = ~PRN_PRECISION(FP32_STRICT), .types = PRN_TYPE(PRONY_FLOAT64), .usable = blas_usable,
-     .run = blas_run, .post_ops = true},
+     .prepare = reference_prepare, .run = prn_product_blas_run, .release = prn_free, .post_ops = true},
 #endif
-    {.name = "matmul_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .run = reference_run, .post_ops = true},
+    {.name = "matmul_ref", .backend = "reference", .types = PRN_PRODUCT_TYPES, .prepare = reference_prepare,
+     .run = prn_product_reference_run, .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_gemm[] = {

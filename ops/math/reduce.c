@@ -5,6 +5,8 @@
  * task in an order that the shapes alone decide. */
 #include "ops/math/reduce.h"
 
+#include "base/integers.h"
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "base/parallel.h"
@@ -72,6 +74,21 @@ static prony_status axes_of(const prony_context *context, axis_set *set)
         }
         set->reduced[axis] = true;
     }
+    return PRONY_OK;
+}
+
+/* Axes that come with the data are read in the run. */
+static prony_status prepare(const prony_context *context, prn_prepared *out)
+{
+    axis_set set;
+    PRN_TRY(axes_of(context, &set));
+    return set.known ? prn_prepared_keep(context, &set, sizeof set, out) : PRONY_OK;
+}
+
+static prony_status prepared_axes(const prony_context *context, axis_set *set)
+{
+    if (!context->state) return axes_of(context, set);
+    *set = *(const axis_set *)context->state;
     return PRONY_OK;
 }
 
@@ -222,7 +239,7 @@ static void reference_outputs(void *argument, int64_t begin, int64_t end)
 static prony_status run_reference(const prony_context *context)
 {
     axis_set set;
-    PRN_TRY(axes_of(context, &set));
+    PRN_TRY(prepared_axes(context, &set));
     const prony_value *x = context->inputs[0], *y = context->outputs[0];
     if (set.noop && keeps_one(kind_of(context))) {
         prn_copy_bytes(context->threads, x->data, y->data, prn_value_bytes(x));
@@ -276,14 +293,14 @@ static void native_layouts(const prony_context *context, prn_layout *in, prn_lay
 static prony_status run_native(const prony_context *context)
 {
     axis_set set;
-    PRN_TRY(axes_of(context, &set));
+    PRN_TRY(prepared_axes(context, &set));
     prn_reduction job = job_of(context, &set);
     const prony_shape *shape = &job.x->shape;
     const int64_t block = prn_layout_block((prn_layout)job.x->layout);
     if (prony_shape_numel(shape) == 0) return PRONY_OK;
     if (job.x->layout != PRN_PLAIN) {
         job.chain.rank = 0;
-        prn_chain_add(&job.chain, shape->dim[0] * (block ? (shape->dim[1] + block - 1) / block : 1), false);
+        prn_chain_add(&job.chain, shape->dim[0] * (block ? prn_ceil_div(shape->dim[1], block) : 1), false);
         prn_chain_add(&job.chain, job.count, true);
         prn_chain_add(&job.chain, block ? block : shape->dim[1], false);
     }
@@ -330,54 +347,74 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 
 static const prn_kernel reduce_sum_kernels[] = {
     {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_sum_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_sum_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_mean_kernels[] = {
     {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_mean_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_mean_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_mean_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_mean_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_max_kernels[] = {
     {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_max_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_max_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_max_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_max_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_min_kernels[] = {
     {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_min_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_min_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_min_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_min_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_l1_kernels[] = {
     {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_l1_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_l1_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_l1_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_l1_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_l2_kernels[] = {
     {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_l2_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_l2_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_l2_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_l2_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_sum_square_kernels[] = {
     {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_sum_square_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_sum_square_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_sum_square_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_prod_kernels[] = {
     {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_prod_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_prod_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_prod_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_prod_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_kernels[] = {
     {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_log_sum_native", .backend = "native", .usable = usable_native, .run = run_native},
-    {.name = "reduce_log_sum_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_log_sum_native", .backend = "native", .usable = usable_native, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_exp_kernels[] = {
     {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
-     .layouts = native_layouts, .run = run_native},
-    {.name = "reduce_log_sum_exp_native", .backend = "native", .usable = usable_for_floats, .run = run_native},
-    {.name = "reduce_log_sum_exp_reference", .backend = "reference", .run = run_reference}, {0}};
+     .layouts = native_layouts, .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "reduce_log_sum_exp_native", .backend = "native", .usable = usable_for_floats, .prepare = prepare, .run = run_native,
+     .release = prn_free},
+    {.name = "reduce_log_sum_exp_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 
 const prn_op prn_ops_reduce[] = {
     {.name = "ReduceSum", .since_opset = 1, .inputs = {1, 2}, .non_weight_inputs = 2,

@@ -7,6 +7,7 @@
  * (optional) is added and broadcasts to [B, H, S, T]; one of truth values makes Where(mask, scores, fill) of the scaled
  * scores instead, or Where(mask, fill, scores) with kept = 0.
  */
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "ops/loops/attend.h"
 #include "ops/loops/attend_tiles.h"
@@ -202,6 +203,22 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
     return PRONY_OK;
 }
 
+/* What is prepared, on the bytes that the context has now. */
+static prn_attend kept_attend(const prony_context *context)
+{
+    prn_attend at = *(const prn_attend *)context->state;
+    const prony_value *mask = prn_input(context, MASK);
+    at.q.data = context->inputs[Q]->data;
+    at.k.data = context->inputs[K]->data;
+    at.v.data = context->inputs[V]->data;
+    at.y = context->outputs[0]->data;
+    if (mask && mask->dtype == PRONY_BOOL)
+        at.choice = mask->data;
+    else if (mask)
+        at.mask.data = mask->data;
+    return at;
+}
+
 static bool native_usable(const prony_context *context)
 {
     prn_attend at;
@@ -216,13 +233,12 @@ static prony_status native_prepare(const prony_context *context, prn_prepared *o
     if (!prn_attend_space(&at, &floats))
         return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
     out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, floats);
-    return PRONY_OK;
+    return prn_prepared_keep(context, &at, sizeof at, out);
 }
 
 static prony_status native_run(const prony_context *context)
 {
-    prn_attend at;
-    PRN_TRY(read_attend(context, &at));
+    const prn_attend at = kept_attend(context);
     prn_attend_run(context->threads, &at, context->scratch);
     return PRONY_OK;
 }
@@ -247,13 +263,12 @@ static prony_status tiles_prepare(const prony_context *context, prn_prepared *ou
     PRN_TRY(read_attend(context, &at));
     if (!prn_attend_tiles_space(context->threads, &at, &out->scratch_bytes))
         return prony_fail(context, PRONY_LIMIT, "the packed keys and values do not fit in memory");
-    return PRONY_OK;
+    return prn_prepared_keep(context, &at, sizeof at, out);
 }
 
 static prony_status tiles_run(const prony_context *context)
 {
-    prn_attend at;
-    PRN_TRY(read_attend(context, &at));
+    const prn_attend at = kept_attend(context);
     prn_attend_tiles_run(context->threads, &at, context->scratch);
     return PRONY_OK;
 }
@@ -301,11 +316,22 @@ static void reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
     }
 }
 
-static prony_status run_reference(const prony_context *context)
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
 {
     attention at;
     prony_shape y;
     PRN_TRY(read_node(context, &at, &y));
+    return prn_prepared_keep(context, &at, sizeof at, out);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    attention at = *(const attention *)context->state;
+    at.q.data = context->inputs[Q]->data;
+    at.k.data = context->inputs[K]->data;
+    at.v.data = context->inputs[V]->data;
+    at.y.data = context->outputs[0]->data;
+    if (prn_input(context, MASK)) at.mask.data = context->inputs[MASK]->data;
     for (int64_t b = 0; b < at.batch; b++) {
         for (int64_t h = 0; h < at.heads; h++) {
             for (int64_t s = 0; s < at.rows && !prn_stopped(); s++) reference_row(&at, b, h, s);
@@ -323,10 +349,11 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
 
 static const prn_kernel kernels[] = {
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .usable = tiles_usable,
-     .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .facts = tiles_facts},
+     .worth = tiles_worth, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = native_prepare, .run = native_run},
-    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .run = run_reference},
+     .prepare = native_prepare, .run = native_run, .release = prn_free},
+    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = prepare_reference,
+     .run = run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_attention[] = {

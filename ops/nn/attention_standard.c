@@ -7,6 +7,7 @@
  * keys than the core takes, are done row by row in the work type, all of K and V laid out so: a task makes a stretch of
  * rows, with one row of scores of its own. Invariant: the stretches depend on the shapes alone, and a row is made in one
  * order. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/integers.h"
 #include "base/stop.h"
@@ -474,37 +475,41 @@ static bool own_elements(const attention *at, int64_t tasks, uint64_t *elements)
     return true;
 }
 
+typedef struct state {
+    attention at; /* without its context */
+    int64_t tasks;
+    uint64_t own; /* elements */
+} state;
+
 static prony_status prepare_as(const prony_context *context, prony_dtype work, prn_prepared *out)
 {
-    attention at;
-    int64_t tasks;
-    PRN_TRY(read_work(context, &at, work, &tasks));
-    uint64_t elements, rows = (uint64_t)(at.batch * at.kv_heads), k, v;
-    if (!own_elements(&at, tasks, &elements) || !prn_mul_u64(&rows, rows, (uint64_t)at.keys) ||
-        !prn_mul_u64(&k, rows, lies_ready(&at, K) ? 0 : (uint64_t)at.depth) ||
-        !prn_mul_u64(&v, rows, lies_ready(&at, V) ? 0 : (uint64_t)at.width) || !prn_add_u64(&elements, elements, k) ||
+    state made;
+    PRN_TRY(read_work(context, &made.at, work, &made.tasks));
+    const attention *at = &made.at;
+    uint64_t elements, rows = (uint64_t)(at->batch * at->kv_heads), k, v;
+    if (!own_elements(at, made.tasks, &made.own) || !prn_mul_u64(&rows, rows, (uint64_t)at->keys) ||
+        !prn_mul_u64(&k, rows, lies_ready(at, K) ? 0 : (uint64_t)at->depth) ||
+        !prn_mul_u64(&v, rows, lies_ready(at, V) ? 0 : (uint64_t)at->width) || !prn_add_u64(&elements, made.own, k) ||
         !prn_add_u64(&elements, elements, v) || elements > SIZE_MAX / 16)
         return prony_fail(context, PRONY_LIMIT, "the keys and values do not fit in memory");
     out->scratch_bytes = prony_dtype_bytes(work, (int64_t)elements);
-    return PRONY_OK;
+    return prn_prepared_keep(context, &made, sizeof made, out);
 }
 
-static prony_status run_as(const prony_context *context, prony_dtype work)
+static prony_status run(const prony_context *context)
 {
-    attention at;
-    int64_t tasks;
-    uint64_t own;
-    PRN_TRY(read_work(context, &at, work, &tasks));
-    if (!own_elements(&at, tasks, &own)) return prony_fail(context, PRONY_INTERNAL, "the working space is too small");
+    const state *made = context->state;
+    attention at = made->at;
+    at.context = context;
     at.row_space = context->scratch;
-    char *space = at.row_space ? at.row_space + prony_dtype_bytes(work, (int64_t)own) : NULL;
+    char *space = at.row_space ? at.row_space + prony_dtype_bytes(at.work, (int64_t)made->own) : NULL;
     at.k = lay_cache(&at, K, PAST_KEY, PRESENT_KEY, at.depth, &space);
     at.v = lay_cache(&at, V, PAST_VALUE, PRESENT_VALUE, at.width, &space);
     if (at.blocks) {
         const prn_attend core = attend_of(&at);
         prn_attend_run(context->threads, &core, context->scratch);
-    } else if (tasks > 0) {
-        prn_parallel_tasks(context->threads, tasks, make_rows, &at);
+    } else if (made->tasks > 0) {
+        prn_parallel_tasks(context->threads, made->tasks, make_rows, &at);
     }
     return PRONY_OK;
 }
@@ -514,19 +519,9 @@ static prony_status prepare_native(const prony_context *context, prn_prepared *o
     return prepare_as(context, PRONY_FLOAT32, out);
 }
 
-static prony_status run_native(const prony_context *context)
-{
-    return run_as(context, PRONY_FLOAT32);
-}
-
 static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
 {
     return prepare_as(context, PRONY_FLOAT64, out);
-}
-
-static prony_status run_reference(const prony_context *context)
-{
-    return run_as(context, PRONY_FLOAT64);
 }
 
 /* ---- descriptor */
@@ -543,9 +538,9 @@ static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
 static const prn_kernel kernels[] = {
     {.name = "attention_standard_f32_native", .backend = "native",
      .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = prepare_native,
-     .run = run_native},
+     .run = run, .release = prn_free},
     {.name = "attention_standard_reference", .backend = "reference", .prepare = prepare_reference,
-     .run = run_reference},
+     .run = run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_attention_standard[] = {

@@ -3,6 +3,7 @@
  *   y[n, k, o] = bias[k] + sum over c, t of x[n, g(k) C/g + c, o stride - pad + t dilation] w[k, c, t], then post_ops */
 #include "ops/loops/conv_problem.h"
 
+#include "base/alloc.h"
 #include "base/shape.h"
 #include "base/stop.h"
 #include "ops/loops/number.h"
@@ -93,8 +94,7 @@ static prony_status run_reference(const prony_context *context)
     static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
 #define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
         PRN_FLOAT_TYPES(SUM_ROW, )};
-    prn_conv conv;
-    PRN_TRY(prn_conv_read(context, &conv));
+    const prn_conv conv = prn_conv_kept(context);
     prn_conv_reference(context, &conv, sums[conv.x->dtype]);
     return PRONY_OK;
 }
@@ -104,7 +104,8 @@ static prony_status run_reference(const prony_context *context)
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
 
 static const prn_kernel widened = {
-    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .packs = 2};
+    .usable = prn_conv_native_usable, .prepare = prn_conv_native_prepare, .run = prn_conv_native_run,
+    .release = prn_free, .packs = 2};
 PRN_WIDENED(half, &widened)
 
 /* The same kernel, by as many parts as the session's precision wants. */
@@ -143,11 +144,12 @@ static const prn_kernel kernels[] = {
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
-     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .post_ops = true, .packs = 2},
+     .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),
     {.name = "conv_f64_native", .backend = "native", .types = PRN_TYPE(PRONY_FLOAT64), .usable = prn_conv_f64_usable,
-     .run = prn_conv_f64_run, .post_ops = true},
-    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference, .post_ops = true},
+     .prepare = prn_conv_keep, .run = prn_conv_f64_run, .release = prn_free, .post_ops = true},
+    {.name = "conv_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prn_conv_keep, .run = run_reference,
+     .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_conv[] = {

@@ -84,8 +84,7 @@ bool prn_conv_f64_usable(const prony_context *context)
 
 prony_status prn_conv_f64_run(const prony_context *context)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_read(context, &conv));
+    const prn_conv conv = prn_conv_kept(context);
     f64_job job = {.conv = &conv, .simd = simd(), .depth = conv.group_in * conv.kernel_volume};
     job.blocks = prn_ceil_div(conv.group_out, job.simd->rows);
     job.tiles = prn_ceil_div(conv.out_spatial, COLUMNS);

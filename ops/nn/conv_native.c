@@ -7,8 +7,8 @@
  *     | [K/g, depth]|     |      |
  *     +-------------+     +------+
  *
- * The state is the packed weights, [group][channel block][depth][rows], owned by the model; without constant weights
- * they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
+ * The state is the problem and the packed weights, [group][channel block][depth][rows], owned by the model; without
+ * constant weights they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each output is summed in
  * order of depth. */
 #include "ops/nn/conv_native.h"
 #include "base/integers.h"
@@ -56,27 +56,37 @@ static prony_status build_packed(const prony_context *context, void *argument, v
     return PRONY_OK;
 }
 
-prony_status prn_conv_matrix_prepare(const prony_context *context, prn_conv_matrix *matrix, prn_prepared *out)
+typedef struct native_state {
+    prn_conv conv;      /* where prn_conv_kept looks for it */
+    const void *packed; /* NULL: packed in each run */
+} native_state;
+
+static prony_status pack_shared(const prony_context *context, prn_conv_matrix *matrix, size_t bytes, const void **packed)
 {
-    size_t bytes = packed_bytes(matrix);
-    if (bytes == SIZE_MAX) return prn_no_memory(context->error);
-    if (!matrix->data) {
-        out->scratch_bytes = bytes;
-        return PRONY_OK;
-    }
     char tag[160];
     snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld by %lld %lld", (long long)simd()->rows,
              (long long)matrix->groups, (long long)matrix->rows, (long long)matrix->depth, (long long)matrix->row_step,
              (long long)matrix->depth_step);
-    const void *packed;
-    PRN_TRY(context->host->packed(context, matrix->data, tag, bytes, build_packed, matrix, &packed));
-    out->state = (void *)(uintptr_t)packed;
-    return PRONY_OK;
+    return context->host->packed(context, matrix->data, tag, bytes, build_packed, matrix, packed);
+}
+
+prony_status prn_conv_matrix_prepare(const prony_context *context, const prn_conv *conv, prn_conv_matrix *matrix,
+                                     prn_prepared *out)
+{
+    native_state state = {.conv = *conv};
+    const size_t bytes = packed_bytes(matrix);
+    if (bytes == SIZE_MAX) return prn_no_memory(context->error);
+    if (matrix->data)
+        PRN_TRY(pack_shared(context, matrix, bytes, &state.packed));
+    else
+        out->scratch_bytes = bytes;
+    return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
 const float *prn_conv_matrix_packed(const prony_context *context, const prn_conv_matrix *matrix)
 {
-    if (context->state) return context->state;
+    const native_state *state = context->state;
+    if (state->packed) return state->packed;
     pack(matrix, context->scratch);
     return context->scratch;
 }
@@ -268,15 +278,14 @@ prony_status prn_conv_native_prepare(const prony_context *context, prn_prepared 
 {
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
-    if (is_depthwise(&conv)) return PRONY_OK;
+    if (is_depthwise(&conv)) return prn_prepared_keep(context, &conv, sizeof conv, out);
     prn_conv_matrix matrix = weight_matrix(&conv);
-    return prn_conv_matrix_prepare(context, &matrix, out);
+    return prn_conv_matrix_prepare(context, &conv, &matrix, out);
 }
 
 prony_status prn_conv_native_run(const prony_context *context)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_read(context, &conv));
+    const prn_conv conv = prn_conv_kept(context);
     float *y = context->outputs[0]->data;
     if (is_depthwise(&conv)) {
         job job = {.context = context, .simd = simd(), .conv = &conv, .window = conv.window, .x = conv.x->data, .y = y};

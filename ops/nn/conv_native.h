@@ -16,9 +16,10 @@ typedef struct prn_conv_matrix {
     int64_t group_step, row_step, depth_step;
 } prn_conv_matrix;
 
-/* Packs a constant matrix through the host and makes it the state; otherwise asks for scratch to pack it in a run. */
-prony_status prn_conv_matrix_prepare(const prony_context *context, prn_conv_matrix *matrix, prn_prepared *out);
-/* The packed matrix: the state, or packed now into the beginning of the scratch. */
+/* Packs a constant matrix through the host, or asks for scratch to pack it in a run; `conv` is kept as prn_conv_keep does. */
+prony_status prn_conv_matrix_prepare(const prony_context *context, const prn_conv *conv, prn_conv_matrix *matrix,
+                                     prn_prepared *out);
+/* The packed matrix: that of the state, or packed now into the beginning of the scratch. */
 const float *prn_conv_matrix_packed(const prony_context *context, const prn_conv_matrix *matrix);
 
 /* y = bias + packed weights * windows of x, then context->post_ops if asked for. Of `conv` everything but the values x,

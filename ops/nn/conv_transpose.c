@@ -4,10 +4,11 @@
  *
  * The native kernel computes, image by image, the products of every tap as a 1x1 convolution with K outputs per
  * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output. The state is the
- * packed weights. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
+ * problem and the packed weights. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
 #include "base/integers.h"
 #include "ops/loops/conv_problem.h"
 
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "base/stop.h"
@@ -85,9 +86,12 @@ static prony_status prepare_native(const prony_context *context, prn_prepared *o
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
     prn_conv_matrix matrix = weight_matrix(&conv);
-    PRN_TRY(prn_conv_matrix_prepare(context, &matrix, out));
-    size_t bytes = products_bytes(&conv);
-    if (out->scratch_bytes > SIZE_MAX - bytes) return prn_no_memory(context->error);
+    const size_t bytes = products_bytes(&conv);
+    PRN_TRY(prn_conv_matrix_prepare(context, &conv, &matrix, out));
+    if (out->scratch_bytes > SIZE_MAX - bytes) {
+        prn_free(out->state);
+        return prn_no_memory(context->error);
+    }
     out->scratch_bytes += bytes;
     return PRONY_OK;
 }
@@ -132,8 +136,7 @@ static void add_taps(void *argument, int64_t k)
 
 static prony_status run_native(const prony_context *context)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    const prn_conv conv = prn_conv_kept(context);
     prn_conv products = tap_products(&conv);
     prn_conv_matrix matrix = weight_matrix(&conv);
     const float *packed = prn_conv_matrix_packed(context, &matrix);
@@ -210,10 +213,16 @@ static prony_status run_reference(const prony_context *context)
     static const prn_conv_sum_fn sums[PRONY_DTYPE_COUNT] = {
 #define SUM_ROW(P, DTYPE, name, storage, work, load, store) [PRONY_##DTYPE] = sum_##name,
         PRN_FLOAT_TYPES(SUM_ROW, )};
-    prn_conv conv;
-    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    const prn_conv conv = prn_conv_kept(context);
     prn_conv_reference(context, &conv, sums[conv.x->dtype]);
     return PRONY_OK;
+}
+
+static prony_status prepare_reference(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    return prn_prepared_keep(context, &conv, sizeof conv, out);
 }
 
 /* ---- descriptor */
@@ -224,14 +233,16 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INTS(prn_conv_params, output_shape),
                                    {0}};
 
-static const prn_kernel widened = {.usable = native_usable, .prepare = prepare_native, .run = run_native};
+static const prn_kernel widened = {
+    .usable = native_usable, .prepare = prepare_native, .run = run_native, .release = prn_free};
 PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = prepare_native, .run = run_native, .packs = 2},
+     .prepare = prepare_native, .run = run_native, .release = prn_free, .packs = 2},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),
-    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
+    {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare_reference,
+     .run = run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_conv_transpose[] = {

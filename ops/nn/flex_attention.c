@@ -226,7 +226,7 @@ static prony_status make_scores(const flex *at)
     product.b_row = 1;
     product.b_col = depth;
     each_head(at, &product, product.n * depth);
-    return prn_product_reference_run(at->context, &product);
+    return prn_product_reference_run_at(at->context, &product);
 }
 
 static prony_status weigh_values(const flex *at)
@@ -240,7 +240,7 @@ static prony_status weigh_values(const flex *at)
     product.b_row = product.n;
     product.b_col = 1;
     each_head(at, &product, product.n * product.k);
-    PRN_TRY(prn_product_reference_run(at->context, &product));
+    PRN_TRY(prn_product_reference_run_at(at->context, &product));
     if (at->y != y->data) prn_convert(y->data, at->dtype, at->y, at->work, prony_shape_numel(&y->shape));
     return PRONY_OK;
 }

@@ -2,6 +2,7 @@
  *
  *   z = f(Xz + h Rz^T)   r = f(Xr + h Rr^T)   n = g(Xh + (r h) Rh^T + Rbh), or g(Xh + r (h Rh^T + Rbh)) with
  *   linear_before_reset; then h = (1 - z) n + z h. */
+#include "base/alloc.h"
 #include "ops/loops/vec.h"
 #include "ops/nn/recurrent.h"
 
@@ -100,9 +101,9 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent
 
 static const prn_kernel kernels[] = {
     {.name = "gru_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
-     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free},
     {.name = "gru_reference", .backend = "reference",
-     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_gru[] = {

@@ -3,6 +3,7 @@
  *
  * A head of LinearAttention is one task, which keeps its state in scratch as doubles; a channel of the convolution is
  * one item. Invariant: the steps of a sequence run in order. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "ops/op.h"
@@ -231,13 +232,13 @@ static prony_status prepare_linear(const prony_context *context, prn_prepared *o
         elements > SIZE_MAX / 16)
         return prony_fail(context, PRONY_LIMIT, "the state does not fit in memory");
     out->scratch_bytes = (size_t)elements * sizeof(double);
-    return PRONY_OK;
+    return prn_prepared_keep(context, &at, sizeof at, out);
 }
 
 static prony_status run_linear(const prony_context *context)
 {
-    linear at;
-    PRN_TRY(read_linear(context, &at));
+    linear at = *(const linear *)context->state;
+    at.context = context;
     at.space = context->scratch;
     if (at.space) prn_parallel_tasks(context->threads, at.batch * at.kv_heads, run_head, &at);
     return PRONY_OK;
@@ -358,7 +359,8 @@ static const prn_param linear_attributes[] = {PRN_INT_REQUIRED(linear_params, q_
 static const prn_param causal_attributes[] = {PRN_STRING(causal_params, activation, "none"), {0}};
 
 static const prn_kernel linear_kernels[] = {
-    {.name = "linear_attention_reference", .backend = "reference", .prepare = prepare_linear, .run = run_linear}, {0}};
+    {.name = "linear_attention_reference", .backend = "reference", .prepare = prepare_linear, .run = run_linear,
+     .release = prn_free}, {0}};
 static const prn_kernel causal_kernels[] = {
     {.name = "causal_conv_reference", .backend = "reference", .run = run_causal}, {0}};
 

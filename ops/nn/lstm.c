@@ -2,6 +2,7 @@
  *
  *   i = f(Xi + h Ri^T + Pi c)   f = f(Xf + h Rf^T + Pf c), or 1 - i with input_forget   n = g(Xc + h Rc^T)
  *   c = f c + i n   o = f(Xo + h Ro^T + Po c)   h = o h(c) */
+#include "base/alloc.h"
 #include "ops/loops/vec.h"
 #include "ops/nn/recurrent.h"
 
@@ -107,9 +108,9 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent
 
 static const prn_kernel kernels[] = {
     {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
-     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free},
     {.name = "lstm_reference", .backend = "reference",
-     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_lstm[] = {

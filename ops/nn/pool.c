@@ -6,6 +6,7 @@
 #include "ops/nn/pool.h"
 #include "base/integers.h"
 
+#include "base/alloc.h"
 #include "base/simd.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -47,6 +48,13 @@ static prony_status read_window(const prony_context *context, prn_window *window
                           params->window.kernel_shape.count, axes);
     PRN_TRY(prn_window_begin(context, &params->window, params->window.kernel_shape.v, window));
     return prn_window_forward(context, &params->window, window);
+}
+
+static prony_status prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_window window;
+    PRN_TRY(read_window(context, &window));
+    return prn_prepared_keep(context, &window, sizeof window, out);
 }
 
 #define MAX_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
@@ -127,7 +135,7 @@ static void divide_row(const job *job, int64_t z, int64_t row, float *y)
     const int64_t depth_rows =
         prn_window_taps(window, 0, z, job->padding) * prn_window_taps(window, 1, row, job->padding);
     const int64_t room = window->in[2] - prn_window_reach(window, 2) + window->pad_begin[2];
-    int64_t first = (window->pad_begin[2] + window->stride[2] - 1) / window->stride[2];
+    int64_t first = prn_ceil_div(window->pad_begin[2], window->stride[2]);
     int64_t last = room < 0 ? 0 : room / window->stride[2] + 1;
     if (last > window->out[2]) last = window->out[2];
     if (first > last) first = last;
@@ -206,12 +214,12 @@ static prony_status run_native(const prony_context *context)
     const prony_value *x = context->inputs[0];
     prn_layout layout = (prn_layout)x->layout;
     int64_t block = prn_layout_block(layout), channels = x->shape.dim[1];
-    job job = {.x = x->data,
+    job job = {.window = *(const prn_window *)context->state,
+               .x = x->data,
                .y = context->outputs[0]->data,
                .lanes = layout == PRN_NHWC ? channels : block ? block : 1,
                .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
-    PRN_TRY(read_window(context, &job.window));
     job.inside = all_inside(&job.window);
     int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
     if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
@@ -238,9 +246,7 @@ static bool codes_usable(const prony_context *context)
 
 static prony_status run_codes(const prony_context *context)
 {
-    prn_window window;
-    PRN_TRY(read_window(context, &window));
-    prn_pool_codes_run(context, &window);
+    prn_pool_codes_run(context, context->state);
     return PRONY_OK;
 }
 
@@ -373,13 +379,13 @@ static prony_status run_reference(const prony_context *context)
     const prn_pool_kind kind = prn_pool_kind_of(context);
     const pool_params *params = context->params;
     const prony_value *indices = prn_output(context, 1);
-    plain_job job = {.x = context->inputs[0],
+    plain_job job = {.window = *(const prn_window *)context->state,
+                     .x = context->inputs[0],
                      .y = context->outputs[0],
                      .indices = indices ? indices->data : NULL,
                      .p = kind == PRN_POOL_LP ? params->p : 0,
                      .column_major = params->storage_order == 1,
                      .padding = params->count_include_pad != 0};
-    PRN_TRY(read_window(context, &job.window));
     job.in_plane = prn_window_volume(job.window.in);
     job.out_plane = prn_window_volume(job.window.out);
     const int64_t count = job.x->shape.dim[0] * job.x->shape.dim[1] * job.out_plane;
@@ -400,30 +406,33 @@ static const prn_param lp_params[] = {PRN_WINDOW_PARAMS(pool_params),
                                       PRN_INT(pool_params, p, 2),
                                       {0}};
 
-static const prn_kernel maxpool_f32 = {.usable = native_usable, .run = run_native};
+static const prn_kernel maxpool_f32 = {.usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(maxpool_half, &maxpool_f32)
 
 static const prn_kernel max_kernels[] = {
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = prn_same_layout, .run = run_native},
+     .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),
     {.name = "maxpool_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .usable = codes_usable, .layouts = prn_pool_codes_layouts, .run = run_codes, .own_layout = true},
-    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .run = run_reference},
+     .usable = codes_usable, .layouts = prn_pool_codes_layouts, .prepare = prepare, .run = run_codes, .release = prn_free, .own_layout = true},
+    {.name = "maxpool_ref", .backend = "reference", .types = MAX_TYPES, .prepare = prepare, .run = run_reference,
+     .release = prn_free},
     {0}};
 
-static const prn_kernel averagepool_f32 = {.usable = native_usable, .run = run_native};
+static const prn_kernel averagepool_f32 = {.usable = native_usable, .prepare = prepare, .run = run_native, .release = prn_free};
 PRN_WIDENED(averagepool_half, &averagepool_f32)
 
 static const prn_kernel average_kernels[] = {
     {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .layouts = prn_same_layout, .run = run_native},
+     .layouts = prn_same_layout, .prepare = prepare, .run = run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(averagepool_half, "averagepool_half_native"),
-    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference},
+    {.name = "averagepool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,
+     .release = prn_free},
     {0}};
 
 static const prn_kernel lp_kernels[] = {
-    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = run_reference}, {0}};
+    {.name = "lppool_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare, .run = run_reference,
+     .release = prn_free}, {0}};
 
 const prn_op prn_ops_pool[] = {
     {.name = "MaxPool", .since_opset = 1, .inputs = {1, 1}, .outputs = {1, 2},

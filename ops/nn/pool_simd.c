@@ -83,7 +83,7 @@ VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin
     const bool square = row->depth == 1 && row->height == row->taps && (row->taps == 2 || row->taps == 3);
     if (square && row->dilation == 1 && row->lanes % VEC_LANES == 0) {
         const int64_t room = row->in - row->taps + row->pad, inside = room < 0 ? 0 : room / row->stride + 1;
-        first = (row->pad + row->stride - 1) / row->stride;
+        first = prn_ceil_div(row->pad, row->stride);
         if (first < begin) first = begin;
         last = inside < end ? inside : end;
         if (last < first) first = last = begin;

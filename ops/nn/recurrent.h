@@ -142,7 +142,6 @@ void prn_recurrent_product_f64(double *out, const double *r, const double *h, co
 bool prn_recurrent_native_usable(const prony_context *context);
 prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_recurrent_native_run(const prony_context *context);
-void prn_recurrent_native_release(void *state);
 prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out);
 prony_status prn_recurrent_reference_run(const prony_context *context);
 

@@ -4,7 +4,6 @@
  *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, where they are no constants
  *
  * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
-#include "base/alloc.h"
 #include "base/integers.h"
 #include "base/parallel.h"
 #include "base/simd.h"
@@ -210,16 +209,8 @@ prony_status prn_recurrent_native_prepare(const prony_context *context, prn_prep
     PRN_TRY(pack_constants(context, &job));
     if (!lay_out(&job, NULL, &total) || total > INT64_MAX / sizeof(float))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
-    prn_recurrent_job *state = prn_alloc(sizeof *state);
-    if (!state) return prn_no_memory(context->error);
-    *state = job;
-    *out = (prn_prepared){state, (size_t)total * sizeof(float)};
-    return PRONY_OK;
-}
-
-void prn_recurrent_native_release(void *state)
-{
-    prn_free(state);
+    out->scratch_bytes = (size_t)total * sizeof(float);
+    return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
 bool prn_recurrent_native_usable(const prony_context *context)

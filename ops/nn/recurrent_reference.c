@@ -29,15 +29,20 @@ static bool find_places(const prn_recurrent *node, places *out)
            place(&out->total, &out->rows, d * (uint64_t)node->batch, out->row);
 }
 
-prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out)
-{
+typedef struct reference_job {
     prn_recurrent node;
     places at;
-    PRN_TRY(prn_recurrent_describe(context, &node));
-    if (!find_places(&node, &at) || at.total > INT64_MAX / sizeof(double))
+    double *scratch;
+} reference_job;
+
+prony_status prn_recurrent_reference_prepare(const prony_context *context, prn_prepared *out)
+{
+    reference_job job = {0};
+    PRN_TRY(prn_recurrent_describe(context, &job.node));
+    if (!find_places(&job.node, &job.at) || job.at.total > INT64_MAX / sizeof(double))
         return prony_fail(context, PRONY_LIMIT, "the sequence is too large");
-    out->scratch_bytes = (size_t)at.total * sizeof(double);
-    return PRONY_OK;
+    out->scratch_bytes = (size_t)job.at.total * sizeof(double);
+    return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
 void prn_recurrent_product_f64(double *out, const double *r, const double *h, const double *rb, int64_t rows,
@@ -49,12 +54,6 @@ void prn_recurrent_product_f64(double *out, const double *r, const double *h, co
         out[j] = rb ? sum + rb[j] : sum;
     }
 }
-
-typedef struct reference_job {
-    prn_recurrent node;
-    places at;
-    double *scratch;
-} reference_job;
 
 /* One row of elements of a value, to double or from it. */
 static void load_row(const prony_value *value, int64_t at, double *to, int64_t n)
@@ -117,11 +116,12 @@ static void run_item(void *argument, int64_t task)
 
 prony_status prn_recurrent_reference_run(const prony_context *context)
 {
-    reference_job job = {.scratch = context->scratch};
-    PRN_TRY(prn_recurrent_describe(context, &job.node));
+    reference_job job = *(const reference_job *)context->state;
+    job.scratch = context->scratch;
+    prn_recurrent_operands(context, &job.node);
     PRN_TRY(prn_recurrent_check_lengths(context, &job.node));
     const prn_recurrent *node = &job.node;
-    if (node->batch == 0 || node->hidden == 0 || !find_places(node, &job.at)) return PRONY_OK;
+    if (node->batch == 0 || node->hidden == 0) return PRONY_OK;
     load_row(node->w, 0, job.scratch + job.at.w, prony_shape_numel(&node->w->shape));
     load_row(node->r, 0, job.scratch + job.at.r, prony_shape_numel(&node->r->shape));
     if (node->b) load_row(node->b, 0, job.scratch + job.at.b, prony_shape_numel(&node->b->shape));

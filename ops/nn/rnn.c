@@ -1,4 +1,5 @@
 /* RNN: h = f(X W^T + Wb + h R^T + Rb). */
+#include "base/alloc.h"
 #include "ops/loops/vec.h"
 #include "ops/nn/recurrent.h"
 
@@ -46,9 +47,9 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, {0}};
 
 static const prn_kernel kernels[] = {
     {.name = "rnn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
-     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_recurrent_native_release},
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free},
     {.name = "rnn_reference", .backend = "reference",
-     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run},
+     .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_rnn[] = {

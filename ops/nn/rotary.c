@@ -4,6 +4,7 @@
  * X is [B, S, H D] or [B, H, S, D]; the caches are [positions, D'/2] with position ids, [B, S, D'/2] without. com.microsoft's always
  * has position ids, of which one alone is that of the first row, and finds the heads' size from the caches where nothing is said.
  * Invariant: a position is checked before it is used. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "ops/op.h"
 #include "ops/loops/number.h"
@@ -56,20 +57,26 @@ static prony_status check_contrib(const prony_context *context)
                       (long long)params->rotary_embedding_dim);
 }
 
+static void take_operands(const prony_context *context, rotary *job)
+{
+    const rotary_kind *kind = prn_variant(context);
+    job->x = context->inputs[X];
+    job->cosines = context->inputs[kind->cosines];
+    job->sines = context->inputs[kind->sines];
+    job->positions = prn_input(context, kind->positions);
+    job->y = context->outputs[0];
+}
+
 static prony_status read_node(const prony_context *context, rotary *job)
 {
     const rotary_params *params = context->params;
     const rotary_kind *kind = prn_variant(context);
     const prony_shape *shape = &context->inputs[X]->shape;
-    *job = (rotary){.x = context->inputs[X],
-                    .cosines = context->inputs[kind->cosines],
-                    .sines = context->inputs[kind->sines],
-                    .positions = prn_input(context, kind->positions),
-                    .kind = kind,
-                    .y = context->outputs[0],
+    *job = (rotary){.kind = kind,
                     .batch = shape->dim[0],
                     .packed = shape->rank == 3,
                     .interleaved = params->interleaved != 0};
+    take_operands(context, job);
     const int64_t heads = packed_heads(job, params);
     if (job->packed && (heads < 1 || shape->dim[2] % heads != 0))
         return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld does not divide %lld", (long long)heads, (long long)shape->dim[2]);
@@ -192,10 +199,17 @@ static void turn_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     rotary job;
     PRN_TRY(read_node(context, &job));
+    return prn_prepared_keep(context, &job, sizeof job, out);
+}
+
+static prony_status run_rows(const prony_context *context, void (*fn)(void *argument, int64_t begin, int64_t end))
+{
+    rotary job = *(const rotary *)context->state;
+    take_operands(context, &job);
     const int64_t known = job.cosines->shape.dim[0], ids = !job.positions ? 0 : job.first_only ? 1 : job.batch * job.rows;
     for (int64_t i = 0; i < ids; i++) {
         const int64_t id = ((const int64_t *)job.positions->data)[i];
@@ -242,9 +256,11 @@ static const prn_param contrib_params[] = {PRN_INT(rotary_params, interleaved, 0
                                            {0}};
 
 static const prn_kernel kernels[] = {
-    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = run_native, .inplace = 1},
-    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .run = run_half, .inplace = 1},
-    {.name = "rotary_reference", .backend = "reference", .run = run, .inplace = 1},
+    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = prepare, .run = run_native,
+     .release = prn_free, .inplace = 1},
+    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = prepare,
+     .run = run_half, .release = prn_free, .inplace = 1},
+    {.name = "rotary_reference", .backend = "reference", .prepare = prepare, .run = run, .release = prn_free, .inplace = 1},
     {0}};
 
 const prn_op prn_ops_rotary[] = {

@@ -8,6 +8,7 @@
  * the model owns, and a bias and a scale per channel. */
 #include "ops/quantized/int_conv.h"
 
+#include "base/integers.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -104,7 +105,7 @@ uint8_t prn_code_conv_zero(const prn_int_conv *c)
 
 static int64_t padded_taps(const prn_conv *conv)
 {
-    return (conv->kernel_volume + TAPS - 1) / TAPS * TAPS;
+    return prn_ceil_div(conv->kernel_volume, TAPS) * TAPS;
 }
 
 static int32_t weight_at(const prn_int_conv *c, int64_t at)
@@ -130,7 +131,7 @@ static prony_status prepare_depthwise(const prony_context *context, prn_int_conv
 {
     const prn_conv *conv = &c->conv;
     const int64_t channels = conv->out_channels, volume = conv->kernel_volume;
-    const int64_t blocks = (channels + PRN_CODE_CHANNELS - 1) / PRN_CODE_CHANNELS;
+    const int64_t blocks = prn_ceil_div(channels, PRN_CODE_CHANNELS);
     const void *packed = NULL;
     char tag[96];
     s->taps = padded_taps(conv);
@@ -200,7 +201,7 @@ static prony_status fill_state(const prony_context *context, prn_int_conv *c, st
 {
     const prn_conv *conv = &c->conv;
     s->product = product_of(c);
-    const size_t blocks = (size_t)(conv->out_channels + PRN_CODE_CHANNELS - 1) / PRN_CODE_CHANNELS;
+    const size_t blocks = (size_t)prn_ceil_div(conv->out_channels, PRN_CODE_CHANNELS);
     s->bias = prn_calloc(blocks * PRN_CODE_CHANNELS, sizeof *s->bias);
     s->scale = prn_calloc(blocks * PRN_CODE_CHANNELS, sizeof *s->scale);
     s->padding = prn_alloc((size_t)conv->in_channels);

@@ -3,6 +3,7 @@
  * of B's columns. The state is those and B's packed panels, which the model owns. */
 #include "ops/quantized/int_matmul.h"
 
+#include "base/integers.h"
 #include "base/alloc.h"
 #include "ops/loops/code_product.h"
 
@@ -64,7 +65,7 @@ static bool finishes(const prn_int_matmul *m)
 
 static prony_status fill_finish(const prony_context *context, const prn_int_matmul *m, byte_state *state)
 {
-    const int64_t columns = m->product.shape.n, room = (columns + LINE - 1) / LINE * LINE;
+    const int64_t columns = m->product.shape.n, room = prn_ceil_div(columns, LINE) * LINE;
     const bool is_signed = m->out->dtype == PRONY_INT8;
     const int32_t zero =
         (int32_t)prn_quant_lines_at(&m->product.a_zero, 0, 0) + (m->product.a_type == PRONY_INT8 ? SIGN : 0);

@@ -57,14 +57,23 @@ static prony_status wants_count(const prony_context *context, size_t input, int6
                       (long long)count);
 }
 
+static void take_operands(const prony_context *context, bits_problem *b)
+{
+    b->a = context->inputs[0];
+    b->b = context->inputs[1];
+    b->scales = context->inputs[2];
+    b->zero = prn_input(context, 3);
+    b->order = prn_input(context, 4);
+    b->bias = prn_input(context, 5);
+}
+
 static prony_status describe(const prony_context *context, bits_problem *out)
 {
     const bits_params *p = context->params;
     const int64_t blocks = prn_ceil_div(p->K, p->block_size), blob = p->block_size * p->bits / 8;
     *out = (bits_problem){.k = p->K, .n = p->N, .bits = p->bits, .block = p->block_size, .blocks = blocks, .blob = blob,
-                          .zero_row = prn_ceil_div(blocks * p->bits, 8),
-                          .a = context->inputs[0], .b = context->inputs[1], .scales = context->inputs[2],
-                          .zero = prn_input(context, 3), .order = prn_input(context, 4), .bias = prn_input(context, 5)};
+                          .zero_row = prn_ceil_div(blocks * p->bits, 8)};
+    take_operands(context, out);
     const prony_shape *shape = &out->a->shape;
     if (shape->rank < 1 || shape->dim[shape->rank - 1] != p->K) {
         char text[PRN_SHAPE_TEXT_BYTES];
@@ -131,11 +140,26 @@ static prn_bit_weights weights_of(const bits_problem *b)
                              .zero_bytes = b->zero_row};
 }
 
-/* ---- native: constants, in the order of their depths */
+/* Where float32 forms begin in the scratch, of half precision. */
+typedef struct half_space {
+    size_t a, bias, y, bytes;
+} half_space;
 
+/* What every kernel keeps. */
 typedef struct bits_state {
-    prn_stored stored;
+    bits_problem problem;
+    half_space space;
+    prn_stored stored; /* not of the reference */
 } bits_state;
+
+static bits_problem kept_problem(const prony_context *context)
+{
+    bits_problem b = ((const bits_state *)context->state)->problem;
+    take_operands(context, &b);
+    return b;
+}
+
+/* ---- native: constants, in the order of their depths */
 
 static bool native_usable(const prony_context *context)
 {
@@ -146,22 +170,11 @@ static bool native_usable(const prony_context *context)
 
 static prony_status native_prepare(const prony_context *context, prn_prepared *out)
 {
-    bits_problem b;
-    PRN_TRY(describe(context, &b));
-    bits_state *state = prn_calloc(1, sizeof *state);
-    if (!state) return prn_no_memory(context->error);
-    const prn_bit_weights weights = weights_of(&b);
-    const prony_status status = prn_bit_pack_shared(context, &weights, 1, 0, &state->stored);
-    if (status == PRONY_OK)
-        out->state = state;
-    else
-        prn_free(state);
-    return status;
-}
-
-static void native_release(void *state)
-{
-    prn_free(state);
+    bits_state state = {0};
+    PRN_TRY(describe(context, &state.problem));
+    const prn_bit_weights weights = weights_of(&state.problem);
+    PRN_TRY(prn_bit_pack_shared(context, &weights, 1, 0, &state.stored));
+    return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
 static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
@@ -184,8 +197,7 @@ static prn_gemm gemm_of(const prony_context *context, const bits_problem *b)
 
 static prony_status native_run(const prony_context *context)
 {
-    bits_problem b;
-    PRN_TRY(describe(context, &b));
+    const bits_problem b = kept_problem(context);
     const prn_gemm gemm = gemm_of(context, &b);
     prn_gemm_run(context->threads, &gemm, NULL, NULL);
     return PRONY_OK;
@@ -193,8 +205,7 @@ static prony_status native_run(const prony_context *context)
 
 static void native_facts(const prony_context *context, prony_cost *facts)
 {
-    bits_problem b;
-    if (describe(context, &b) != PRONY_OK) return;
+    const bits_problem b = kept_problem(context);
     const prn_gemm gemm = gemm_of(context, &b);
     prn_gemm_facts(&gemm, 1, true, facts);
     prn_cost_fact(facts, "weight_bits", b.bits);
@@ -202,10 +213,6 @@ static void native_facts(const prony_context *context, prony_cost *facts)
 }
 
 /* ---- the same on half precision: A, the bias and Y pass through float32 in the scratch */
-
-typedef struct half_space {
-    size_t a, bias, y, bytes; /* where they begin */
-} half_space;
 
 static bool half_space_of(const bits_problem *b, half_space *out)
 {
@@ -233,6 +240,7 @@ static prony_status half_prepare(const prony_context *context, prn_prepared *out
     PRN_TRY(describe(context, &b));
     if (!half_space_of(&b, &space)) return prony_fail(context, PRONY_LIMIT, "the operands do not fit in memory");
     PRN_TRY(native_prepare(context, out));
+    ((bits_state *)out->state)->space = space;
     out->scratch_bytes = space.bytes;
     return PRONY_OK;
 }
@@ -259,10 +267,8 @@ static void convert(int threads, void *to, prony_dtype to_type, const void *from
 
 static prony_status half_run(const prony_context *context)
 {
-    bits_problem b;
-    half_space space;
-    PRN_TRY(describe(context, &b));
-    if (!half_space_of(&b, &space)) return prony_fail(context, PRONY_LIMIT, "the operands do not fit in memory");
+    const bits_problem b = kept_problem(context);
+    const half_space space = ((const bits_state *)context->state)->space;
     char *scratch = context->scratch;
     prn_gemm gemm = gemm_of(context, &b);
     convert(context->threads, scratch + space.a, PRONY_FLOAT32, b.a->data, b.a->dtype, b.rows * b.k);
@@ -280,8 +286,7 @@ static prony_status half_run(const prony_context *context)
 static void reference_columns(void *argument, int64_t begin, int64_t end)
 {
     const prony_context *context = argument;
-    bits_problem b;
-    if (describe(context, &b) != PRONY_OK) return;
+    const bits_problem b = kept_problem(context);
     const prn_bit_weights weights = weights_of(&b);
     for (int64_t at = begin; at < end; at++) {
         const int64_t row = at / b.n, n = at % b.n;
@@ -297,10 +302,16 @@ static void reference_columns(void *argument, int64_t begin, int64_t end)
     }
 }
 
+static prony_status reference_prepare(const prony_context *context, prn_prepared *out)
+{
+    bits_state state = {0};
+    PRN_TRY(describe(context, &state.problem));
+    return prn_prepared_keep(context, &state, sizeof state, out);
+}
+
 static prony_status reference_run(const prony_context *context)
 {
-    bits_problem b;
-    PRN_TRY(describe(context, &b));
+    const bits_problem b = kept_problem(context);
     for (int64_t k = 0; b.order && k < b.k; k++) {
         const int32_t block = ((const int32_t *)b.order->data)[k];
         if (block < 0 || block >= b.blocks)
@@ -312,10 +323,10 @@ static prony_status reference_run(const prony_context *context)
 
 static const prn_kernel kernels[] = {
     {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable, .prepare = native_prepare,
-     .run = native_run, .facts = native_facts, .release = native_release, .packs = 2},
+     .run = native_run, .facts = native_facts, .release = prn_free, .packs = 2},
     {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .usable = half_usable, .prepare = half_prepare,
-     .run = half_run, .facts = native_facts, .release = native_release, .packs = 2},
-    {.name = "matmulnbits_ref", .backend = "reference", .run = reference_run},
+     .run = half_run, .facts = native_facts, .release = prn_free, .packs = 2},
+    {.name = "matmulnbits_ref", .backend = "reference", .prepare = reference_prepare, .run = reference_run, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_matmul_bits[] = {

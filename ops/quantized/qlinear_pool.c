@@ -5,6 +5,7 @@
  * Codes lie channels first ([N, C, spatial …]) or last ([N, spatial …, C]). A run is a stretch of outputs that are
  * summed side by side: positions of a row, or channels of a position. Invariant: sums are exact, so they do not depend
  * on how outputs are cut into runs. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/integers.h"
 #include "base/stop.h"
@@ -238,15 +239,22 @@ static void pool_task(void *argument, int64_t task)
     for (int64_t row = task * p->rows_per_task; row < end && row < p->rows && !prn_stopped(); row++) pool_row(p, row);
 }
 
-static prony_status open_pool(const prony_context *context, pool *p)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
-    PRN_TRY(read_pool(context, p));
-    p->x = context->inputs[X]->data;
-    p->y = context->outputs[0]->data;
-    p->from = prn_quant_scalar_get(context, X_SCALE, X_ZERO);
-    p->to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO);
-    p->last = p->last || p->stored_last;
-    return PRONY_OK;
+    pool p;
+    PRN_TRY(read_pool(context, &p));
+    return prn_prepared_keep(context, &p, sizeof p, out);
+}
+
+static pool open_pool(const prony_context *context)
+{
+    pool p = *(const pool *)context->state;
+    p.x = context->inputs[X]->data;
+    p.y = context->outputs[0]->data;
+    p.from = prn_quant_scalar_get(context, X_SCALE, X_ZERO);
+    p.to = prn_quant_scalar_get(context, Y_SCALE, Y_ZERO);
+    p.last = p.last || p.stored_last;
+    return p;
 }
 
 /* Stays where the producer has it. */
@@ -258,8 +266,7 @@ static void layouts(const prony_context *context, prn_layout *in, prn_layout *ou
 
 static prony_status run_native(const prony_context *context)
 {
-    pool p;
-    PRN_TRY(open_pool(context, &p));
+    pool p = open_pool(context);
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
     const int64_t lanes = p.last ? p.channels : 1;
     p.rows = (p.last ? p.batch : p.batch * p.channels) * p.window.out[0] * p.window.out[1];
@@ -300,8 +307,7 @@ static double reference_average(const pool *p, int64_t image, int64_t channel, c
 static prony_status run_reference(const prony_context *context)
 {
     const prn_cast_rule rule = {.saturate = true};
-    pool p;
-    PRN_TRY(open_pool(context, &p));
+    const pool p = open_pool(context);
     const int64_t *out = p.window.out, volume = prn_window_volume(out);
     for (int64_t i = 0; i < p.batch * p.channels * volume && !prn_stopped(); i++) {
         const int64_t plane = i / volume, place = i % volume;
@@ -322,12 +328,16 @@ static prony_status check_window(const prony_context *context)
 }
 
 static const prn_kernel average_pool_kernels[] = {
-    {.name = "qlinear_average_pool_native", .backend = "native", .layouts = layouts, .run = run_native},
-    {.name = "qlinear_average_pool_reference", .backend = "reference", .run = run_reference},
+    {.name = "qlinear_average_pool_native", .backend = "native", .layouts = layouts, .prepare = prepare,
+     .run = run_native, .release = prn_free},
+    {.name = "qlinear_average_pool_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free},
     {0}};
 static const prn_kernel global_average_pool_kernels[] = {
-    {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = layouts, .run = run_native},
-    {.name = "qlinear_global_average_pool_reference", .backend = "reference", .run = run_reference},
+    {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = layouts, .prepare = prepare,
+     .run = run_native, .release = prn_free},
+    {.name = "qlinear_global_average_pool_reference", .backend = "reference", .prepare = prepare, .run = run_reference,
+     .release = prn_free},
     {0}};
 
 const prn_op prn_ops_qlinear_pool[] = {

@@ -6,6 +6,7 @@
  *
  * Elements are independent and ranges are cut at multiples of 64 elements, so packed codes of two threads share no
  * byte. Invariant: the native kernels give the reference's codes to the bit. */
+#include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/integers.h"
 #include "base/stop.h"
@@ -96,11 +97,20 @@ typedef struct quantize_job {
     prony_dtype quotient; /* float32: no rounding */
 } quantize_job;
 
-static prony_status quantize_job_make(const prony_context *context, quantize_job *job)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
-    *job = (quantize_job){.context = context, .quotient = PRONY_FLOAT32};
-    job->rule.saturate = ((const quantize_params *)context->params)->saturate != 0;
-    return read_quant(context, &job->quant);
+    prn_quant quant;
+    PRN_TRY(read_quant(context, &quant));
+    return prn_prepared_keep(context, &quant, sizeof quant, out);
+}
+
+static quantize_job quantize_job_make(const prony_context *context)
+{
+    quantize_job job = {.context = context, .quant = *(const prn_quant *)context->state, .quotient = PRONY_FLOAT32};
+    job.quant.scale = context->inputs[SCALE];
+    job.quant.zero = prn_input(context, ZERO);
+    job.rule.saturate = ((const quantize_params *)context->params)->saturate != 0;
+    return job;
 }
 
 static void quantize_range(void *argument, int64_t begin, int64_t end)
@@ -140,8 +150,7 @@ static void quantize_range(void *argument, int64_t begin, int64_t end)
 
 static prony_status quantize_native(const prony_context *context)
 {
-    quantize_job job;
-    PRN_TRY(quantize_job_make(context, &job));
+    quantize_job job = quantize_job_make(context);
     job.quant.no_zero = -0.0f;
     job.quotient = quotient_type(context);
     prn_parallel_range(context->threads, prony_shape_numel(&context->inputs[X]->shape), PRN_QUANT_GRAIN, quantize_range,
@@ -153,8 +162,7 @@ static prony_status quantize_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[X], *y = context->outputs[0];
     const prony_dtype quotient = quotient_type(context);
-    quantize_job job;
-    PRN_TRY(quantize_job_make(context, &job));
+    quantize_job job = quantize_job_make(context);
     job.quant.no_zero = -0.0f;
     for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
         float scale, zero;
@@ -220,8 +228,7 @@ static void dequantize_range(void *argument, int64_t begin, int64_t end)
 
 static prony_status dequantize_native(const prony_context *context)
 {
-    quantize_job job;
-    PRN_TRY(quantize_job_make(context, &job));
+    quantize_job job = quantize_job_make(context);
     prn_parallel_range(context->threads, prony_shape_numel(&context->inputs[X]->shape), PRN_QUANT_GRAIN,
                        dequantize_range, &job);
     return PRONY_OK;
@@ -230,8 +237,7 @@ static prony_status dequantize_native(const prony_context *context)
 static prony_status dequantize_reference(const prony_context *context)
 {
     const prony_value *x = context->inputs[X], *y = context->outputs[0];
-    quantize_job job;
-    PRN_TRY(quantize_job_make(context, &job));
+    quantize_job job = quantize_job_make(context);
     for (int64_t i = 0; i < prony_shape_numel(&x->shape) && !prn_stopped_at(i); i++) {
         float scale, zero;
         prn_quant_fill(&job.quant, i, 1, &scale, &zero);
@@ -373,12 +379,12 @@ static prony_status dynamic_reference(const prony_context *context)
 /* ---- rows */
 
 static const prn_kernel quantize_kernels[] = {
-    {.name = "quantize_linear_native", .backend = "native", .run = quantize_native},
-    {.name = "quantize_linear_reference", .backend = "reference", .run = quantize_reference},
+    {.name = "quantize_linear_native", .backend = "native", .prepare = prepare, .run = quantize_native, .release = prn_free},
+    {.name = "quantize_linear_reference", .backend = "reference", .prepare = prepare, .run = quantize_reference, .release = prn_free},
     {0}};
 static const prn_kernel dequantize_kernels[] = {
-    {.name = "dequantize_linear_native", .backend = "native", .run = dequantize_native},
-    {.name = "dequantize_linear_reference", .backend = "reference", .run = dequantize_reference},
+    {.name = "dequantize_linear_native", .backend = "native", .prepare = prepare, .run = dequantize_native, .release = prn_free},
+    {.name = "dequantize_linear_reference", .backend = "reference", .prepare = prepare, .run = dequantize_reference, .release = prn_free},
     {0}};
 static const prn_kernel dynamic_kernels[] = {
     {.name = "dynamic_linear_native", .backend = "native", .run = dynamic_native},

@@ -1,6 +1,7 @@
 /* Pad in all its modes, negative paddings included. A row of the result (its last axis) takes what lies before, inside
  * and after the input's row; which row that is, every other axis maps by itself. Invariant: a mapped index is inside
  * the input, or -1 where the constant goes. */
+#include "base/alloc.h"
 #include "base/stop.h"
 #include "base/parallel.h"
 #include "ops/loops/copy_nd.h"
@@ -261,13 +262,25 @@ static prony_status pad_constant(const prony_context *context, pad_work *work)
     return PRONY_OK;
 }
 
+/* Paddings that come with the data are read in the run. */
+static prony_status pad_prepare(const prony_context *context, prn_prepared *out)
+{
+    pad_plan plan;
+    bool known;
+    PRN_TRY(pad_read(context, &plan, &known));
+    return known ? prn_prepared_keep(context, &plan, sizeof plan, out) : PRONY_OK;
+}
+
 static prony_status pad_begin(const prony_context *context, pad_work *work)
 {
     bool known;
     *work = (pad_work){.in = context->inputs[0], .out = context->outputs[0]};
     work->width = prn_copy_width(work->in->dtype);
     work->bits = (unsigned)prn_dtype_bits(work->in->dtype);
-    PRN_TRY(pad_read(context, &work->plan, &known));
+    if (context->state)
+        work->plan = *(const pad_plan *)context->state;
+    else
+        PRN_TRY(pad_read(context, &work->plan, &known));
     prn_shape_strides(&work->in->shape, work->strides);
     return pad_constant(context, work);
 }
@@ -316,8 +329,9 @@ static prony_status pad_reference(const prony_context *context)
 }
 
 static const prn_kernel pad_kernels[] = {
-    {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .run = pad_native},
-    {.name = "pad_reference", .backend = "reference", .run = pad_reference},
+    {.name = "pad_native", .backend = "native", .usable = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
+     .release = prn_free},
+    {.name = "pad_reference", .backend = "reference", .prepare = pad_prepare, .run = pad_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_pad[] = {

@@ -1,5 +1,6 @@
 /* Slice: a strided window of a tensor. One strided copy from the window's first element.
  * Invariant: after infer, every window lies inside the input. */
+#include "base/alloc.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
@@ -130,36 +131,55 @@ static prony_status slice_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* The window as a copy; `first` is its first element in the input. */
-static prn_copy slice_copy(const prony_context *context, const window *w, int64_t *first)
+/* The window as a copy, from its first element in the input on. */
+typedef struct slice_plan {
+    prn_copy copy;
+    int64_t first;
+} slice_plan;
+
+static prony_status slice_read(const prony_context *context, slice_plan *plan, bool *known)
 {
     const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
-    prn_copy copy = {0};
+    window w;
+    plan->copy.rank = 0;
+    plan->first = 0;
+    PRN_TRY(read_window(context, &w, known));
+    if (!*known || prony_shape_numel(out) == 0) return PRONY_OK;
     prn_shape_strides(in, from);
     prn_shape_strides(out, to);
-    *first = 0;
     for (int i = 0; i < in->rank; i++) {
         /* The step is of no use to an axis with one index, and may be too large to multiply. */
-        int64_t step = w->count[i] > 1 ? w->step[i] * from[i] : to[i];
-        *first += w->start[i] * from[i];
-        prn_copy_axis(&copy, w->count[i], step, to[i]);
+        int64_t step = w.count[i] > 1 ? w.step[i] * from[i] : to[i];
+        plan->first += w.start[i] * from[i];
+        prn_copy_axis(&plan->copy, w.count[i], step, to[i]);
     }
-    return copy;
+    return PRONY_OK;
+}
+
+/* Bounds that come with the data are read in the run. */
+static prony_status slice_prepare(const prony_context *context, prn_prepared *out)
+{
+    slice_plan plan;
+    bool known;
+    PRN_TRY(slice_read(context, &plan, &known));
+    return known ? prn_prepared_keep(context, &plan, sizeof plan, out) : PRONY_OK;
 }
 
 static prony_status slice_run(const prony_context *context, prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
+    const slice_plan *plan = context->state;
     size_t width = prn_copy_width(in->dtype);
-    int64_t first;
-    window w;
+    slice_plan now;
     bool known;
-    PRN_TRY(read_window(context, &w, &known));
+    if (!plan) {
+        PRN_TRY(slice_read(context, &now, &known));
+        plan = &now;
+    }
     if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
-    prn_copy copy = slice_copy(context, &w, &first);
-    execute(context->threads, width, &copy, (const char *)in->data + first * (int64_t)width, out->data);
+    execute(context->threads, width, &plan->copy, (const char *)in->data + plan->first * (int64_t)width, out->data);
     return PRONY_OK;
 }
 
@@ -167,19 +187,16 @@ static prony_status slice_run(const prony_context *context, prn_copy_fn execute)
 static bool slice_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
 {
     const prony_value *in = context->inputs[0];
-    int64_t first;
-    window w;
+    slice_plan plan;
     bool known;
     (void)output;
-    *offset_bytes = 0;
     prony_context quiet = *context;
     quiet.error = NULL;
-    if (read_window(&quiet, &w, &known) != PRONY_OK || !known) return false;
-    if (prony_shape_numel(&context->outputs[0]->shape) == 0) return true;
-    prn_copy copy = slice_copy(context, &w, &first);
-    *offset_bytes = (uint64_t)first * prn_copy_width(in->dtype);
-    for (int i = 0; i < copy.rank; i++) {
-        if (copy.dim[i] > 1 && copy.from[i] != copy.to[i]) return false;
+    *offset_bytes = 0;
+    if (slice_read(&quiet, &plan, &known) != PRONY_OK || !known) return false;
+    *offset_bytes = (uint64_t)plan.first * prn_copy_width(in->dtype);
+    for (int i = 0; i < plan.copy.rank; i++) {
+        if (plan.copy.dim[i] > 1 && plan.copy.from[i] != plan.copy.to[i]) return false;
     }
     return true;
 }
@@ -204,8 +221,9 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 }
 
 static const prn_kernel slice_kernels[] = {
-    {.name = "slice_native", .backend = "native", .run = slice_native, .part = slice_part},
-    {.name = "slice_reference", .backend = "reference", .run = slice_reference},
+    {.name = "slice_native", .backend = "native", .prepare = slice_prepare, .run = slice_native, .release = prn_free,
+     .part = slice_part},
+    {.name = "slice_reference", .backend = "reference", .prepare = slice_prepare, .run = slice_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_slice[] = {

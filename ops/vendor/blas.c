@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/integers.h"
 #include "base/isa.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -171,14 +172,15 @@ static void run_tile(void *argument, int64_t task)
     if (p->bias || p->alpha != 1.0f) finish(p, z, i0, rows, j0, columns);
 }
 
-prony_status prn_product_blas_run(const prony_context *context, const prn_product *product)
+prony_status prn_product_blas_run(const prony_context *context)
 {
-    if (product->items == 0 || product->m == 0 || product->n == 0) return PRONY_OK;
-    blas_job job = {.product = product,
-                    .row_tiles = (product->m - 1) / TILE_ROWS + 1,
-                    .column_tiles = (product->n - 1) / TILE_COLUMNS + 1};
-    operands_of(product, &job.a, &job.b);
-    prn_parallel_tasks(context->threads, product->items * job.row_tiles * job.column_tiles, run_tile, &job);
+    const prn_product product = prn_product_placed(context);
+    if (product.items == 0 || product.m == 0 || product.n == 0) return PRONY_OK;
+    blas_job job = {.product = &product,
+                    .row_tiles = prn_ceil_div(product.m, TILE_ROWS),
+                    .column_tiles = prn_ceil_div(product.n, TILE_COLUMNS)};
+    operands_of(&product, &job.a, &job.b);
+    prn_parallel_tasks(context->threads, product.items * job.row_tiles * job.column_tiles, run_tile, &job);
     return PRONY_OK;
 }
 

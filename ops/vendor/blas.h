@@ -13,7 +13,8 @@ const char *prn_blas_version(void);
  * that heeds OpenMP's team size, the instruction set is not capped below what the processor has (OpenBLAS would not
  * heed the cap), and A and B have a unit stride each. */
 bool prn_product_blas_usable(const prn_product *product);
-prony_status prn_product_blas_run(const prony_context *context, const prn_product *product);
+/* Of what prn_product_reference_prepare prepared. */
+prony_status prn_product_blas_run(const prony_context *context);
 #endif
 
 #endif

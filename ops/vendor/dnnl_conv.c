@@ -12,6 +12,7 @@
 
 #ifdef PRN_HAVE_DNNL
 
+#include "base/integers.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -469,7 +470,7 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
     if (state->thinned) {
         job.thick = context->inputs[0]->data;
         job.x = job.scratch;
-        prn_parallel_tasks(context->threads, (state->x_planes + PLANES_PER_TASK - 1) / PLANES_PER_TASK, thin_task, &job);
+        prn_parallel_tasks(context->threads, prn_ceil_div(state->x_planes, PLANES_PER_TASK), thin_task, &job);
     }
     if (state->tiled)
         PRN_TRY(run_tiled(context, &job));

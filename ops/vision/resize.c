@@ -106,16 +106,19 @@ static void resize_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
+/* Scales, sizes and a region that come with the data are read in the run. */
 static prony_status resize_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_resize resize;
     bool known;
     int64_t doubles = 0;
+    const prony_value *region = prn_input(context, 1);
     PRN_TRY(prn_resize_read(context, &resize, &known));
     if (known && resize.antialias && prony_shape_numel(&context->outputs[0]->shape) > 0)
         PRN_TRY(prn_resize_antialias_space(context, &resize, &doubles));
     out->scratch_bytes = (size_t)doubles * sizeof(double);
-    return PRONY_OK;
+    if (!known || (resize.coordinate == PRN_RESIZE_TF_CROP_AND_RESIZE && region && !region->data)) return PRONY_OK;
+    return prn_prepared_keep(context, &resize, sizeof resize, out);
 }
 
 /* Scales that came with the data were not there when the node was prepared. */
@@ -135,7 +138,10 @@ static prony_status resize_reference(const prony_context *context)
 {
     resize_work work = {.in = context->inputs[0], .out = context->outputs[0]};
     bool known;
-    PRN_TRY(prn_resize_read(context, &work.resize, &known));
+    if (context->state)
+        work.resize = *(const prn_resize *)context->state;
+    else
+        PRN_TRY(prn_resize_read(context, &work.resize, &known));
     const prony_shape *shape = &work.out->shape;
     int64_t count = prony_shape_numel(shape);
     work.width = prn_copy_width(work.in->dtype);
@@ -150,20 +156,24 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable, .run = prn_resize_linear_native};
+static const prn_kernel linear_f32 = {.usable = prn_resize_linear_usable, .prepare = prn_resize_rows_prepare,
+                                      .run = prn_resize_linear_native, .release = prn_free};
 PRN_WIDENED(linear_half, &linear_f32)
 
 static const prn_kernel resize_kernels[] = {
     {.name = "resize_nearest_native", .backend = "native", .usable = prn_resize_nearest_usable,
-     .layouts = prn_resize_layouts, .run = prn_resize_nearest_native},
+     .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_nearest_native, .release = prn_free},
     {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_linear_usable,
-     .layouts = prn_resize_layouts, .run = prn_resize_linear_native},
+     .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_linear_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(linear_half, "resize_linear_half_native"),
     {.name = "resize_linear_int8_native", .backend = "native", .types = PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8),
-     .usable = prn_resize_linear_usable, .layouts = prn_resize_layouts, .run = prn_resize_linear_bytes},
+     .usable = prn_resize_linear_usable, .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare,
+     .run = prn_resize_linear_bytes, .release = prn_free},
     {.name = "resize_passes_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_resize_passes_usable,
-     .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native},
-    {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference},
+     .layouts = prn_resize_layouts, .prepare = prn_resize_passes_prepare, .run = prn_resize_passes_native,
+     .release = prn_free},
+    {.name = "resize_reference", .backend = "reference", .prepare = resize_prepare, .run = resize_reference,
+     .release = prn_free},
     {0}};
 
 static const char cost_text[] =

@@ -78,6 +78,7 @@ bool prn_resize_known(const prony_context *context, prn_resize *resize);
  * (resize_passes.c) linear and cubic on float32 over any axes. */
 bool prn_resize_nearest_usable(const prony_context *context);
 bool prn_resize_linear_usable(const prony_context *context);
+prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *out); /* of nearest, linear and bytes */
 void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_resize_nearest_native(const prony_context *context);
 prony_status prn_resize_linear_native(const prony_context *context);

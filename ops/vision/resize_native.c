@@ -21,7 +21,7 @@ typedef struct row_work {
     int64_t dim[PRONY_MAX_RANK], stride[PRONY_MAX_RANK]; /* in rows of the result; source stride in lanes groups */
     int64_t in_columns, out_columns, lanes;
     size_t lane_bytes;
-    const char *in;
+    const char *in; /* in a run */
     char *out;
     bool is_signed; /* bytes */
 } row_work;
@@ -68,14 +68,13 @@ void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout
     if (resize.axis[1].same) in[0] = out[0] = (prn_layout)value->layout;
 }
 
-static prony_status begin_rows(const prony_context *context, row_work *work)
+prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *prepared)
 {
-    const prony_value *in = context->inputs[0];
-    prony_value *out = context->outputs[0];
+    const prony_value *in = context->inputs[0], *out = context->outputs[0];
+    row_work made = {.is_signed = in->dtype == PRONY_INT8}, *work = &made;
     prn_layout layout = (prn_layout)in->layout;
     prony_shape from = prn_stored_shape(&in->shape, layout), to = prn_stored_shape(&out->shape, layout);
     bool known;
-    *work = (row_work){.in = in->data, .out = out->data, .is_signed = in->dtype == PRONY_INT8};
     PRN_TRY(prn_resize_read(context, &work->resize, &known));
     const int rank = in->shape.rank;
     work->column_axis = layout == PRN_PLAIN ? last_resized(&work->resize) : rank - 1;
@@ -90,7 +89,7 @@ static prony_status begin_rows(const prony_context *context, row_work *work)
         work->dim[i] = to.dim[i];
         work->stride[i] = prn_shape_count(&from, i + 1, column + 1);
     }
-    return PRONY_OK;
+    return prn_prepared_keep(context, work, sizeof *work, prepared);
 }
 
 /* Offset, in groups of lanes, of the source row for row `row`; *high: that of the next one, where rows are blended, and the weights of
@@ -171,9 +170,10 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
 static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end),
                              int64_t bytes_per_byte)
 {
-    row_work work;
-    PRN_TRY(begin_rows(context, &work));
+    row_work work = *(const row_work *)context->state;
     int64_t count = 1;
+    work.in = context->inputs[0]->data;
+    work.out = context->outputs[0]->data;
     for (int i = 0; i < work.rank; i++) count *= work.dim[i];
     int64_t bytes = count * work.out_columns * (int64_t)work.lane_bytes;
     if (bytes > 0) prn_parallel_items(context->threads, count, bytes * bytes_per_byte, rows, &work);

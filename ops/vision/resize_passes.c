@@ -73,7 +73,7 @@ prony_status prn_resize_passes_prepare(const prony_context *context, prn_prepare
     PRN_TRY(prn_resize_read(context, &resize, &known));
     const space s = measure(context, &resize);
     out->scratch_bytes = (size_t)s.taps * (sizeof(int64_t) + sizeof(float)) + (size_t)s.buffer * 2 * sizeof(float);
-    return PRONY_OK;
+    return prn_prepared_keep(context, &resize, sizeof resize, out);
 }
 
 /* Elements [begin, end) of a row. */
@@ -151,23 +151,21 @@ prony_status prn_resize_passes_native(const prony_context *context)
 {
     const prony_value *in = context->inputs[0];
     const prn_layout layout = (prn_layout)in->layout;
-    prn_resize resize;
-    bool known;
-    PRN_TRY(prn_resize_read(context, &resize, &known));
+    const prn_resize *resize = context->state;
     if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
-    const space s = measure(context, &resize);
+    const space s = measure(context, resize);
     int64_t *index = context->scratch;
     float *buffer[2] = {(float *)(void *)(index + s.taps), NULL}, *weight = buffer[0] + 2 * s.buffer;
     buffer[1] = buffer[0] + s.buffer;
-    pass p = {.taps = taps_of(&resize), .index = index, .weight = weight, .from = in->data};
+    pass p = {.taps = taps_of(resize), .index = index, .weight = weight, .from = in->data};
     prony_shape shape = prn_stored_shape(&in->shape, layout);
     int left = s.passes;
-    for (int axis = resize.rank - 1; axis >= 0; axis--) {
-        if (resize.axis[axis].same) continue;
-        const int place = prn_stored_axis(resize.rank, layout, axis);
-        fill_taps(&resize, axis, index, weight);
-        p.in = resize.axis[axis].in;
-        p.out = shape.dim[place] = resize.axis[axis].out;
+    for (int axis = resize->rank - 1; axis >= 0; axis--) {
+        if (resize->axis[axis].same) continue;
+        const int place = prn_stored_axis(resize->rank, layout, axis);
+        fill_taps(resize, axis, index, weight);
+        p.in = resize->axis[axis].in;
+        p.out = shape.dim[place] = resize->axis[axis].out;
         p.inner = prn_shape_count(&shape, place + 1, shape.rank);
         p.to = --left ? buffer[left % 2] : context->outputs[0]->data;
         const int64_t outer = prn_shape_count(&shape, 0, place), bytes = outer * p.out * p.inner * 4 * p.taps;

@@ -1,5 +1,6 @@
 #include "profiler/accuracy/wide.h"
 
+#include "base/integers.h"
 #include "base/alloc.h"
 #include "base/shape.h"
 #include "base/stop.h"
@@ -43,7 +44,7 @@ static int64_t element_at(prn_layout layout, int64_t channels, int64_t spatial, 
 {
     const int64_t block = prn_layout_block(layout);
     if (!block) return (n * spatial + s) * channels + c; /* PRN_NHWC */
-    const int64_t blocks = (channels + block - 1) / block;
+    const int64_t blocks = prn_ceil_div(channels, block);
     return ((n * blocks + c / block) * spatial + s) * block + c % block;
 }
 

@@ -1,6 +1,7 @@
 /* prony_evaluate: every sample of labelled data through a session. The first batches run as a profile, with the data
  * bound before and scored after each run; the others follow without stamps. An evaluation owns its feed and its counts.
  */
+#include "base/integers.h"
 #include "base/clock.h"
 #include "base/option_struct.h"
 #include "base/shape.h"
@@ -167,7 +168,7 @@ static prony_status after_run(void *user, prony_session *session, prony_error *e
 
 static prony_status run_all(prony_report **out, evaluation *e, prony_session *session, prony_error *error)
 {
-    int64_t batches = (e->data->count + e->batch - 1) / e->batch;
+    int64_t batches = prn_ceil_div(e->data->count, e->batch);
     int64_t measured = e->options->measured_runs > 0 ? e->options->measured_runs : MEASURED_RUNS;
     prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
     profile.warmup_runs = e->warmups;

@@ -1,6 +1,7 @@
 /* Rows are copies: a report outlives session, plan and program. */
 #include "engine/bind/names.h"
 #include "engine/plan/tune.h"
+#include "engine/session/precision.h"
 #include "profiler/measure/report_build.h"
 #include "base/clock.h"
 #include "base/machine.h"
@@ -118,7 +119,7 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->inter_op_reason = copy_text(report, plan ? plan->workers_note : "");
     config->affinity = copy_text(report, options->affinity ? options->affinity : "");
     config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
-    config->precision = options->precision ? options->precision : "fp32";
+    prn_precision_find(options->precision, &config->precision);
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;

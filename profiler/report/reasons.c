@@ -1,4 +1,5 @@
 /* Reasons, in the order of what explains most surely: work that nothing asked for, threads, then the kernel's own. */
+#include "base/integers.h"
 #include "profiler/report/reasons.h"
 
 #include "profiler/forms/number_text.h"
@@ -169,8 +170,8 @@ static void find_threads(found *f, const prony_operator_row *row)
 /* Share of the tiles' places that no result fills. */
 static double empty_share(int64_t rows, int64_t columns, int64_t tile_rows, int64_t tile_columns)
 {
-    double whole_rows = (double)((rows + tile_rows - 1) / tile_rows * tile_rows);
-    double whole_columns = (double)((columns + tile_columns - 1) / tile_columns * tile_columns);
+    double whole_rows = (double)(prn_ceil_div(rows, tile_rows) * tile_rows);
+    double whole_columns = (double)(prn_ceil_div(columns, tile_columns) * tile_columns);
     return 1 - (double)rows / whole_rows * (double)columns / whole_columns;
 }
 
