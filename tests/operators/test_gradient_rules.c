@@ -255,11 +255,32 @@ static void test_every_rule_has_a_row(void **state)
     assert_int_equal(missing, 0);
 }
 
+/* docs/gradients.md lists them by hand. */
+static void test_the_page_names_every_rule(void **state)
+{
+    static char page[1 << 15];
+    char name[64];
+    size_t missing = 0;
+    (void)state;
+    FILE *file = fopen(PRN_SOURCE_DIR "/docs/gradients.md", "rb");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = 0;
+    fclose(file);
+    for (size_t k = 0; k < prn_gradient_rule_count(); k++) {
+        snprintf(name, sizeof name, "`%s`", prn_gradient_rule_at(k)->op);
+        if (strstr(page, name)) continue;
+        missing++;
+        print_error("docs/gradients.md says nothing of %s\n", name);
+    }
+    assert_int_equal(missing, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules_agree_with_differences),
         cmocka_unit_test(test_every_rule_has_a_row),
+        cmocka_unit_test(test_the_page_names_every_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
