@@ -1,5 +1,6 @@
 /* Gradient of ai.onnx.preview.training: what it differentiates, with respect to what, and what it refuses. The rules of
  * operators have a test of their own (test_gradient_rules.c). */
+#include "ops/loops/number.h"
 #include "profiler/report/report.h"
 #include "tests/support/model_run.h"
 
@@ -266,6 +267,47 @@ static void shapes_that_only_a_run_knows(void **state)
     expect_near(mr_run(&r, 0), "5", dx);
     expect_near(mr_output(&r, 1), "2", db);
     mr_close(&r);
+}
+
+/* Half-width types keep their type, and are widened where the operator widens them; a Cast goes back to what it came
+ * from. */
+static void narrow_types(void **state)
+{
+    (void)state;
+    static const prony_dtype types[] = {PRONY_FLOAT16, PRONY_BFLOAT16};
+    for (int t = 0; t < 2; t++) {
+        double wanted[4];
+        for (int i = 0; i < 4; i++) wanted[i] = 2 * (double)x4[i] + (1 - pow(tanh((double)x4[i]), 2));
+        model_builder *m = begin_with("4");
+        static const float half = 0.5f;
+        mb_initializer(m, "half", PRONY_FLOAT32, "", &half);
+        mb_node(m, "Cast", "x", "n", t == 0 ? "to=10" : "to=16");
+        mb_node(m, "Cast", "half", "h", t == 0 ? "to=10" : "to=16");
+        mb_node(m, "Mul", "n n", "s", "");
+        mb_node(m, "Tanh", "n", "u", "");
+        mb_node(m, "Add", "s u", "y", "");
+        mb_node(m, "LayerNormalization", "y h", "z", "");
+        gradient(m, "x", "dx", "xs=['x'] y='y'");
+        mb_node(m, GRADIENT, "n", "dn", "xs=['n'] y='y'");
+        mb_node(m, GRADIENT, "n", "dz", "xs=['n'] y='z'");
+        mb_output(m, "dx", PRONY_FLOAT32, "4");
+        mb_output(m, "dn", types[t], "4");
+        mb_output(m, "dz", types[t], "4");
+        model_run r = {0};
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "4", x4);
+        const float *dx = mr_run(&r, 0)->data;
+        for (int i = 0; i < 4; i++)
+            assert_true(fabs((double)dx[i] - wanted[i]) <= (t ? 0.05 : 0.01) * (1 + fabs(wanted[i])));
+        assert_int_equal(mr_output(&r, 0)->dtype, PRONY_FLOAT32);
+        assert_int_equal(mr_output(&r, 1)->dtype, types[t]);
+        assert_int_equal(mr_output(&r, 2)->dtype, types[t]);
+        for (int i = 0; i < 4; i++) { /* the sum of what is normalized does not move */
+            const double is = prn_get_f64(mr_output(&r, 2)->data, types[t], i);
+            assert_true(fabs(is) < 0.05);
+        }
+        mr_close(&r);
+    }
 }
 
 /* ---- functions and subgraphs ---- */
@@ -536,6 +578,7 @@ int main(void)
         cmocka_unit_test(gradients_of_gradients),
         cmocka_unit_test(weights_of_the_file),
         cmocka_unit_test(shapes_that_only_a_run_knows),
+        cmocka_unit_test(narrow_types),
         cmocka_unit_test(in_and_through_a_function),
         cmocka_unit_test(in_a_subgraph_it_knows_that_one),
         cmocka_unit_test(extents_that_change),
