@@ -439,6 +439,7 @@ static model_builder *training(void)
     mb_initializer(m, "zero", PRONY_INT64, "", &zero);
     mb_node(m, "Conv", "x w", "h1", "pads=[1,1,1,1]");
     mb_node(m, "InstanceNormalization", "h1 s o", "h2", "");
+    mb_node_name(m, "norm");
     mb_node(m, "Relu", "h2", "h3", "");
     mb_node(m, "MaxPool", "h3", "h4", "kernel_shape=[2,2] strides=[2,2]");
     mb_node(m, "Flatten", "h4", "h5", "");
@@ -486,6 +487,13 @@ static void a_network_learns(void **state)
     prony_report *report = NULL;
     assert_int_equal(prony_inspect(&report, r.model, NULL, &r.error), PRONY_OK);
     assert_true(report->conserved);
+    size_t count, inner = 0;
+    const prony_layer_row *layers = prony_report_layers(report, &count);
+    for (size_t l = 0; l < count; l++) {
+        assert_null(strstr(layers[l].name, "/grad/g/"));
+        inner += strncmp(layers[l].name, "g/grad/norm/", 12) == 0; /* what it is made anew of, and what comes of that */
+    }
+    assert_true(inner > 10);
     prony_report_release(report);
     mr_close(&r);
 }
