@@ -298,6 +298,19 @@ static void test_rules_where_only_a_run_knows_shapes(void **state)
     assert_true(right > ROWS / 2);
 }
 
+/* The first row of each operator, through load, bind, plan and run, with every allocation that can fail. */
+static void test_rules_survive_failing_allocations(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < ROWS; r++) {
+        if (r > 0 && strcmp(rows[r].op, rows[r - 1].op) == 0) continue;
+        trial t;
+        open_row(&t, &rows[r], false);
+        mr_survives_faults(&t.run);
+        close_row(&t);
+    }
+}
+
 static void test_every_rule_has_a_row(void **state)
 {
     size_t missing = 0;
@@ -338,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules_agree_with_differences),
         cmocka_unit_test(test_rules_where_only_a_run_knows_shapes),
+        cmocka_unit_test(test_rules_survive_failing_allocations),
         cmocka_unit_test(test_every_rule_has_a_row),
         cmocka_unit_test(test_the_page_names_every_rule),
     };
