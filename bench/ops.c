@@ -11,7 +11,7 @@ static void print_text(const prony_operator_info *op)
     put_wrapped(op->types, 48, 48);
     printf("           cost: ");
     put_wrapped(op->cost, 17, 17);
-    printf("           kernels: ");
+    printf("           kernels: %s", op->kernel_count ? "" : "none of its own");
     int column = 20;
     for (size_t k = 0; k < op->kernel_count; k++) {
         int length = (int)strlen(op->kernels[k]);

@@ -33,8 +33,8 @@ static prony_status open_frame(gradient_call *c, const char *domain, int64_t ops
     prn_frame *frame = prn_pool_alloc(pool, 1, sizeof *frame);
     if (!function || !import || !frame) return prn_no_memory(c->binder->error);
     *import = (prn_opset_import){domain, opset};
-    *function =
-        (prn_function){.domain = PRN_GRADIENT_DOMAIN, .name = "Gradient", .overload = "", .opsets = import, .opset_count = 1};
+    *function = (prn_function){
+        .domain = PRN_GRADIENT_DOMAIN, .name = "Gradient", .overload = "", .opsets = import, .opset_count = 1};
     *frame = (prn_frame){.function = function, .attributes = &none, .outer = c->binder->frame};
     frame->name = prn_pool_printf(pool, "%s/grad", c->name);
     if (!frame->name) return prn_no_memory(c->binder->error);
@@ -110,7 +110,8 @@ static prony_status find_tensor(const gradient_call *c, const prn_names *scope, 
                                 bool differentiated, uint32_t *out)
 {
     const prn_program *p = c->binder->program;
-    if (!prn_names_get(scope, name, out) || *out == PRN_NO_VALUE)
+    if (!name) name = "";
+    if (!*name || !prn_names_get(scope, name, out) || *out == PRN_NO_VALUE)
         return prn_fail(
             c->binder->error, PRONY_INVALID_MODEL,
             "node '%s' (Gradient): '%.200s' of attribute '%s' is no tensor of the graph that the node stands in%s",

@@ -47,6 +47,16 @@ static bool copy_attrs(prn_gradient *g, prn_attr_list *out, const prn_attr *attr
     return true;
 }
 
+/* The node that is differentiated; one that this Gradient made itself is called so anyway. */
+static const char *about_of(const prn_gradient *g)
+{
+    static const char made[] = "/grad/";
+    const char *name = g->node ? g->node->info.name : "", *own = g->job->name;
+    const size_t length = strlen(own);
+    const bool itself = strncmp(name, own, length) == 0 && strncmp(name + length, made, sizeof made - 1) == 0;
+    return itself ? name + length + sizeof made - 1 : name;
+}
+
 void prn_grad_node(prn_gradient *g, const char *op, const prn_attr *attrs, size_t attr_count, const uint32_t *inputs,
                    size_t input_count, uint32_t *outputs, size_t output_count)
 {
@@ -59,7 +69,7 @@ void prn_grad_node(prn_gradient *g, const char *op, const prn_attr *attrs, size_
                               .input_count = input_count,
                               .outputs = outputs,
                               .output_count = output_count};
-    const char *about = g->node ? g->node->info.name : "";
+    const char *about = about_of(g);
     node.name = prn_pool_printf(&g->program->pool, "%s%s%s_%u", about, *about ? "/" : "", op, g->number++);
     if (!node.name || !copy_attrs(g, &node.attributes, attrs, attr_count))
         g->status = prn_no_memory(g->error);

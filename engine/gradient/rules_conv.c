@@ -25,7 +25,8 @@ static bool read_geometry(prn_gradient *g, bool transposed, geometry *c)
 {
     const prn_op *op = g->node->binding.op;
     prn_conv conv = {0};
-    if (!prn_grad_shape(g, X(0)) || !prn_grad_shape(g, X(1)) || prn_grad_failed(g)) return false;
+    if (!prn_grad_shape(g, X(0)) || !prn_grad_shape(g, X(1))) return false;
+    if (X(2) != PRN_NO_VALUE && !prn_grad_shape(g, X(2))) return false;
     if (!op || op != prn_op_find(g->node->info.domain, g->node->info.op_type, g->node->info.opset)) {
         prn_grad_refuse(g, "there is no rule for an operator that the user registered");
         return false;

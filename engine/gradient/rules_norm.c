@@ -250,8 +250,8 @@ PRN_GRADIENT_RULE(dropout)
 {
     const uint32_t dy = prn_grad_of(g, 0), mask = prn_grad_out(g, 1), training = X(2);
     if (dy == PRN_NO_VALUE) return;
-    const prn_value_def *says = training == PRN_NO_VALUE ? NULL : g->program->values[training];
-    const bool off = says && says->constant && says->info.data && !*(const bool *)says->info.data;
+    bool on = true;
+    const bool off = prn_grad_constant(g, training, &on, sizeof on) && !on;
     if (g->node->info.opset < 7 && !prn_grad_int(g, "is_test", 0)) {
         prn_grad_refuse(g, "there is no rule for training in opset %lld", (long long)g->node->info.opset);
         return;

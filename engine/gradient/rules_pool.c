@@ -74,12 +74,10 @@ static uint32_t reciprocal_counts(prn_gradient *g, const prn_window *w, int axis
     }
     for (int64_t o = 0; o < out; o++) {
         const int64_t start = o * w->stride[slot] - w->pad_begin[slot];
-        int64_t count = 0;
-        for (int64_t k = 0; k < w->kernel[slot]; k++) {
-            const int64_t at = start + k * w->dilation[slot];
-            count += at >= low && at < high;
-        }
-        parts[o] = count ? 1.0 / (double)count : 0;
+        const int64_t first = start < low ? prn_ceil_div(low - start, w->dilation[slot]) : 0;
+        const int64_t end = start < high ? prn_ceil_div(high - start, w->dilation[slot]) : 0;
+        const int64_t count = (end < w->kernel[slot] ? end : w->kernel[slot]) - first;
+        parts[o] = count > 0 ? 1.0 / (double)count : 0;
     }
     for (int a = 0; a < w->axes; a++) dims[a] = a == axis ? out : 1;
     return prn_grad_numbers(g, DY, prn_shape_make(w->axes, dims), parts);
@@ -119,6 +117,7 @@ PRN_GRADIENT_RULE(average_pool)
     prn_window w;
     if (!read_window(g, &w)) return;
     uint32_t shares = DY;
+    if (prony_shape_numel(&prn_grad_info(g, Y)->shape) <= 0) return; /* the windows may be many, of nothing */
     for (int a = 0; a < w.axes; a++)
         shares = prn_grad_mul(g, shares, reciprocal_counts(g, &w, a, prn_grad_int(g, "count_include_pad", 0) != 0));
     prn_grad_give(g, 0, spread(g, &w, shares));

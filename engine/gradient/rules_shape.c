@@ -22,7 +22,10 @@ static uint32_t flat(prn_gradient *g, uint32_t value)
 static int64_t axis_of(prn_gradient *g, uint32_t value, int64_t axis)
 {
     const int rank = prn_grad_rank(g, value);
-    return rank < 0 ? -1 : axis < 0 ? axis + rank : axis;
+    const int64_t from_front = axis < 0 ? axis + rank : axis;
+    if (rank >= 0 && (from_front < 0 || from_front >= rank))
+        prn_grad_refuse(g, "axis %lld of rank %d", (long long)axis, rank);
+    return prn_grad_failed(g) ? -1 : from_front;
 }
 
 /* Where each element of input i was, as int64 of its shape. */
@@ -92,7 +95,13 @@ PRN_GRADIENT_RULE(transpose)
     size_t count;
     int64_t back[PRONY_MAX_RANK];
     const int64_t *perm = prn_grad_ints(g, "perm", &count);
-    for (size_t d = 0; perm && d < count; d++) back[perm[d]] = (int64_t)d;
+    for (size_t d = 0; perm && d < count; d++) {
+        if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* a run would have said so */
+            prn_grad_refuse(g, "its perm is no permutation");
+            return;
+        }
+        back[perm[d]] = (int64_t)d;
+    }
     prn_grad_give(g, 0, perm ? prn_grad_transpose(g, DY, back, count) : prn_grad_1(g, "Transpose", DY));
 }
 
@@ -243,6 +252,10 @@ static uint32_t to_front(prn_gradient *g, uint32_t value, int64_t axis, int64_t 
     int64_t perm[PRONY_MAX_RANK], inverse[PRONY_MAX_RANK];
     const int rank = prn_grad_rank(g, value);
     if (rank < 0 || axis == 0) return value;
+    if (axis + width > rank) {
+        prn_grad_refuse(g, "%lld axes from axis %lld on, of rank %d", (long long)width, (long long)axis, rank);
+        return PRN_NO_VALUE;
+    }
     int64_t at = 0;
     for (int64_t d = 0; d < width; d++) perm[at++] = axis + d;
     for (int64_t d = 0; d < rank; d++)

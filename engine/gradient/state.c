@@ -114,14 +114,15 @@ double prn_grad_float(const prn_gradient *g, const char *attribute, double other
 const char *prn_grad_text(const prn_gradient *g, const char *attribute, const char *otherwise)
 {
     const prn_attr *a = prn_attr_find(g->node->info.attributes, attribute);
-    return a && a->s.data ? a->s.data : otherwise;
+    return a && a->type == PRN_ATTR_STRING && a->s.data ? a->s.data : otherwise;
 }
 
 const int64_t *prn_grad_ints(const prn_gradient *g, const char *attribute, size_t *count)
 {
     const prn_attr *a = prn_attr_find(g->node->info.attributes, attribute);
-    *count = a ? a->count : 0;
-    return a ? a->ints : NULL;
+    const bool there = a && a->type == PRN_ATTR_INTS && a->ints;
+    *count = there ? a->count : 0;
+    return there ? a->ints : NULL;
 }
 
 /* ---- what cannot be done ---- */
@@ -171,36 +172,42 @@ const prony_shape *prn_grad_shape(prn_gradient *g, uint32_t value)
     return shape;
 }
 
-/* A constant whose elements are there to be read, and are those of every run. */
-static const prony_value *constant(const prn_gradient *g, uint32_t value)
+bool prn_grad_constant(prn_gradient *g, uint32_t value, void *out, size_t bytes)
 {
-    if (prn_grad_failed(g) || value == PRN_NO_VALUE) return NULL;
-    const prn_value_def *def = g->program->values[value];
-    const bool there =
-        def->constant && def->info.data && !prn_extents_reach(def->extents) && prn_value_bytes(&def->info) < 4096;
-    return there ? &def->info : NULL;
+    prn_program *p = g->program;
+    if (prn_grad_failed(g) || value == PRN_NO_VALUE) return false;
+    const prn_value_def *def = p->values[value];
+    if (!def->constant || !def->info.data || prn_extents_reach(def->extents) || prn_value_bytes(&def->info) > bytes)
+        return false;
+    const size_t held = p->refs.held_count;
+    g->status = prn_program_hold(p, value, g->error);
+    if (!prn_grad_failed(g)) memcpy(out, def->info.data, prn_value_bytes(&def->info));
+    prn_shared_let_go(p->model->shared, &p->refs, held);
+    return !prn_grad_failed(g);
 }
 
-bool prn_grad_constant_ints(const prn_gradient *g, uint32_t value, int64_t *out, size_t most, size_t *count)
+bool prn_grad_constant_ints(prn_gradient *g, uint32_t value, int64_t *out, size_t most, size_t *count)
 {
-    const prony_value *info = constant(g, value);
-    if (!info || (info->dtype != PRONY_INT64 && info->dtype != PRONY_INT32)) return false;
-    *count = (size_t)prony_shape_numel(&info->shape);
-    if (*count > most) return false;
-    for (size_t i = 0; i < *count; i++)
-        out[i] = info->dtype == PRONY_INT64 ? ((const int64_t *)info->data)[i] : ((const int32_t *)info->data)[i];
+    int32_t narrow[PRONY_MAX_RANK];
+    if (prn_grad_failed(g) || value == PRN_NO_VALUE) return false;
+    const prony_value *info = prn_grad_info(g, value);
+    const int64_t elements = prony_shape_numel(&info->shape);
+    if (elements < 0 || (uint64_t)elements > most || most > PRONY_MAX_RANK) return false;
+    *count = (size_t)elements;
+    if (info->dtype == PRONY_INT64) return prn_grad_constant(g, value, out, most * sizeof *out);
+    if (info->dtype != PRONY_INT32 || !prn_grad_constant(g, value, narrow, sizeof narrow)) return false;
+    for (size_t i = 0; i < *count; i++) out[i] = narrow[i];
     return true;
 }
 
-bool prn_grad_constant_float(const prn_gradient *g, uint32_t value, double *out)
+bool prn_grad_constant_float(prn_gradient *g, uint32_t value, double *out)
 {
-    const prony_value *info = constant(g, value);
-    if (!info || prony_shape_numel(&info->shape) != 1) return false;
-    if (info->dtype == PRONY_FLOAT32)
-        *out = (double)*(const float *)info->data;
-    else if (info->dtype == PRONY_FLOAT64)
-        *out = *(const double *)info->data;
-    else
-        return false;
+    float narrow = 0;
+    if (prn_grad_failed(g) || value == PRN_NO_VALUE) return false;
+    const prony_value *info = prn_grad_info(g, value);
+    if (prony_shape_numel(&info->shape) != 1) return false;
+    if (info->dtype == PRONY_FLOAT64) return prn_grad_constant(g, value, out, sizeof *out);
+    if (info->dtype != PRONY_FLOAT32 || !prn_grad_constant(g, value, &narrow, sizeof narrow)) return false;
+    *out = (double)narrow;
     return true;
 }

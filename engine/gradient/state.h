@@ -70,10 +70,13 @@ bool prn_grad_is_float(const prn_gradient *g, uint32_t value);
 int prn_grad_rank(prn_gradient *g, uint32_t value);
 /* A shape that is known and on which the nodes that are made depend: other extents, other nodes. NULL: refused. */
 const prony_shape *prn_grad_shape(prn_gradient *g, uint32_t value);
-/* Elements of an int64 or int32 constant of at most `most`; false: it is none, or there are more. */
-bool prn_grad_constant_ints(const prn_gradient *g, uint32_t value, int64_t *out, size_t most, size_t *count);
+/* What a constant of at most so many bytes holds, if that is the same in every run. */
+bool prn_grad_constant(prn_gradient *g, uint32_t value, void *out, size_t bytes);
+/* Elements of an int64 or int32 constant of at most `most`, which is at most PRONY_MAX_RANK; false: it is none, or
+ * there are more. */
+bool prn_grad_constant_ints(prn_gradient *g, uint32_t value, int64_t *out, size_t most, size_t *count);
 /* The element of a float constant of one element. */
-bool prn_grad_constant_float(const prn_gradient *g, uint32_t value, double *out);
+bool prn_grad_constant_float(prn_gradient *g, uint32_t value, double *out);
 void prn_grad_add_to(prn_gradient *g, uint32_t value, uint32_t gradient);
 
 /* ---- making nodes ---- */

@@ -5,6 +5,7 @@
 #include "base/shape.h"
 #include "engine/session/session.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -90,6 +91,17 @@ void mr_expect(const prony_value *got, prony_dtype dtype, const char *dims, cons
     if (got->dtype != dtype || !prn_shape_equal(&got->shape, &want.shape))
         fail_msg("got %s, wanted %s", prn_value_text(got, came), prn_value_text(&want, text));
     if (prn_value_bytes(&want)) assert_memory_equal(got->data, wanted, prn_value_bytes(&want));
+}
+
+void mr_expect_near(const prony_value *got, const char *dims, const double *wanted)
+{
+    const prony_shape shape = mr_shape(dims);
+    assert_int_equal(got->dtype, PRONY_FLOAT32);
+    assert_true(prn_shape_equal(&got->shape, &shape));
+    for (int64_t i = 0; i < prony_shape_numel(&shape); i++) {
+        const double is = (double)((const float *)got->data)[i];
+        if (!(fabs(is - wanted[i]) <= 1e-5 * (1 + fabs(wanted[i])))) fail_msg("element %d is %g, wanted %g", (int)i, is, wanted[i]);
+    }
 }
 
 void mr_expect_text(const prony_value *got, const char *dims, const char *wanted)

@@ -42,6 +42,8 @@ const prony_value *mr_run(model_run *r, size_t index);
 void mr_refused(model_run *r, prony_status status, const char *text);
 const prony_value *mr_output(model_run *r, size_t index);
 void mr_expect(const prony_value *got, prony_dtype dtype, const char *dims, const void *wanted);
+/* float32 elements, within 1e-5 of 1 and of their own size. */
+void mr_expect_near(const prony_value *got, const char *dims, const double *wanted);
 /* Strings, separated by `|`. */
 void mr_expect_text(const prony_value *got, const char *dims, const char *wanted);
 void mr_close(model_run *r);
