@@ -3,8 +3,9 @@
  *   y[n, k, i stride - pad + t dilation] += x[n, c, i] w[c, k, t] over all c of k's group, i and t; plus bias[k]
  *
  * The native kernel computes, image by image, the products of every tap as a 1x1 convolution with K outputs per
- * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output. The state is the
- * problem and the packed weights. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
+ * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output; where no two taps
+ * meet, it lays them side by side. The state is the problem and the packed weights. Invariant: an output's terms are
+ * added tap by tap, in row-major order of the taps. */
 #include "base/integers.h"
 #include "ops/loops/conv_problem.h"
 
@@ -105,6 +106,57 @@ typedef struct job {
     float *y;
 } job;
 
+/* Every output is met by one tap of one input. */
+static bool is_apart(const prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        if (window->kernel[a] != window->stride[a] || window->pad_begin[a] != 0) return false;
+        if (window->kernel[a] > 1 && window->dilation[a] != 1) return false;
+        if (window->out[a] != window->in[a] * window->stride[a]) return false;
+    }
+    return true;
+}
+
+/* y[i taps + t] = start + products[t step + i] for i < n */
+static void lay_row(float *restrict y, const float *restrict products, int64_t step, int64_t taps, int64_t n,
+                    float start)
+{
+    if (taps == 2) {
+        const float *restrict second = products + step;
+        for (int64_t i = 0; i < n; i++) {
+            y[2 * i] = start + products[i];
+            y[2 * i + 1] = start + second[i];
+        }
+        return;
+    }
+    for (int64_t t = 0; t < taps; t++) {
+        for (int64_t i = 0; i < n; i++) y[i * taps + t] = start + products[t * step + i];
+    }
+}
+
+/* The taps of one output channel where each has outputs of its own. */
+static void lay_taps(void *argument, int64_t k)
+{
+    const job *job = argument;
+    const prn_conv *conv = job->conv;
+    const prn_window *window = &conv->window;
+    const int64_t *kernel = window->kernel, width = window->in[2], taps = kernel[2],
+                  rows = window->out[0] * window->out[1];
+    const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
+    const float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
+    float *y = job->y + k * conv->out_spatial;
+    for (int64_t row = 0; row < rows && !prn_stopped_at(row); row++) {
+        const int64_t z = row / window->out[1], at = row % window->out[1];
+        const int64_t tap = (z % kernel[0] * kernel[1] + at % kernel[1]) * taps;
+        const float *from =
+            products + tap * conv->in_spatial + (z / kernel[0] * window->in[1] + at / kernel[1]) * width;
+        for (int64_t x = 0, n; x < width && (x == 0 || !prn_stopped()); x += n) {
+            n = prn_least(width - x, LOOK_UP);
+            lay_row(y + (row * width + x) * taps, from + x, conv->in_spatial, taps, n, start);
+        }
+    }
+}
+
 /* Gathers the taps of one output channel. */
 static void add_taps(void *argument, int64_t k)
 {
@@ -150,7 +202,7 @@ static prony_status run_native(const prony_context *context)
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
         prn_conv_product(context, &products, packed, x, space, false);
-        prn_parallel_tasks(context->threads, conv.out_channels, add_taps, &job);
+        prn_parallel_tasks(context->threads, conv.out_channels, is_apart(&conv.window) ? lay_taps : add_taps, &job);
     }
     return PRONY_OK;
 }
