@@ -192,7 +192,7 @@ typedef struct root_life {
     uint32_t first, last;
 } root_life;
 
-static prony_status find_lives(prn_plan *plan, root_life *life)
+static void find_lives(prn_plan *plan, root_life *life)
 {
     for (uint32_t v = 0; v < plan->value_count; v++) {
         plan->values[v]->last_use = 0;
@@ -209,7 +209,6 @@ static prony_status find_lives(prn_plan *plan, root_life *life)
         if (value->defined != PRN_NO_STEP && value->defined < r->first) r->first = value->defined;
         if (value->last_use > r->last) r->last = value->last_use;
     }
-    return PRONY_OK;
 }
 
 /* Bit `input` of the kernel's mask; inputs past its end are never taken over. */
@@ -277,8 +276,7 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
     }
 }
 
-static prony_status add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner,
-                               prn_arena_tag tag, uint32_t *out)
+static uint32_t add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner, prn_arena_tag tag)
 {
     size_t i = plan->buffer_count++;
     if (plan->options.no_reuse) {
@@ -288,8 +286,7 @@ static prony_status add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, u
     plan->buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
     plan->buffer_owner[i] = owner;
     plan->buffer_tag[i] = (uint8_t)tag;
-    *out = (uint32_t)i;
-    return PRONY_OK;
+    return (uint32_t)i;
 }
 
 static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_error *error)
@@ -303,17 +300,17 @@ static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_er
         prn_plan_value *value = plan->values[v];
         if (value->alias != PRN_NO_VALUE || !in_arena(value) || life[v].first == UINT32_MAX) continue;
         uint32_t last = life[v].last > life[v].first ? life[v].last : life[v].first;
-        PRN_TRY(add_buffer(plan, value->bytes, life[v].first, last, v, PRN_TAG_ACTIVATION, &value->buffer));
+        value->buffer = add_buffer(plan, value->bytes, life[v].first, last, v, PRN_TAG_ACTIVATION);
     }
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         uint64_t inner = 0;
         if (step->context.scratch_bytes)
-            PRN_TRY(add_buffer(plan, step->context.scratch_bytes, s, s, s, PRN_TAG_SCRATCH, &step->scratch_buffer));
+            step->scratch_buffer = add_buffer(plan, step->context.scratch_bytes, s, s, s, PRN_TAG_SCRATCH);
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c] && step->children[c]->figures.planned_bytes > inner)
                 inner = step->children[c]->figures.planned_bytes;
-        if (inner) PRN_TRY(add_buffer(plan, inner, s, s, s, PRN_TAG_SCRATCH, &step->children_buffer));
+        if (inner) step->children_buffer = add_buffer(plan, inner, s, s, s, PRN_TAG_SCRATCH);
     }
     return PRONY_OK;
 }
@@ -392,7 +389,7 @@ static prony_status plan_again(prn_plan *plan, root_life *life, const former_ali
                                prony_error *error)
 {
     undo_buffers(plan, former);
-    PRN_TRY(find_lives(plan, life));
+    find_lives(plan, life);
     return with(plan, life, error);
 }
 
@@ -420,11 +417,10 @@ prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
     PRN_TRY(prn_plan_choose_workers(plan, close_ranks, error));
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);
-    prony_status status = find_lives(plan, life);
-    if (status == PRONY_OK)
-        status = !plan->graph                                   ? plan_one_worker(plan, life, error)
-                 : plan->options.workers == PRN_WORKERS_AUTO ? plan_either(plan, life, error)
-                                                             : plan_workers(plan, life, error);
+    find_lives(plan, life);
+    prony_status status = !plan->graph                                ? plan_one_worker(plan, life, error)
+                          : plan->options.workers == PRN_WORKERS_AUTO ? plan_either(plan, life, error)
+                                                                      : plan_workers(plan, life, error);
     if (status == PRONY_OK) status = find_dying(plan, error);
     prn_free(life);
     return status;

@@ -1,5 +1,6 @@
 /* Repetition: Expand (broadcasting to a given shape) and Tile. Both are one strided copy with strides of zero.
  * Invariant: every extent of the result is a multiple of the input's. */
+#include "base/alloc.h"
 #include "ops/loops/copy_nd.h"
 #include "ops/loops/number.h"
 
@@ -34,32 +35,39 @@ static prony_status expand_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status expand_run(const prony_context *context, prn_copy_fn execute)
+static prony_status run_with(const prony_context *context, prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
+    if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
+    execute(context->threads, prn_copy_width(in->dtype), context->state, in->data, out->data);
+    return PRONY_OK;
+}
+
+static prony_status run_native(const prony_context *context)
+{
+    return run_with(context, prn_copy_native);
+}
+
+static prony_status run_reference(const prony_context *context)
+{
+    return run_with(context, prn_copy_reference);
+}
+
+static prony_status expand_prepare(const prony_context *context, prn_prepared *prepared)
+{
+    const prony_value *in = context->inputs[0], *out = context->outputs[0];
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     prn_copy copy = {0};
     prn_shape_broadcast_strides(&in->shape, &out->shape, from);
     prn_shape_strides(&out->shape, to);
     for (int i = 0; i < out->shape.rank; i++) prn_copy_axis(&copy, out->shape.dim[i], from[i], to[i]);
-    execute(context->threads, prn_copy_width(in->dtype), &copy, in->data, out->data);
-    return PRONY_OK;
-}
-
-static prony_status expand_native(const prony_context *context)
-{
-    return expand_run(context, prn_copy_native);
-}
-
-static prony_status expand_reference(const prony_context *context)
-{
-    return expand_run(context, prn_copy_reference);
+    return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
 static const prn_kernel expand_kernels[] = {
-    {.name = "expand_native", .backend = "native", .run = expand_native},
-    {.name = "expand_reference", .backend = "reference", .run = expand_reference},
+    {.name = "expand_native", .backend = "native", .prepare = expand_prepare, .run = run_native, .release = prn_free},
+    {.name = "expand_reference", .backend = "reference", .prepare = expand_prepare, .run = run_reference, .release = prn_free},
     {0}};
 
 /* ---- Tile */
@@ -87,10 +95,9 @@ static prony_status tile_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status tile_run(const prony_context *context, prn_copy_fn execute)
+static prony_status tile_prepare(const prony_context *context, prn_prepared *prepared)
 {
-    const prony_value *in = context->inputs[0];
-    prony_value *out = context->outputs[0];
+    const prony_value *in = context->inputs[0], *out = context->outputs[0];
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     prn_copy copy = {0};
     if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
@@ -101,23 +108,12 @@ static prony_status tile_run(const prony_context *context, prn_copy_fn execute)
         prn_copy_axis(&copy, out->shape.dim[i] / dim, 0, dim * to[i]);
         prn_copy_axis(&copy, dim, from[i], to[i]);
     }
-    execute(context->threads, prn_copy_width(in->dtype), &copy, in->data, out->data);
-    return PRONY_OK;
-}
-
-static prony_status tile_native(const prony_context *context)
-{
-    return tile_run(context, prn_copy_native);
-}
-
-static prony_status tile_reference(const prony_context *context)
-{
-    return tile_run(context, prn_copy_reference);
+    return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
 static const prn_kernel tile_kernels[] = {
-    {.name = "tile_native", .backend = "native", .run = tile_native},
-    {.name = "tile_reference", .backend = "reference", .run = tile_reference},
+    {.name = "tile_native", .backend = "native", .prepare = tile_prepare, .run = run_native, .release = prn_free},
+    {.name = "tile_reference", .backend = "reference", .prepare = tile_prepare, .run = run_reference, .release = prn_free},
     {0}};
 
 /* ---- Tile of opset 1: so many copies along one axis, both given as single numbers of any type */

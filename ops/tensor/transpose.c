@@ -1,6 +1,7 @@
 /* Permutations of elements that keep every element: Transpose, DepthToSpace, SpaceToDepth. Each describes its
  * permutation as one strided copy; the native and the reference kernel differ in who executes it. Invariant: the axes
  * of a copy multiply to the number of elements. */
+#include "base/alloc.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
@@ -8,17 +9,22 @@
 /* An operator's variant: its permutation of a node's elements. */
 typedef prn_copy (*permutation)(const prony_context *context);
 
-static prony_status run_copy(const prony_context *context, prn_copy_fn execute)
+static prony_status prepare(const prony_context *context, prn_prepared *out)
 {
     const permutation *describe = prn_variant(context);
+    const prn_copy copy = (*describe)(context);
+    return prn_prepared_keep(context, &copy, sizeof copy, out);
+}
+
+static prony_status run_copy(const prony_context *context, prn_copy_fn execute)
+{
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
     const size_t width = prn_copy_width(in->dtype);
-    prn_copy copy = (*describe)(context);
     if (width > 0) {
-        execute(context->threads, width, &copy, in->data, out->data);
+        execute(context->threads, width, context->state, in->data, out->data);
     } else {
-        prn_copy_packed(in->dtype, &copy, in->data, out->data);
+        prn_copy_packed(in->dtype, context->state, in->data, out->data);
     }
     return PRONY_OK;
 }
@@ -83,8 +89,8 @@ static prn_copy transpose_copy(const prony_context *context)
 }
 
 static const prn_kernel transpose_kernels[] = {
-    {.name = "transpose_native", .backend = "native", .run = run_native},
-    {.name = "transpose_reference", .backend = "reference", .run = run_reference},
+    {.name = "transpose_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "transpose_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
 
 /* ---- DepthToSpace, SpaceToDepth */
@@ -184,13 +190,13 @@ static prn_copy space_to_depth_copy(const prony_context *context)
 }
 
 static const prn_kernel depth_to_space_kernels[] = {
-    {.name = "depth_to_space_native", .backend = "native", .run = run_native},
-    {.name = "depth_to_space_reference", .backend = "reference", .run = run_reference},
+    {.name = "depth_to_space_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "depth_to_space_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
 
 static const prn_kernel space_to_depth_kernels[] = {
-    {.name = "space_to_depth_native", .backend = "native", .run = run_native},
-    {.name = "space_to_depth_reference", .backend = "reference", .run = run_reference},
+    {.name = "space_to_depth_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "space_to_depth_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
 
 const prn_op prn_ops_transpose[] = {

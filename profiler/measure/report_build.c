@@ -364,7 +364,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     if (status == PRONY_OK) status = prn_report_fill_nested(report, program, plan, nested, error);
     if (status == PRONY_OK) {
         report->model.parameters = report->totals.cost.parameters;
-        status = prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL, error);
+        prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL);
     }
     if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
     if (status == PRONY_OK && plan)

@@ -35,7 +35,7 @@ PRN_MUST_USE prony_status prn_report_fill_memory(prony_report *report, prony_mod
                                                  bool record, prony_error *error);
 
 /* Machine, libraries and build (profiler/measure/system.c); `mask` NULL: the calling thread's. */
-PRN_MUST_USE prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask, prony_error *error);
+void prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask);
 
 /* Weights and buffers; after the layers. */
 PRN_MUST_USE prony_status prn_report_fill_parameters(prony_report *report, const prn_program *program,

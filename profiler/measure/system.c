@@ -34,9 +34,8 @@ const prony_build *prony_build_info(void)
     return &build;
 }
 
-prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask, prony_error *error)
+void prn_report_fill_system(prony_report *report, const prn_cpu_mask *mask)
 {
-    (void)error;
     prn_report_system *system = &report->system;
     const prony_build *info = prony_build_info();
     prn_machine_read(&system->machine, mask);
@@ -46,5 +45,4 @@ prony_status prn_report_fill_system(prony_report *report, const prn_cpu_mask *ma
     system->git_commit = info->git_commit;
     system->compiler = info->compiler;
     system->compiler_flags = info->compiler_flags;
-    return PRONY_OK;
 }
