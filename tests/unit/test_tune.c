@@ -2,9 +2,9 @@
  * depends on a time: which kernel wins is open, that it was tried is not. */
 #define _GNU_SOURCE
 #include "base/isa.h"
-#include "prony_operator.h"
 #include "prony_report.h"
 #include "tests/support/model_run.h"
+#include "tests/support/twice_operator.h"
 
 #include <ftw.h>
 #include <math.h>
@@ -342,44 +342,13 @@ static void test_wrong_option(void **state)
 
 /* ---- what users registered is not tried */
 
-static int calls;
-
-static prony_status twice_infer(const prony_context *context)
-{
-    *context->outputs[0] = (prony_value){.dtype = context->inputs[0]->dtype, .shape = context->inputs[0]->shape};
-    return PRONY_OK;
-}
-
-static prony_status twice_run(const prony_context *context)
-{
-    const float *in = context->inputs[0]->data;
-    float *out = context->outputs[0]->data;
-    calls++;
-    for (int64_t i = 0; i < prony_shape_numel(&context->inputs[0]->shape); i++) out[i] = 2 * in[i];
-    return PRONY_OK;
-}
-
-static prony_status twice_cost(const prony_context *context, prony_cost *cost)
-{
-    cost->flops = (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
-    return PRONY_OK;
-}
-
 static void test_custom(void **state)
 {
     (void)state;
-    prony_operator twice = PRONY_OPERATOR_INIT;
-    twice.domain = "test";
-    twice.name = "Twice";
-    twice.infer = twice_infer;
-    twice.cost = twice_cost;
-    twice.run = twice_run;
     model_run r = {0};
-    prony_error error = {0};
     r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
     r.options.tune = PRONY_TUNE;
-    assert_int_equal(prony_registry_create(&r.registry, &error), PRONY_OK);
-    assert_int_equal(prony_registry_add(r.registry, &twice, &error), PRONY_OK);
+    r.registry = twice_registry();
     model_builder *m = mb_begin(13);
     mb_opset(m, "test", 1);
     mb_input(m, "x", PRONY_FLOAT32, "1,32,12,12");
@@ -387,10 +356,10 @@ static void test_custom(void **state)
     mb_output(m, "y", PRONY_FLOAT32, "1,32,12,12");
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT32, "1,32,12,12", x);
-    calls = 0;
+    twice_calls = 0;
     const float *out = mr_run(&r, 0)->data;
     assert_true(out[5] == 2 * x[5]);
-    assert_int_equal(calls, 1);
+    assert_int_equal(twice_calls, 1);
     prony_registry *registry = r.registry; /* closing forgets it */
     mr_close(&r);
     prony_registry_release(registry);

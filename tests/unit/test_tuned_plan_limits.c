@@ -2,6 +2,7 @@
 #include "engine/plan/tune.h"
 #include "prony_operator.h"
 #include "tests/support/tuned_case.h"
+#include "tests/support/twice_operator.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -193,44 +194,12 @@ static void test_gives_back(void **state)
 
 /* ---- operators of users' */
 
-static int calls;
-
-static prony_status twice_infer(const prony_context *context)
-{
-    *context->outputs[0] = (prony_value){.dtype = context->inputs[0]->dtype, .shape = context->inputs[0]->shape};
-    return PRONY_OK;
-}
-
-static prony_status twice_run(const prony_context *context)
-{
-    const float *in = context->inputs[0]->data;
-    float *out = context->outputs[0]->data;
-    calls++;
-    for (int64_t i = 0; i < prony_shape_numel(&context->inputs[0]->shape); i++) out[i] = 2 * in[i];
-    return PRONY_OK;
-}
-
-static prony_status twice_cost(const prony_context *context, prony_cost *cost)
-{
-    cost->flops = (uint64_t)prony_shape_numel(&context->inputs[0]->shape);
-    return PRONY_OK;
-}
-
 static void test_registered(void **state)
 {
     (void)state;
     if (!tc_has_choice()) skip();
-    prony_operator twice = PRONY_OPERATOR_INIT;
-    prony_registry *registry;
-    prony_error error = {0};
-    twice.domain = "test";
-    twice.name = "Twice";
-    twice.infer = twice_infer;
-    twice.cost = twice_cost;
-    twice.run = twice_run;
-    assert_int_equal(prony_registry_create(&registry, &error), PRONY_OK);
-    assert_int_equal(prony_registry_add(registry, &twice, &error), PRONY_OK);
-    calls = 0;
+    prony_registry *registry = twice_registry();
+    twice_calls = 0;
     for (int pass = 0; pass < 2; pass++) {
         tc_clock_says(2000, 1000);
         model_builder *m = mb_begin(13);
@@ -244,7 +213,7 @@ static void test_registered(void **state)
         tc_open(m);
         mr_set(&tc_run, "x", PRONY_FLOAT32, "1,32,12,12", tc_x);
         assert_int_equal(prony_session_prepare(tc_run.session, &tc_run.error), PRONY_OK);
-        assert_int_equal(calls, 0);
+        assert_int_equal(twice_calls, 0);
         if (pass) assert_non_null(strstr(tc_run.session->tuning->note, "registered"));
         assert_int_equal(tc_clock.calls, 0);
         tc_close();
