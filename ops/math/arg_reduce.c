@@ -13,6 +13,7 @@
 typedef struct line_job {
     const prony_value *x, *y;
     int64_t length, inner;
+    int64_t group; /* neighbouring lines that are walked along together */
     bool smallest, last;              /* ArgMin; the last of equals */
     bool product, exclusive, reverse; /* CumProd instead of CumSum */
 } line_job;
@@ -230,11 +231,13 @@ CUMULATE_ROW(i64, int64_t, uint64_t, whole, prn_load_i64, prn_store_i64)
 CUMULATE_COLUMNS(f64, double, real, prn_load_f64, prn_store_f64)
 CUMULATE_COLUMNS(i64, int64_t, whole, prn_load_i64, prn_store_i64)
 
+enum { LEAST_GROUP = 128, WIDEST_GROUP = 1024, TASKS_EACH = 3 };
+
 /* Sums of float32, without going through blocks of doubles; the same bits. */
 static void cumulate_columns_f32(const line_job *job, int64_t start, int64_t lines)
 {
     const prn_fold_table *loops = prn_fold_loops();
-    double sum[PRN_BLOCK];
+    double sum[WIDEST_GROUP];
     for (int64_t i = 0; i < lines; i++) sum[i] = 0.0;
     for (int64_t k = 0; k < job->length && !prn_stopped_at(k); k++) {
         const int64_t first = start + place_of(job, k) * job->inner;
@@ -243,25 +246,35 @@ static void cumulate_columns_f32(const line_job *job, int64_t start, int64_t lin
     }
 }
 
-/* Lines that are neighbours are taken in groups that fill some cache lines of every row. */
-enum { GROUP_LINES = 128 };
-
 static int64_t groups_of(const line_job *job)
 {
-    return prn_ceil_div(job->inner, GROUP_LINES);
+    return prn_ceil_div(job->inner, job->group);
+}
+
+static bool is_narrow(const line_job *job)
+{
+    return job->x->dtype == PRONY_FLOAT32 && !job->product;
+}
+
+/* Rows are read in pieces as long as can be with a few tasks for each thread, and of some cache lines at least. */
+static int64_t group_of(const line_job *job, int64_t lines, int threads)
+{
+    const int64_t blocks = lines / job->inner, widest = is_narrow(job) ? WIDEST_GROUP : PRN_BLOCK;
+    const int64_t each = prn_ceil_div(job->inner, threads > 1 ? prn_ceil_div(TASKS_EACH * threads, blocks) : 1);
+    return prn_least(each < LEAST_GROUP ? LEAST_GROUP : prn_ceil_div(each, 16) * 16, widest);
 }
 
 static void sum_groups(void *argument, int64_t begin, int64_t end)
 {
     const line_job *job = argument;
-    const bool real = prn_dtype_is_float(job->x->dtype), narrow = job->x->dtype == PRONY_FLOAT32 && !job->product;
+    const bool real = prn_dtype_is_float(job->x->dtype);
     for (int64_t group = begin; group < end; group++) {
-        const int64_t column = group % groups_of(job) * GROUP_LINES, left = job->inner - column;
+        const int64_t column = group % groups_of(job) * job->group, left = job->inner - column;
         const int64_t start = line_start(job, group / groups_of(job) * job->inner + column);
-        const int64_t n = left < GROUP_LINES ? left : GROUP_LINES;
+        const int64_t n = prn_least(left, job->group);
         if (job->inner == 1)
             (real ? cumulate_row_f64 : cumulate_row_i64)(job, start);
-        else if (narrow)
+        else if (is_narrow(job))
             cumulate_columns_f32(job, start, n);
         else
             (real ? cumulate_columns_f64 : cumulate_columns_i64)(job, start, n);
@@ -292,6 +305,7 @@ static prony_status run_cumulate(const prony_context *context)
     PRN_TRY(cumsum_axis(context, &axis, &known));
     const int64_t lines = set_lines(&job, (int)axis);
     if (lines == 0) return PRONY_OK;
+    job.group = group_of(&job, lines, context->threads);
     prn_parallel_items(context->threads, lines / job.inner * groups_of(&job), 4 * (int64_t)prn_value_bytes(job.x),
                        sum_groups, &job);
     return PRONY_OK;
