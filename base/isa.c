@@ -93,6 +93,14 @@ static bool has(const char *name)
     return false;
 }
 
+/* Of family 19h only Zen 4 has AVX-512. `signature`: eax of leaf 1. */
+static bool halves_avx512(uint32_t signature)
+{
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return false;
+    return (signature >> 8 & 0xf) + (signature >> 20 & 0xff) == 0x19;
+}
+
 static unsigned flags_of_features(void)
 {
     unsigned flags = 0;
@@ -114,6 +122,7 @@ static unsigned ask_processor(void)
 {
     uint32_t reg[REGISTER_COUNT] = {0}, a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    const unsigned halves = halves_avx512(a) ? PRN_HALVES_AVX512 : 0;
     reg[LEAF1_C] = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         reg[LEAF7_B] = b;
@@ -127,7 +136,8 @@ static unsigned ask_processor(void)
         bool present = reg[known[i].where] >> known[i].bit & 1;
         if (present && (known[i].state & saved) == known[i].state) features[count++] = known[i].name;
     }
-    return flags_of_features();
+    const unsigned flags = flags_of_features();
+    return flags & PRN_HAS_AVX512 ? flags | halves : flags;
 }
 #else
 static unsigned ask_processor(void)
