@@ -7,8 +7,8 @@
 
 static void print_text(const prony_operator_info *op)
 {
-    printf("%-10s %-26s since %-3lld ", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset);
-    put_wrapped(op->types, 48, 48);
+    const int types_at = printf("%-10s %-26s since %-3lld ", *op->domain ? op->domain : "ai.onnx", op->name, (long long)op->since_opset);
+    put_wrapped(op->types, types_at, 48);
     printf("           cost: ");
     put_wrapped(op->cost, 17, 17);
     printf("           kernels: %s", op->kernel_count ? "" : "none of its own");

@@ -126,7 +126,7 @@ typedef struct prony_operator_info {
     int64_t since_opset;
     const char *types;          /* element types of the first input, comma-separated */
     const char *cost;           /* the cost formula in words */
-    const char *const *kernels; /* in order of preference */
+    const char *const *kernels; /* in order of preference; none: nodes of other operators take its place (Gradient) */
     size_t kernel_count;
 } prony_operator_info;
 
