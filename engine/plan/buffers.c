@@ -81,7 +81,10 @@ static bool step_gone(const prn_step *step)
  * answers for parameters (a constant among what it joins) stays, so that some operator has them. */
 static void drop_step(prn_step *step)
 {
-    if (step->cost.parameters == 0) step->node = NULL;
+    if (step->cost.parameters > 0) return;
+    if (step->kernel->release) step->kernel->release(step->state);
+    step->state = step->context.state = NULL;
+    step->node = NULL;
 }
 
 static void make_parts(prn_plan *plan, prn_step *step)
