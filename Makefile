@@ -44,14 +44,14 @@ check-plain:
 	@scripts/install_packages.sh build test
 	cmake --preset plain
 	cmake --build --preset plain -j $(JOBS)
-	PRONY_MAX_ISA=scalar ctest --preset plain -L unit
+	PRONY_MAX_ISA=scalar ctest --preset plain -L unit -j $(JOBS)
 
 # Unit, fault-injection and fuzz tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 check-asan:
 	@scripts/install_packages.sh build test
 	cmake --preset asan-ubsan
 	cmake --build --preset asan-ubsan -j $(JOBS)
-	ctest --preset asan-ubsan -L "unit|fuzz"
+	ctest --preset asan-ubsan -L "unit|fuzz" -j $(JOBS)
 
 # Sessions that share a model, and the thread layer, under ThreadSanitizer.
 check-tsan:
