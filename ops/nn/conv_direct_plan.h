@@ -1,4 +1,4 @@
-/* What a plan step of conv_f32_direct or conv_f32_stem knows of its problem; shared by their files alone. */
+/* What a plan step of conv_f32_direct, convtranspose_f32_direct or conv_f32_stem knows of its problem; shared by their files alone. */
 #ifndef PRN_OPS_NN_CONV_DIRECT_PLAN_H
 #define PRN_OPS_NN_CONV_DIRECT_PLAN_H
 
@@ -18,27 +18,71 @@ typedef struct prn_direct_end {
     prn_post_ops rest; /* what follows on that */
 } prn_direct_end;
 
-/* conv_f32_direct's state. What lies behind conv.x and conv.y is found anew in every run. */
+/* What one tap of a window reads, and with which of the filter's weights. */
+typedef struct prn_direct_tap {
+    int64_t number;               /* of the filter's taps, in row-major order */
+    int64_t at[PRN_WINDOW_AXES];  /* where it reads, from where the window begins: planes, rows, places of the input */
+} prn_direct_tap;
+
+/* Outputs of a convolution whose windows have the same taps: all of a Conv's, one in every stride along each axis of a ConvTranspose's. */
+typedef struct prn_direct_part {
+    int64_t positions[PRN_WINDOW_AXES];            /* how many there are along each axis */
+    int64_t origin[PRN_WINDOW_AXES], stride[PRN_WINDOW_AXES]; /* where the first one's window begins in the input, and from each to the next */
+    int64_t out_first[PRN_WINDOW_AXES], out_step[PRN_WINDOW_AXES]; /* where they are in the output */
+} prn_direct_part;
+
+/* A part of the problem with its cut. What lies behind conv.x and conv.y is found anew in every run. */
 typedef struct prn_direct_plan {
     const prn_direct_simd *simd;
     prn_conv conv;
+    prn_direct_part part;
     const float *packed;
+    int64_t spots;                     /* output positions */
     int64_t in_blocks, blocks, groups; /* of channels; groups of output blocks */
     int64_t units_in;                  /* of input channels */
     int64_t per_pass;                  /* input blocks, whole units of them */
     int64_t unit, units, pieces;       /* positions that pieces begin at multiples of; units and pieces of an image */
+    int64_t first_task;                /* of all that the node has */
     bool groups_inside;                /* successive tasks share a piece, not a group */
     bool in_a_row;                     /* one tap, no steps, no padding: positions follow each other in the input too */
+    bool spread;                       /* they do not follow each other in the output */
     prn_direct_end end;
-    int64_t last_inside[2]; /* rows and places of the input where a window can begin and meet no padding */
-    int32_t steps[];        /* from the first tap to each, where none is padding */
+    int64_t first_inside[PRN_WINDOW_AXES], last_inside[PRN_WINDOW_AXES]; /* where in the input a window can begin and meet no padding */
+    int64_t taps;
+    int32_t *steps; /* behind the taps: where each reads, in floats of a blocked image, where it is no padding */
+    prn_direct_tap tap[];
 } prn_direct_plan;
+
+/* The state of both kernels. */
+typedef struct prn_direct_state {
+    int64_t tasks;
+    size_t count;
+    prn_direct_plan *plans[];
+} prn_direct_state;
 
 /* Most positions of a tile with so many output blocks. */
 static inline int64_t prn_direct_most(const prn_direct_plan *plan, int64_t blocks)
 {
     return plan->in_a_row ? plan->simd->row_positions[blocks] : plan->simd->positions[blocks];
 }
+
+/* Multiply-adds of an image. */
+static inline double prn_direct_work(const prn_direct_plan *plan)
+{
+    return (double)plan->spots * (double)plan->taps * (double)plan->conv.in_channels * (double)plan->conv.out_channels;
+}
+
+/* An empty state of `count` parts; NULL: no memory. */
+prn_direct_state *prn_direct_state_make(size_t count);
+/* The next part of the state: `tap` tells its `taps` taps one after the other. What the other fields are follows. */
+prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv, const prn_direct_part *part,
+                                 int64_t taps, void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap), const void *argument);
+/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart; the weight of output
+ * channel k, input channel c and tap t is at k k_step + c c_step + t. */
+prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind, int64_t k_step, int64_t c_step);
+
+/* Facts of a part with so many output positions, whose sums have so many products. */
+void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, prony_cost *facts);
 
 /* The tiles of the running processor. */
 const prn_direct_simd *prn_direct_tiles(void);

@@ -6,7 +6,7 @@
 #include "ops/nn/conv_direct_plan.h"
 
 typedef struct job {
-    const prn_direct_plan *plan;
+    const prn_direct_state *state;
     const prony_context *context;
     const float *x;
     const float *added; /* NULL: no residual that the sums are added to */
@@ -24,31 +24,65 @@ typedef struct piece {
 
 /* ---- what tiles read */
 
+/* An output position, and where its window begins. */
+typedef struct spot {
+    int64_t position[PRN_WINDOW_AXES], at[PRN_WINDOW_AXES];
+    int64_t row;     /* of the input, where the window's first tap would read */
+    bool row_inside; /* no tap of this row of positions meets padding in another axis than the last */
+} spot;
+
+static void enter_row(const prn_direct_plan *plan, spot *spot)
+{
+    const prn_direct_part *part = &plan->part;
+    spot->row_inside = true;
+    for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) {
+        const int64_t at = spot->at[axis] = part->origin[axis] + spot->position[axis] * part->stride[axis];
+        if (axis < PRN_WINDOW_AXES - 1) spot->row_inside &= at >= plan->first_inside[axis] && at <= plan->last_inside[axis];
+    }
+    spot->row = spot->at[0] * plan->conv.window.in[1] + spot->at[1];
+}
+
+static void step_on(const prn_direct_plan *plan, spot *spot)
+{
+    spot->at[2] += plan->part.stride[2];
+    if (++spot->position[2] < plan->part.positions[2]) return;
+    spot->position[2] = 0;
+    if (++spot->position[1] == plan->part.positions[1]) {
+        spot->position[1] = 0;
+        spot->position[0]++;
+    }
+    enter_row(plan, spot);
+}
+
 /* One position's column of [tap][position], `stride` apart. This runs in every task, so it divides nothing. */
-static void find_position(const prn_direct_plan *plan, int64_t row, int64_t place, int64_t stride, int32_t *column)
+static void find_position(const prn_direct_plan *plan, const spot *spot, int64_t stride, int32_t *column)
 {
     const prn_window *window = &plan->conv.window;
-    int64_t top = row * window->stride[1] - window->pad_begin[1];
-    int64_t left = place * window->stride[2] - window->pad_begin[2];
-    if (top >= 0 && top <= plan->last_inside[0] && left >= 0 && left <= plan->last_inside[1]) {
-        int32_t from = (int32_t)((top * window->in[2] + left) * plan->simd->lanes);
-        for (int64_t k = 0; k < plan->conv.kernel_volume; k++) column[k * stride] = from + plan->steps[k];
+    const int64_t lanes = plan->simd->lanes, *at = spot->at;
+    if (spot->row_inside && at[2] >= plan->first_inside[2] && at[2] <= plan->last_inside[2]) {
+        const int32_t from = (int32_t)((spot->row * window->in[2] + at[2]) * lanes), *step = plan->steps;
+        for (int64_t k = 0; k < plan->taps; k++) column[k * stride] = from + step[k];
         return;
     }
-    for (int64_t ky = 0; ky < window->kernel[1]; ky++) {
-        int64_t y = top + ky * window->dilation[1];
-        for (int64_t kx = 0; kx < window->kernel[2]; kx++, column += stride) {
-            int64_t x = left + kx * window->dilation[2];
-            bool inside = y >= 0 && y < window->in[1] && x >= 0 && x < window->in[2];
-            *column = inside ? (int32_t)((y * window->in[2] + x) * plan->simd->lanes) : PRN_DIRECT_PADDING;
-        }
+    for (int64_t k = 0; k < plan->taps; k++, column += stride) {
+        const int64_t *tap = plan->tap[k].at, z = at[0] + tap[0], y = at[1] + tap[1], x = at[2] + tap[2];
+        const bool inside = z >= 0 && z < window->in[0] && y >= 0 && y < window->in[1] && x >= 0 && x < window->in[2];
+        *column = inside ? (int32_t)(((z * window->in[1] + y) * window->in[2] + x) * lanes) : PRN_DIRECT_PADDING;
     }
 }
 
+/* Where its results go, in floats of a block of the output. */
+static int32_t place_of(const prn_direct_plan *plan, const int64_t position[])
+{
+    const int64_t *out = plan->conv.window.out, *first = plan->part.out_first, *step = plan->part.out_step;
+    const int64_t plane = first[0] + position[0] * step[0], row = first[1] + position[1] * step[1];
+    return (int32_t)(((plane * out[1] + row) * out[2] + first[2] + position[2] * step[2]) * plan->simd->lanes);
+}
+
 /* What a piece's tiles read: where each tap of each position is, and the taps of each tile outside which all is
- * padding. */
+ * padding. Where a part's positions are spread over the output: the place of each. */
 typedef struct reads {
-    int32_t offsets[PRN_DIRECT_MOST_OFFSETS];
+    int32_t offsets[PRN_DIRECT_MOST_OFFSETS], places[PRN_DIRECT_MOST_OFFSETS];
     int16_t first[PRN_DIRECT_MOST_OFFSETS], end[PRN_DIRECT_MOST_OFFSETS];
 } reads;
 
@@ -66,17 +100,18 @@ static int64_t tile_positions(const piece *piece, int64_t at)
 
 static void find_reads(const prn_direct_plan *plan, const piece *piece, reads *reads)
 {
-    int64_t taps = plan->conv.kernel_volume, width = plan->conv.window.out[2], tile = 0;
-    int64_t row = piece->begin / width, place = piece->begin % width;
-    int32_t *offsets = reads->offsets;
-    for (int64_t at = piece->begin, count; at < piece->end; at += count, tile++, offsets += count * taps) {
+    const int64_t taps = plan->taps, *extents = plan->part.positions;
+    spot spot = {.position = {piece->begin / extents[2] / extents[1], piece->begin / extents[2] % extents[1],
+                              piece->begin % extents[2]}};
+    enter_row(plan, &spot);
+    int32_t *offsets = reads->offsets, *place = reads->places;
+    for (int64_t at = piece->begin, count, tile = 0; at < piece->end; at += count, tile++, offsets += count * taps) {
         int64_t first = 0, last = taps;
         count = tile_positions(piece, at);
         for (int64_t p = 0; p < count; p++) {
-            find_position(plan, row, place, count, offsets + p);
-            if (++place < width) continue;
-            place = 0;
-            row++;
+            find_position(plan, &spot, count, offsets + p);
+            if (plan->spread) *place++ = place_of(plan, spot.position);
+            step_on(plan, &spot);
         }
         while (first < last && all_padding(offsets + first * count, count)) first++;
         while (first < last && all_padding(offsets + (last - 1) * count, count)) last--;
@@ -89,11 +124,11 @@ static void find_reads(const prn_direct_plan *plan, const piece *piece, reads *r
 
 /* All tiles of a piece over the input blocks and with the weights that `tile` has, while `lines` lines of those that
  * follow are fetched. reads NULL: positions are in a row. */
-static void run_pass(const job *job, const piece *piece, prn_direct_tile *tile, const reads *reads, int64_t lines)
+static void run_pass(const job *job, const prn_direct_plan *plan, const piece *piece, prn_direct_tile *tile, const reads *reads,
+                     int64_t lines)
 {
-    const prn_direct_plan *plan = job->plan;
     int64_t lanes = plan->simd->lanes, y = (piece->image * plan->blocks + piece->first_block) * tile->y_block;
-    int64_t taps = plan->conv.kernel_volume, index = 0, fetched = 0;
+    int64_t taps = plan->taps, index = 0, fetched = 0;
     const int32_t *offsets = reads ? reads->offsets : NULL;
     const float *weights = tile->weights, *x = tile->x, *next = tile->next;
     tile->taps = 1;
@@ -113,8 +148,9 @@ static void run_pass(const job *job, const piece *piece, prn_direct_tile *tile, 
         const int64_t until = lines * (index + 1) / piece->tiles, steps = tile->taps * tile->in_blocks;
         tile->next_lines = steps ? (until - fetched + steps - 1) / steps : 0;
         fetched += tile->next_lines * steps;
-        tile->y = job->y + y + at * lanes;
-        tile->added = job->added ? job->added + y + at * lanes : NULL;
+        tile->places = plan->spread ? reads->places + (at - piece->begin) : NULL;
+        tile->y = job->y + y + (plan->spread ? 0 : at * lanes);
+        tile->added = job->added ? job->added + (tile->y - job->y) : NULL;
         plan->simd->tile[piece->blocks][count](tile);
     }
 }
@@ -130,12 +166,11 @@ static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, i
     return blocks * per_block / PRN_DIRECT_LINE_FLOATS;
 }
 
-static void run_passes(const job *job, const piece *piece, const reads *reads)
+static void run_passes(const job *job, const prn_direct_plan *plan, const piece *piece, const reads *reads)
 {
-    const prn_direct_plan *plan = job->plan;
     const prn_conv *conv = &plan->conv;
-    int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = conv->kernel_volume * lanes * width;
-    const float *packed = plan->packed + piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * conv->kernel_volume;
+    int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = plan->taps * lanes * width;
+    const float *packed = plan->packed + piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
     prn_direct_copy_bias(conv, piece->first_block * lanes, width, bias);
     prn_direct_tile tile = {.w_block = per_block,
@@ -152,7 +187,7 @@ static void run_passes(const job *job, const piece *piece, const reads *reads)
         tile.start = from ? NULL : bias;
         tile.clamped = plan->end.clamped && !left;
         tile.next = tile.weights + tile.in_blocks * per_block;
-        run_pass(job, piece, &tile, reads, lines_to_fetch(plan, piece, left, per_block));
+        run_pass(job, plan, piece, &tile, reads, lines_to_fetch(plan, piece, left, per_block));
     }
 }
 
@@ -161,14 +196,17 @@ static void run_passes(const job *job, const piece *piece, const reads *reads)
 static void run_task(void *argument, int64_t task)
 {
     const job *job = argument;
-    const prn_direct_plan *plan = job->plan;
+    size_t part = 0;
+    while (part + 1 < job->state->count && task >= job->state->plans[part + 1]->first_task) part++;
+    const prn_direct_plan *plan = job->state->plans[part];
+    task -= plan->first_task;
     int64_t of_image = task % (plan->groups * plan->pieces);
     piece piece = {.image = task / (plan->groups * plan->pieces)};
     int64_t number = plan->groups_inside ? of_image / plan->groups : of_image % plan->pieces;
     piece.group = plan->groups_inside ? of_image % plan->groups : of_image / plan->pieces;
     piece.begin = plan->units * number / plan->pieces * plan->unit;
     piece.end = plan->units * (number + 1) / plan->pieces * plan->unit;
-    if (piece.end > plan->conv.out_spatial) piece.end = plan->conv.out_spatial;
+    if (piece.end > plan->spots) piece.end = plan->spots;
     piece.first_block = prn_direct_first_block(plan->blocks, piece.group);
     piece.blocks = prn_direct_first_block(plan->blocks, piece.group + 1) - piece.first_block;
     piece.most = prn_direct_most(plan, piece.blocks);
@@ -176,16 +214,27 @@ static void run_task(void *argument, int64_t task)
     piece.group_ends = piece.group + 1 < plan->groups && (plan->groups_inside || number + 1 == plan->pieces);
     reads reads;
     if (!plan->in_a_row) find_reads(plan, &piece, &reads);
-    run_passes(job, &piece, plan->in_a_row ? NULL : &reads);
-    prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block, piece.blocks,
-                      plan->conv.out_spatial, piece.begin, piece.end);
+    run_passes(job, plan, &piece, plan->in_a_row ? NULL : &reads);
+    if (!plan->spread)
+        prn_direct_finish(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block, piece.blocks,
+                          plan->conv.out_spatial, piece.begin, piece.end);
+}
+
+/* Of parts that lie among each other. */
+static void finish_plane(void *argument, int64_t plane)
+{
+    const job *job = argument;
+    const prn_direct_plan *plan = job->state->plans[0];
+    prn_direct_finish(job->context, &plan->end, job->y, plane, 1, plan->conv.out_spatial, 0, plan->conv.out_spatial);
 }
 
 prony_status prn_conv_direct_run(const prony_context *context)
 {
-    const prn_direct_plan *plan = context->state;
-    job job = {plan, context, context->inputs[0]->data, NULL, context->outputs[0]->data};
+    const prn_direct_state *state = context->state;
+    job job = {state, context, context->inputs[0]->data, NULL, context->outputs[0]->data};
+    const prn_direct_plan *plan = state->plans[0];
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
-    prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, run_task, &job);
+    prn_parallel_tasks(context->threads, state->tasks, run_task, &job);
+    if (plan->spread && plan->end.rest.count) prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
     return PRONY_OK;
 }

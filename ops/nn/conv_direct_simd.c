@@ -121,13 +121,20 @@ static inline __attribute__((always_inline)) void add_start(sums sum, const floa
     }
 }
 
-static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block,
+/* Where position p's results lie. */
+static inline __attribute__((always_inline)) int64_t place(const int32_t *places, const int p)
+{
+    return places ? places[p] : p * LANES;
+}
+
+static inline __attribute__((always_inline)) void add_there(sums sum, const float *there, const int64_t y_block, const int32_t *places,
                                                             const int blocks, const int positions)
 {
     PRN_UNROLL
-    for (int b = 0; b < blocks; b++) {
+    for (int p = 0; p < positions; p++) {
+        const float *at = there + place(places, p);
         PRN_UNROLL
-        for (int p = 0; p < positions; p++) sum[b][p] += *(const vec *)(there + b * y_block + p * LANES);
+        for (int b = 0; b < blocks; b++) sum[b][p] += *(const vec *)(at + b * y_block);
     }
 }
 
@@ -242,7 +249,7 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
     sums sum;
     const int64_t y_block = t->y_block;
     const float *there = t->start ? t->added : t->y;
-    if (there) fetch_there(there, y_block, blocks, positions);
+    if (there && !t->places) fetch_there(there, y_block, blocks, positions);
     PRN_UNROLL
     for (int b = 0; b < blocks; b++) {
         PRN_UNROLL
@@ -253,16 +260,17 @@ static inline __attribute__((always_inline)) void tile(const prn_direct_tile *t,
     sum_all(t, blocks, positions, sum);
     /* What is there already comes last: short sums are the more exact ones. */
     if (!t->start) {
-        add_there(sum, t->y, y_block, blocks, positions);
+        add_there(sum, t->y, y_block, t->places, blocks, positions);
     } else {
         add_start(sum, t->start, blocks, positions);
-        if (t->added) add_there(sum, t->added, y_block, blocks, positions);
+        if (t->added) add_there(sum, t->added, y_block, t->places, blocks, positions);
     }
     if (t->clamped) clamp(sum, t->low, t->high, blocks, positions);
     PRN_UNROLL
-    for (int b = 0; b < blocks; b++) {
+    for (int p = 0; p < positions; p++) {
+        float *y = t->y + place(t->places, p);
         PRN_UNROLL
-        for (int p = 0; p < positions; p++) *(vec *)(t->y + b * y_block + p * LANES) = sum[b][p];
+        for (int b = 0; b < blocks; b++) *(vec *)(y + b * y_block) = sum[b][p];
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct prn_direct_tile {
     int64_t stride;
     float *y;
     int64_t y_block;
+    const int32_t *places; /* of each position, from y; NULL: they follow each other */
     const float *start; /* what the sums are added to: a bias for each channel; NULL: y itself */
     const float *added; /* with `start`: a residual that is added as well, lying as y does; NULL: none */
     const float *next;  /* weights that are needed soon; `next_lines` cache lines of them are fetched with each tap */

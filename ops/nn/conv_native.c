@@ -1,5 +1,5 @@
-/* The native convolution, plain operands: a matrix product over windows that are copied out panel by panel (which the
- * transposed convolution uses as well), and a direct loop for depthwise.
+/* The native convolution, plain operands: a matrix product over windows that are copied out panel by panel, and a
+ * direct loop for depthwise.
  *
  *      depth = C/g K                a task: one image, one group, 64 output positions, a range of output channels
  *     +-------------+     +------+  per piece of 192 depths: copy the windows' elements into a panel (48 KiB, on the
@@ -29,21 +29,25 @@ PRN_SIMD_PICK(prn_conv_simd, prn_conv_simd_, static const prn_conv_simd *simd)
 
 /* ---- weights */
 
-static size_t packed_bytes(const prn_conv_matrix *matrix)
+static int64_t depth_of(const prn_conv *conv)
 {
-    int64_t rows = prn_ceil_div(matrix->rows, simd()->rows) * simd()->rows;
-    return prony_dtype_bytes(PRONY_FLOAT32, matrix->groups * rows * matrix->depth);
+    return conv->group_in * conv->kernel_volume;
 }
 
-static void pack(const prn_conv_matrix *matrix, float *packed)
+static size_t packed_bytes(const prn_conv *conv)
 {
-    int64_t rows = simd()->rows;
-    for (int64_t g = 0; g < matrix->groups; g++) {
-        const float *data = matrix->data + g * matrix->group_step;
-        for (int64_t block = 0; block < matrix->rows && !prn_stopped(); block += rows) {
-            for (int64_t d = 0; d < matrix->depth && !prn_stopped_at(d); d++) {
-                for (int64_t r = block; r < block + rows; r++)
-                    *packed++ = r < matrix->rows ? data[r * matrix->row_step + d * matrix->depth_step] : 0.0f;
+    int64_t rows = prn_ceil_div(conv->group_out, simd()->rows) * simd()->rows;
+    return prony_dtype_bytes(PRONY_FLOAT32, conv->groups * rows * depth_of(conv));
+}
+
+static void pack(const prn_conv *conv, float *packed)
+{
+    const int64_t rows = simd()->rows, depth = depth_of(conv);
+    for (int64_t g = 0; g < conv->groups; g++) {
+        const float *data = (const float *)conv->weights->data + g * conv->group_out * depth;
+        for (int64_t block = 0; block < conv->group_out && !prn_stopped(); block += rows) {
+            for (int64_t d = 0; d < depth && !prn_stopped_at(d); d++) {
+                for (int64_t r = block; r < block + rows; r++) *packed++ = r < conv->group_out ? data[r * depth + d] : 0.0f;
             }
         }
     }
@@ -61,40 +65,27 @@ typedef struct native_state {
     const void *packed; /* NULL: packed in each run */
 } native_state;
 
-static prony_status pack_shared(const prony_context *context, prn_conv_matrix *matrix, size_t bytes, const void **packed)
+static prony_status pack_shared(const prony_context *context, prn_conv *conv, const void **packed)
 {
-    char tag[160];
-    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld by %lld %lld", (long long)simd()->rows,
-             (long long)matrix->groups, (long long)matrix->rows, (long long)matrix->depth, (long long)matrix->row_step,
-             (long long)matrix->depth_step);
-    return context->host->packed(context, matrix->data, tag, bytes, build_packed, matrix, packed);
+    char tag[128];
+    snprintf(tag, sizeof tag, "conv native %lld rows: %lld x %lld x %lld", (long long)simd()->rows, (long long)conv->groups,
+             (long long)conv->group_out, (long long)depth_of(conv));
+    return context->host->packed(context, conv->weights->data, tag, packed_bytes(conv), build_packed, conv, packed);
 }
 
-prony_status prn_conv_matrix_prepare(const prony_context *context, const prn_conv *conv, prn_conv_matrix *matrix,
-                                     prn_prepared *out)
-{
-    native_state state = {.conv = *conv};
-    const size_t bytes = packed_bytes(matrix);
-    if (bytes == SIZE_MAX) return prn_no_memory(context->error);
-    if (matrix->data)
-        PRN_TRY(pack_shared(context, matrix, bytes, &state.packed));
-    else
-        out->scratch_bytes = bytes;
-    return prn_prepared_keep(context, &state, sizeof state, out);
-}
-
-const float *prn_conv_matrix_packed(const prony_context *context, const prn_conv_matrix *matrix)
+/* The packed weights: those of the state, or packed now into the scratch. */
+static const float *packed_weights(const prony_context *context, const prn_conv *conv)
 {
     const native_state *state = context->state;
     if (state->packed) return state->packed;
-    pack(matrix, context->scratch);
+    pack(conv, context->scratch);
     return context->scratch;
 }
 
 /* ---- windows */
 
 typedef struct job {
-    const prony_context *context; /* for post-operations; NULL: none */
+    const prony_context *context; /* for post-operations */
     const prn_conv_simd *simd;
     const prn_conv *conv;
     prn_window window;
@@ -179,7 +170,7 @@ static void product_task(void *argument, int64_t task)
             multiply_block(job, group, block, from, depths, panel, y + block * rows * conv->out_spatial, count);
     }
     int64_t end = last * rows < conv->group_out ? last * rows : conv->group_out;
-    for (int64_t k = first * rows; k < end && job->context; k++)
+    for (int64_t k = first * rows; k < end; k++)
         prn_post_ops_apply_f32(job->context, y + k * conv->out_spatial, offset + k * conv->out_spatial, count);
 }
 
@@ -193,15 +184,14 @@ static void flatten(prn_window *window)
     window->in[0] = window->in[1] = window->out[0] = window->out[1] = 1;
 }
 
-void prn_conv_product(const prony_context *context, const prn_conv *conv, const float *packed, const float *x, float *y,
-                      bool post_ops)
+static void run_product(const prony_context *context, const prn_conv *conv)
 {
-    job job = {.context = post_ops ? context : NULL, .simd = simd(), .conv = conv, .window = conv->window};
-    job.packed = packed;
-    job.x = x;
-    job.y = y;
+    job job = {.context = context, .simd = simd(), .conv = conv, .window = conv->window};
+    job.packed = packed_weights(context, conv);
+    job.x = conv->x->data;
+    job.y = context->outputs[0]->data;
     flatten(&job.window);
-    job.depth = conv->group_in * conv->kernel_volume;
+    job.depth = depth_of(conv);
     job.blocks = prn_ceil_div(conv->group_out, job.simd->rows);
     job.tiles = prn_ceil_div(conv->out_spatial, TILE);
     int64_t tasks = conv->batch * conv->groups * job.tiles;
@@ -255,18 +245,6 @@ static void depthwise_task(void *argument, int64_t plane)
 
 /* ---- kernel */
 
-static prn_conv_matrix weight_matrix(const prn_conv *conv)
-{
-    int64_t depth = conv->group_in * conv->kernel_volume;
-    return (prn_conv_matrix){.data = conv->weights->data,
-                             .groups = conv->groups,
-                             .rows = conv->group_out,
-                             .depth = depth,
-                             .group_step = conv->group_out * depth,
-                             .row_step = depth,
-                             .depth_step = 1};
-}
-
 bool prn_conv_native_usable(const prony_context *context)
 {
     prn_conv conv;
@@ -279,20 +257,25 @@ prony_status prn_conv_native_prepare(const prony_context *context, prn_prepared 
     prn_conv conv;
     PRN_TRY(prn_conv_read(context, &conv));
     if (is_depthwise(&conv)) return prn_prepared_keep(context, &conv, sizeof conv, out);
-    prn_conv_matrix matrix = weight_matrix(&conv);
-    return prn_conv_matrix_prepare(context, &conv, &matrix, out);
+    native_state state = {.conv = conv};
+    const size_t bytes = packed_bytes(&conv);
+    if (bytes == SIZE_MAX) return prn_no_memory(context->error);
+    if (conv.weights->data)
+        PRN_TRY(pack_shared(context, &state.conv, &state.packed));
+    else
+        out->scratch_bytes = bytes;
+    return prn_prepared_keep(context, &state, sizeof state, out);
 }
 
 prony_status prn_conv_native_run(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
-    float *y = context->outputs[0]->data;
     if (is_depthwise(&conv)) {
-        job job = {.context = context, .simd = simd(), .conv = &conv, .window = conv.window, .x = conv.x->data, .y = y};
+        job job = {.context = context, .simd = simd(), .conv = &conv, .window = conv.window, .x = conv.x->data,
+                   .y = context->outputs[0]->data};
         prn_parallel_tasks(context->threads, conv.batch * conv.out_channels, depthwise_task, &job);
         return PRONY_OK;
     }
-    prn_conv_matrix matrix = weight_matrix(&conv);
-    prn_conv_product(context, &conv, prn_conv_matrix_packed(context, &matrix), conv.x->data, y, true);
+    run_product(context, &conv);
     return PRONY_OK;
 }

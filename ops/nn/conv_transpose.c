@@ -1,21 +1,24 @@
-/* ConvTranspose: shapes, the native kernel, the plain C reference and the descriptor.
+/* ConvTranspose: shapes, the native kernel of products, the plain C reference and the descriptor; conv_transpose_direct.c has the one of tiles.
  *
  *   y[n, k, i stride - pad + t dilation] += x[n, c, i] w[c, k, t] over all c of k's group, i and t; plus bias[k]
  *
- * The native kernel computes, image by image, the products of every tap as a 1x1 convolution with K outputs per
- * channel, [out channels, K, input positions] in scratch, and adds each tap's row into the output; where no two taps
- * meet, it lays them side by side. The state is the problem and the packed weights. Invariant: an output's terms are
- * added tap by tap, in row-major order of the taps. */
+ * The native kernel computes, image by image, the products of every tap as one matrix product per group,
+ * [out channels, K, input positions] in scratch, and gathers each output from them; where no two taps
+ * meet, it lays them side by side. Invariant: an output's terms are added tap by tap, in row-major order of the taps. */
 #include "base/integers.h"
 #include "ops/loops/conv_problem.h"
+#include "ops/loops/gemm_kernel.h"
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/shape.h"
 #include "base/stop.h"
 #include "ops/loops/number.h"
+#include "ops/loops/post_ops_vec.h"
+#include "ops/loops/split_product.h"
 #include "ops/loops/widen.h"
-#include "ops/nn/conv_native.h"
+#include "ops/nn/conv_direct.h"
+#include "ops/nn/conv_transpose_direct.h"
 
 /* ---- shapes and cost */
 
@@ -34,36 +37,6 @@ static prony_status cost(const prony_context *context, prony_cost *cost)
 }
 
 /* ---- native */
-
-/* The problem of all taps' products for one image. */
-static prn_conv tap_products(const prn_conv *conv)
-{
-    prn_conv products = *conv;
-    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
-        products.window.out[a] = conv->window.in[a];
-        products.window.kernel[a] = products.window.stride[a] = products.window.dilation[a] = 1;
-        products.window.pad_begin[a] = products.window.pad_end[a] = 0;
-    }
-    products.batch = 1;
-    products.out_channels = conv->out_channels * conv->kernel_volume;
-    products.group_out = conv->group_out * conv->kernel_volume;
-    products.kernel_volume = 1;
-    products.out_spatial = conv->in_spatial;
-    products.bias = NULL;
-    return products;
-}
-
-static prn_conv_matrix weight_matrix(const prn_conv *conv)
-{
-    int64_t rows = conv->group_out * conv->kernel_volume;
-    return (prn_conv_matrix){.data = conv->weights->data,
-                             .groups = conv->groups,
-                             .rows = rows,
-                             .depth = conv->group_in,
-                             .group_step = conv->group_in * rows,
-                             .row_step = 1,
-                             .depth_step = rows};
-}
 
 static size_t products_bytes(const prn_conv *conv)
 {
@@ -86,24 +59,43 @@ static prony_status prepare_native(const prony_context *context, prn_prepared *o
 {
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
-    prn_conv_matrix matrix = weight_matrix(&conv);
-    const size_t bytes = products_bytes(&conv);
-    PRN_TRY(prn_conv_matrix_prepare(context, &conv, &matrix, out));
-    if (out->scratch_bytes > SIZE_MAX - bytes) {
-        prn_free(out->state);
-        return prn_no_memory(context->error);
-    }
-    out->scratch_bytes += bytes;
-    return PRONY_OK;
+    out->scratch_bytes = products_bytes(&conv);
+    return prn_prepared_keep(context, &conv, sizeof conv, out);
 }
 
-enum { LOOK_UP = 1 << 16 }; /* elements between two looks at whether to go on */
+static void group_offsets(const void *argument, int64_t group, int64_t *a, int64_t *b, int64_t *c)
+{
+    const prn_conv *conv = argument;
+    const int64_t rows = conv->group_out * conv->kernel_volume;
+    *a = group * conv->group_in * rows;
+    *b = group * conv->group_in * conv->in_spatial;
+    *c = group * rows * conv->in_spatial;
+}
+
+/* [out channel, tap, input position] of one image: the weights' columns by the image. */
+static void multiply(const prony_context *context, const prn_conv *conv, const float *x, float *products)
+{
+    const prn_gemm gemm = {.m = conv->group_out * conv->kernel_volume, .n = conv->in_spatial, .k = conv->group_in,
+                           .a = conv->weights->data, .a_row = 1, .a_col = conv->group_out * conv->kernel_volume,
+                           .b = x, .b_row = conv->in_spatial, .b_col = 1,
+                           .c = products, .c_row = conv->in_spatial, .alpha = 1.0f, .beta = 1.0f,
+                           .parts = prn_split_parts(context->precision)};
+    const prn_gemm_batch groups = {.items = conv->groups, .offsets = group_offsets, .argument = conv};
+    prn_gemm_run(context->threads, &gemm, &groups, NULL);
+}
+
+enum {
+    LOOK_UP = 1 << 16, /* elements between two looks at whether to go on */
+    SUMS = 1024,       /* of a row, formed at a time */
+    TASK_TERMS = 1 << 14,
+};
 
 typedef struct job {
+    const prony_context *context;
     const prn_conv *conv;
-    prn_window mirror; /* from the output to the input: what a forward convolution would see */
-    const float *products;
+    const float *products, *output;
     float *y;
+    int64_t row_tasks; /* of one channel */
 } job;
 
 /* Every output is met by one tap of one input. */
@@ -154,55 +146,90 @@ static void lay_taps(void *argument, int64_t k)
             n = prn_least(width - x, LOOK_UP);
             lay_row(y + (row * width + x) * taps, from + x, conv->in_spatial, taps, n, start);
         }
+        prn_post_ops_apply_vec(job->context, y + row * width * taps, y + row * width * taps - job->output, width * taps);
     }
 }
 
-/* Gathers the taps of one output channel. */
-static void add_taps(void *argument, int64_t k)
+/* sums[i] += terms[i] */
+static void add_terms(float *restrict sums, const float *restrict terms, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) sums[i] += terms[i];
+}
+
+/* Adds to the sums of output places first, first + stride, ... what the taps of a row have for them; `products`: of its first tap, for
+ * the input row that it meets. */
+static void add_row(const job *job, const float *products, int64_t first, int64_t count, float *sums)
+{
+    const prn_window *window = &job->conv->window;
+    const int64_t stride = window->stride[2], dilation = window->dilation[2], width = window->in[2];
+    for (int64_t kx = 0; kx < window->kernel[2]; kx++, products += job->conv->in_spatial) {
+        const int64_t from = first + window->pad_begin[2] - kx * dilation; /* stride times the input place of sum 0 */
+        if (from % stride) continue;
+        const int64_t place = from / stride, skip = place < 0 ? -place : 0, end = prn_least(count, width - place);
+        if (end > skip) add_terms(sums + skip, products + place + skip, end - skip);
+    }
+}
+
+/* The sums of every stride-th place of an output row from `first` on. */
+static void sum_places(const job *job, const float *products, int64_t row, int64_t first, int64_t count, float *sums)
+{
+    const prn_conv *conv = job->conv;
+    const prn_window *window = &conv->window;
+    for (int64_t t = 0; t < window->kernel[0] * window->kernel[1] && !prn_stopped(); t++) {
+        const int64_t kz = t / window->kernel[1], ky = t % window->kernel[1];
+        const int64_t z = row / window->out[1] + window->pad_begin[0] - kz * window->dilation[0];
+        const int64_t y = row % window->out[1] + window->pad_begin[1] - ky * window->dilation[1];
+        if (z % window->stride[0] || y % window->stride[1]) continue;
+        const int64_t plane = z / window->stride[0], at = y / window->stride[1];
+        if (plane < 0 || plane >= window->in[0] || at < 0 || at >= window->in[1]) continue;
+        add_row(job, products + t * window->kernel[2] * conv->in_spatial + (plane * window->in[1] + at) * window->in[2], first, count, sums);
+    }
+}
+
+/* Gathers the taps of some output rows of one channel: row by row, places of one remainder by the stride at a time, whose terms follow
+ * each other. */
+static void add_taps(void *argument, int64_t task)
 {
     const job *job = argument;
     const prn_conv *conv = job->conv;
-    const prn_window *mirror = &job->mirror;
+    const prn_window *window = &conv->window;
+    const int64_t rows = window->out[0] * window->out[1], width = window->out[2], stride = window->stride[2], k = task / job->row_tasks;
     const float *products = job->products + k * conv->kernel_volume * conv->in_spatial;
-    float *y = job->y + k * conv->out_spatial, start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
-    int64_t stride = mirror->stride[2], width = mirror->out[2];
-    for (int64_t from = 0; from < conv->out_spatial && (from == 0 || !prn_stopped()); from += LOOK_UP) {
-        const int64_t to = conv->out_spatial - from < LOOK_UP ? conv->out_spatial : from + LOOK_UP;
-        for (int64_t i = from; i < to; i++) y[i] = start;
-    }
-    for (int64_t t = 0; t < conv->kernel_volume && !prn_stopped(); t++, products += conv->in_spatial) {
-        int64_t kx = t % mirror->kernel[2], ky = t / mirror->kernel[2] % mirror->kernel[1];
-        int64_t kz = t / (mirror->kernel[2] * mirror->kernel[1]), first, last;
-        int64_t shift = kx * mirror->dilation[2] - mirror->pad_begin[2];
-        prn_window_outputs(mirror, kx, &first, &last);
-        for (int64_t row = 0; row < mirror->out[0] * mirror->out[1] && !prn_stopped_at(row); row++) {
-            int64_t to = prn_window_row(mirror, row, kz, ky);
-            if (to < 0) continue;
-            for (int64_t from = first, end; from < last && (from == first || !prn_stopped()); from = end) {
-                end = last - from < LOOK_UP ? last : from + LOOK_UP;
-                for (int64_t i = from; i < end; i++) y[to + i * stride + shift] += products[row * width + i];
+    const float start = conv->bias ? ((const float *)conv->bias->data)[k] : 0.0f;
+    const int64_t begin = rows * (task % job->row_tasks) / job->row_tasks, end = rows * (task % job->row_tasks + 1) / job->row_tasks;
+    float sums[SUMS];
+    for (int64_t row = begin; row < end && !prn_stopped_at(row); row++) {
+        float *y = job->y + k * conv->out_spatial + row * width;
+        for (int64_t remainder = 0; remainder < prn_least(stride, width); remainder++) {
+            for (int64_t first = remainder, count; first < width; first += count * stride) {
+                count = prn_least(prn_ceil_div(width - first, stride), SUMS);
+                for (int64_t i = 0; i < count; i++) sums[i] = start;
+                sum_places(job, products, row, first, count, sums);
+                for (int64_t i = 0; i < count; i++) y[first + i * stride] = sums[i];
             }
         }
+        prn_post_ops_apply_vec(job->context, y, y - job->output, width);
     }
+}
+
+static int64_t row_tasks(const prn_conv *conv)
+{
+    const double terms = (double)conv->in_spatial * (double)conv->kernel_volume;
+    const int64_t rows = conv->window.out[0] * conv->window.out[1];
+    return terms < TASK_TERMS ? 1 : prn_least(rows, (int64_t)(terms / TASK_TERMS) + 1);
 }
 
 static prony_status run_native(const prony_context *context)
 {
     const prn_conv conv = prn_conv_kept(context);
-    prn_conv products = tap_products(&conv);
-    prn_conv_matrix matrix = weight_matrix(&conv);
-    const float *packed = prn_conv_matrix_packed(context, &matrix);
-    float *space = (float *)((char *)context->scratch + (context->scratch_bytes - products_bytes(&conv)));
-    job job = {.conv = &conv, .mirror = conv.window, .products = space};
-    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
-        job.mirror.in[a] = conv.window.out[a];
-        job.mirror.out[a] = conv.window.in[a];
-    }
+    float *products = context->scratch;
+    const bool apart = is_apart(&conv.window);
+    job job = {.context = context, .conv = &conv, .products = products, .output = context->outputs[0]->data, .row_tasks = apart ? 1 : row_tasks(&conv)};
     for (int64_t n = 0; n < conv.batch && !prn_stopped(); n++) {
         const float *x = (const float *)conv.x->data + n * conv.in_channels * conv.in_spatial;
         job.y = (float *)context->outputs[0]->data + n * conv.out_channels * conv.out_spatial;
-        prn_conv_product(context, &products, packed, x, space, false);
-        prn_parallel_tasks(context->threads, conv.out_channels, is_apart(&conv.window) ? lay_taps : add_taps, &job);
+        multiply(context, &conv, x, products);
+        prn_parallel_tasks(context->threads, conv.out_channels * job.row_tasks, apart ? lay_taps : add_taps, &job);
     }
     return PRONY_OK;
 }
@@ -290,15 +317,19 @@ static const prn_kernel widened = {
 PRN_WIDENED(half, &widened)
 
 static const prn_kernel kernels[] = {
+    {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
+     .usable = prn_conv_transpose_direct_usable, .worth = prn_conv_transpose_direct_worth, .layouts = prn_conv_transpose_direct_layouts,
+     .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
+     .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
-     .prepare = prepare_native, .run = run_native, .release = prn_free, .packs = 2},
+     .prepare = prepare_native, .run = run_native, .release = prn_free, .post_ops = true},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),
     {.name = "convtranspose_ref", .backend = "reference", .types = PRN_TYPES_FLOAT, .prepare = prepare_reference,
-     .run = run_reference, .release = prn_free},
+     .run = run_reference, .release = prn_free, .post_ops = true},
     {0}};
 
 const prn_op prn_ops_conv_transpose[] = {
-    {.name = "ConvTranspose", .since_opset = 1, .inputs = {2, 3},
+    {.name = "ConvTranspose", .since_opset = 1, .inputs = {2, 3}, .flags = PRN_OP_POST_OPS,
      .params = params, .params_bytes = sizeof(prn_conv_params), .check = prn_conv_check,
      .infer = infer, .cost = cost, .kernels = kernels,
      .cost_text = "MACs M = input elements (Cout/g) K; FLOPs 2M, + n with bias"},

@@ -108,7 +108,8 @@ static const prn_param attributes[] = {PRN_RECURRENT_ROWS, PRN_INT(prn_recurrent
 
 static const prn_kernel kernels[] = {
     {.name = "lstm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_recurrent_native_usable,
-     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free},
+     .prepare = prn_recurrent_native_prepare, .run = prn_recurrent_native_run, .release = prn_free,
+     .packs = 1 << 1 | 1 << 2},
     {.name = "lstm_reference", .backend = "reference",
      .prepare = prn_recurrent_reference_prepare, .run = prn_recurrent_reference_run, .release = prn_free},
     {0}};
