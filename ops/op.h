@@ -214,6 +214,7 @@ typedef struct prn_kernel {
     void (*facts)(const prony_context *context, prony_cost *facts);
     uint32_t inplace;    /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */
     bool post_ops;       /* honours context->post_ops */
+    bool keeps_late_addends; /* what a post-operation behind the first adds is read after results were stored: its bytes are not taken over */
     bool own_layout;     /* makes a layout of its own whatever it is offered: no kernel for steps that must stay plain */
     uint32_t packs;      /* bit i: of a constant input i, usable, worth, layouts and prepare look at nothing but the address,
                             apart from the `build` handed to the host's `packed`. Its bytes are then there while it is packed, and
@@ -223,6 +224,15 @@ typedef struct prn_kernel {
                                shapes are known before a run take one that is elsewhere */
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the same */
 } prn_kernel;
+
+/* Whether output 0 may lie in the bytes of an input, of a node with these post-operations: by the kernel's mask; inputs past its end are
+ * never taken over. */
+static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_post_ops *post_ops, size_t input)
+{
+    for (size_t i = 1; kernel->keeps_late_addends && post_ops && i < post_ops->count; i++)
+        if (post_ops->op[i].kind == PRN_POST_ADD && post_ops->op[i].input == input) return false;
+    return input < 32 && (kernel->inplace >> input & 1);
+}
 
 /* Where a kernel reads input i and writes output i. */
 static inline const prn_value_place *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)

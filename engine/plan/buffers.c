@@ -214,12 +214,6 @@ static void find_lives(prn_plan *plan, root_life *life)
     }
 }
 
-/* Bit `input` of the kernel's mask; inputs past its end are never taken over. */
-static bool may_overwrite(const prn_kernel *kernel, size_t input)
-{
-    return input < 32 && (kernel->inplace >> input & 1);
-}
-
 /* Whether the value has as many elements as the output, element for element: a layout that pads channels makes one
  * channel, broadcast, as large as sixteen. */
 static bool goes_along(const prony_value *value, const prony_value *out)
@@ -235,7 +229,7 @@ static bool may_lie_in(const prn_plan *plan, const prn_step *step, uint32_t root
     for (size_t j = 0; j < step->context.input_count; j++) {
         if (step->inputs[j] == PRN_NO_VALUE || prn_plan_root(plan, step->inputs[j], NULL) != root) continue;
         const prn_plan_value *input = plan->values[step->inputs[j]];
-        if (!may_overwrite(step->kernel, j) || input->bytes != plan->values[root]->bytes ||
+        if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, j) || input->bytes != plan->values[root]->bytes ||
             !goes_along(&input->value, step->output_values[0]))
             return false;
     }
@@ -261,7 +255,7 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
         uint32_t out = step->outputs[0];
         if (out == PRN_NO_VALUE || plan->values[out]->alias != PRN_NO_VALUE || !in_arena(plan->values[out])) continue;
         for (size_t i = 0; i < step->context.input_count; i++) {
-            if (!may_overwrite(step->kernel, i) || step->inputs[i] == PRN_NO_VALUE) continue;
+            if (!prn_kernel_may_overwrite(step->kernel, step->context.post_ops, i) || step->inputs[i] == PRN_NO_VALUE) continue;
             uint64_t offset;
             uint32_t root = prn_plan_root(plan, step->inputs[i], &offset);
             const prn_plan_value *from = plan->values[root];

@@ -44,9 +44,8 @@ bool prn_conv_depthwise_worth(const prony_context *context)
 
 void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    const prn_post_ops *post_ops = context->post_ops;
     in[0] = out[0] = simd()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD) in[post_ops->op[0].input] = out[0];
+    prn_direct_ask_layout(context, out[0], in);
 }
 
 /* The state. What lies behind conv.x and conv.y is found anew in every run. */

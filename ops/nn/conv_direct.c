@@ -49,9 +49,8 @@ bool prn_conv_direct_worth(const prony_context *context)
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
     prn_layout layout = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    const prn_post_ops *post_ops = context->post_ops;
     in[0] = out[0] = layout;
-    if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD) in[post_ops->op[0].input] = layout;
+    prn_direct_ask_layout(context, layout, in);
 }
 
 static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)

@@ -21,13 +21,20 @@ bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
     const prn_post_ops *post_ops = context->post_ops;
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
         const prn_post_op *op = &post_ops->op[i];
-        if (op->kind == PRN_POST_ADD ? i > 0 : ragged && !prn_post_op_keeps_zero(op)) return false;
+        if (ragged && !prn_post_op_keeps_zero(op)) return false;
     }
     return true;
 }
 
-/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left are
- * maps. */
+void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in)
+{
+    const prn_post_ops *post_ops = context->post_ops;
+    for (size_t i = 0; post_ops && i < post_ops->count; i++)
+        if (post_ops->op[i].kind == PRN_POST_ADD) in[post_ops->op[i].input] = layout;
+}
+
+/* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left is done where they
+ * have been stored. */
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops)
 {
     prn_direct_end end = {0};

@@ -88,6 +88,8 @@ void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, pr
 const prn_direct_simd *prn_direct_tiles(void);
 /* Whether tiles of so many output channels can end with the context's post-operations; what they are then. */
 bool prn_direct_can_end(const prony_context *context, int64_t out_channels);
+/* Asks for what is added in the output's layout. */
+void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in);
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops);
 /* `width` lanes of the bias from channel `first` on; zeros where there is none. */
 void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias);

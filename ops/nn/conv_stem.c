@@ -96,9 +96,8 @@ bool prn_conv_stem_worth(const prony_context *context)
 
 void prn_conv_stem_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    const prn_post_ops *post_ops = context->post_ops;
     out[0] = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD) in[post_ops->op[0].input] = out[0];
+    prn_direct_ask_layout(context, out[0], in);
 }
 
 /* ---- prepared */

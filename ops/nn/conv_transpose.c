@@ -320,7 +320,7 @@ static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
      .usable = prn_conv_transpose_direct_usable, .worth = prn_conv_transpose_direct_worth, .layouts = prn_conv_transpose_direct_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
-     .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2},
+     .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = native_usable,
      .prepare = prepare_native, .run = run_native, .release = prn_free, .post_ops = true},
     PRN_WIDENED_ROW(half, "convtranspose_half_native"),

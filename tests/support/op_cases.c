@@ -283,7 +283,7 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
     for (int round = 0; round < MOST_THREADS + (int)b->context.input_count && ok; round++) {
         int inplace = round < MOST_THREADS ? -1 : round - MOST_THREADS, threads = round < MOST_THREADS ? round + 1 : 2;
         if (inplace >= 0 &&
-            (inplace >= 32 || !(kernel->inplace >> inplace & 1) || !b->inputs[inplace] || b->row.constant[inplace] ||
+            (!prn_kernel_may_overwrite(kernel, b->context.post_ops, (size_t)inplace) || !b->inputs[inplace] || b->row.constant[inplace] ||
              shapes[0].shape.rank < 0 || prn_layout_bytes(&b->in[inplace]) != prn_layout_bytes(&shapes[0]))) {
             continue;
         }
