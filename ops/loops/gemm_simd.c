@@ -359,7 +359,8 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
 /* Sums of dot products lie in as many lanes for every width of vectors; as many columns side by side as keep the sums in registers. */
 #define DOT_LANES 16
 #define DOT_VECS (DOT_LANES / LANES)
-#define DOT_COLUMNS (LANES == 16 ? 8 : 4)
+#define DOT_COLUMNS 4
+#define DOT_AHEAD 128 /* floats of a column between what is read and what is fetched */
 
 /* Adds products of the 16 elements at a and b to the lanes. */
 static inline void add_products(vec sums[DOT_VECS], const float *a, const float *b)
@@ -391,7 +392,10 @@ static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
             const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
             for (int64_t i = from; i < to; i += DOT_LANES) {
                 PRN_UNROLL
-                for (int s = 0; s < DOT_COLUMNS; s++) add_products(sums[s], a + i, b[s] + i);
+                for (int s = 0; s < DOT_COLUMNS; s++) {
+                    __builtin_prefetch(b[s] + i + DOT_AHEAD, 0, 3);
+                    add_products(sums[s], a + i, b[s] + i);
+                }
             }
         }
         for (int64_t s = 0; s < count; s++) {

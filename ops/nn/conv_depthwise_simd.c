@@ -8,6 +8,7 @@
 /* Tiles that begin or end with the row: widths that halves of 224 and of 320 have are whole numbers of them. */
 #define WIDE_EDGE 14
 #define EDGE 8
+#define NARROW_EDGE 4
 
 typedef struct taps {
     int64_t first, end; /* rows of the window that are no padding */
@@ -101,11 +102,11 @@ VEC_INLINE void inside(const prn_depthwise_row *row, const taps *rows, int64_t a
     if (at < last) tile(row, rows, at, 1, stride, kernel);
 }
 
-/* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output: which columns of a tile
- * are padding is known ahead, and they are left out. left, right: the tile begins, or ends, with the row. All but row, rows and at are
- * constants after inlining. */
+/* The same where a row is padded by half the kernel on the left, and its inputs are `stride` to an output but for `missing` at its end:
+ * which columns of a tile are padding is known ahead, and they are left out. left, right: the tile begins, or ends, with the row. All
+ * but row, rows and at are constants after inlining. */
 VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions, const int stride,
-                          const int kernel, const bool left, const bool right)
+                          const int kernel, const int missing, const bool left, const bool right)
 {
     vf sum[WIDE_EDGE];
     const int half = kernel / 2;
@@ -121,7 +122,7 @@ VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_
             for (int p = 0; p < positions; p++) {
                 const int column = p * stride + kx - half;
                 if (left && column < 0) continue;
-                if (right && kx - half >= stride * (positions - p)) continue;
+                if (right && kx - half >= stride * (positions - p) - missing) continue;
                 sum[p] += v_load(x + column * VEC_LANES) * weight;
             }
         }
@@ -130,25 +131,30 @@ VEC_INLINE void edge_tile(const prn_depthwise_row *row, const taps *rows, int64_
 }
 
 /* Whether the row was one that edge_tile can begin and end, and is done. */
-VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel)
+VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel, const int missing)
 {
     const int64_t columns = row->columns;
-    if (row->left != -(kernel / 2) || row->width != columns * stride) return false;
-    if (columns == 7) {
-        edge_tile(row, rows, 0, 7, stride, kernel, true, true);
-    } else if (columns == 10) {
-        edge_tile(row, rows, 0, 10, stride, kernel, true, true);
-    } else if (columns == WIDE_EDGE) {
-        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, true, true);
-    } else if (columns % WIDE_EDGE == 0) {
-        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, true, false);
+    if (row->left != -(kernel / 2) || row->width != columns * stride - missing) return false;
+#define WHOLE_ROW(count)                                                                                               \
+    case count:                                                                                                        \
+        edge_tile(row, rows, 0, count, stride, kernel, missing, true, true);                                           \
+        return true;
+    switch (columns) {
+        WHOLE_ROW(3) WHOLE_ROW(4) WHOLE_ROW(5) WHOLE_ROW(6) WHOLE_ROW(7) WHOLE_ROW(8) WHOLE_ROW(10) WHOLE_ROW(WIDE_EDGE)
+    }
+    if (columns % WIDE_EDGE == 0) {
+        edge_tile(row, rows, 0, WIDE_EDGE, stride, kernel, missing, true, false);
         for (int64_t at = WIDE_EDGE; at < columns - WIDE_EDGE; at += WIDE_EDGE)
-            edge_tile(row, rows, at, WIDE_EDGE, stride, kernel, false, false);
-        edge_tile(row, rows, columns - WIDE_EDGE, WIDE_EDGE, stride, kernel, false, true);
+            edge_tile(row, rows, at, WIDE_EDGE, stride, kernel, missing, false, false);
+        edge_tile(row, rows, columns - WIDE_EDGE, WIDE_EDGE, stride, kernel, missing, false, true);
     } else if (columns >= 2 * EDGE) {
-        edge_tile(row, rows, 0, EDGE, stride, kernel, true, false);
+        edge_tile(row, rows, 0, EDGE, stride, kernel, missing, true, false);
         inside(row, rows, EDGE, columns - EDGE, stride, kernel);
-        edge_tile(row, rows, columns - EDGE, EDGE, stride, kernel, false, true);
+        edge_tile(row, rows, columns - EDGE, EDGE, stride, kernel, missing, false, true);
+    } else if (columns >= 2 * NARROW_EDGE) {
+        edge_tile(row, rows, 0, NARROW_EDGE, stride, kernel, missing, true, false);
+        inside(row, rows, NARROW_EDGE, columns - NARROW_EDGE, stride, kernel);
+        edge_tile(row, rows, columns - NARROW_EDGE, NARROW_EDGE, stride, kernel, missing, false, true);
     } else {
         return false;
     }
@@ -158,11 +164,11 @@ VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, co
 static bool run_padded_evenly(const prn_depthwise_row *row, const taps *rows)
 {
     if (row->dilation[1] != 1) return false;
-    if (row->kernel[1] == 3 && row->stride == 1) return padded_evenly(row, rows, 1, 3);
-    if (row->kernel[1] == 3 && row->stride == 2) return padded_evenly(row, rows, 2, 3);
-    if (row->kernel[1] == 5 && row->stride == 1) return padded_evenly(row, rows, 1, 5);
-    if (row->kernel[1] == 5 && row->stride == 2) return padded_evenly(row, rows, 2, 5);
-    if (row->kernel[1] == 7 && row->stride == 1) return padded_evenly(row, rows, 1, 7);
+    if (row->kernel[1] == 3 && row->stride == 1) return padded_evenly(row, rows, 1, 3, 0);
+    if (row->kernel[1] == 3 && row->stride == 2) return padded_evenly(row, rows, 2, 3, 0) || padded_evenly(row, rows, 2, 3, 1);
+    if (row->kernel[1] == 5 && row->stride == 1) return padded_evenly(row, rows, 1, 5, 0);
+    if (row->kernel[1] == 5 && row->stride == 2) return padded_evenly(row, rows, 2, 5, 0) || padded_evenly(row, rows, 2, 5, 1);
+    if (row->kernel[1] == 7 && row->stride == 1) return padded_evenly(row, rows, 1, 7, 0);
     return false;
 }
 
