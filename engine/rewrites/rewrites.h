@@ -161,6 +161,7 @@ prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_reshapes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_constant_sums(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_fold_pad(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_add_codes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_attach_code_residual(prn_rewriter *r, uint32_t node);

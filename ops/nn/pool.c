@@ -124,6 +124,7 @@ typedef struct job {
     float *y;
     int64_t lanes, rows, rows_per_task; /* rows of the output, over all outer planes */
     bool average, padding, inside; /* inside: no window meets any padding */
+    bool one_divisor;              /* all windows of an average count as many taps */
 } job;
 
 PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *table)
@@ -176,7 +177,7 @@ static void pool_rows(const job *job, int64_t index, int64_t count)
                                .pad = window->pad_begin[2]};
     if (job->average) {
         table()->sum(y, &rows);
-        if (!job->inside) divide_row(job, z, row, y);
+        if (!job->one_divisor) divide_row(job, z, row, y);
     } else {
         table()->max(y, &rows);
     }
@@ -191,7 +192,7 @@ static void pool_task(void *argument, int64_t task)
         count = job->inside ? prn_least(plane - row % plane, end - row) : 1;
         pool_rows(job, row, count);
     }
-    if (job->average && job->inside) {
+    if (job->average && job->one_divisor) {
         const int64_t volume = prn_window_volume(job->window.kernel);
         const bool power = (volume & (volume - 1)) == 0; /* of two: multiplying by its reciprocal is exact, and faster */
         prn_long_vs(power ? PRN_BINARY_MUL : PRN_BINARY_DIV, job->y + begin * width, job->y + begin * width,
@@ -204,6 +205,16 @@ static bool all_inside(const prn_window *window)
 {
     for (int a = 0; a < PRN_WINDOW_AXES; a++) {
         if (window->pad_begin[a] || (window->out[a] - 1) * window->stride[a] + prn_window_reach(window, a) > window->in[a]) return false;
+    }
+    return true;
+}
+
+/* No window reaches over the end of the padding. */
+static bool all_in_padding(const prn_window *window)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        const int64_t last = (window->out[a] - 1) * window->stride[a] - window->pad_begin[a];
+        if (last + prn_window_reach(window, a) > window->in[a] + window->pad_end[a]) return false;
     }
     return true;
 }
@@ -221,6 +232,7 @@ static prony_status run_native(const prony_context *context)
                .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
                .padding = ((const pool_params *)context->params)->count_include_pad != 0};
     job.inside = all_inside(&job.window);
+    job.one_divisor = job.inside || (job.padding && all_in_padding(&job.window));
     int64_t planes = layout == PRN_NHWC ? x->shape.dim[0] : prn_layout_elements(&x->shape, layout) / job.lanes;
     if (layout != PRN_NHWC) planes /= prn_window_volume(job.window.in);
     job.rows = planes * job.window.out[0] * job.window.out[1];

@@ -59,29 +59,46 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_pool_row *ro
                      row->lanes - l);
 }
 
-/* Outputs [begin, end) of a row, none of whose windows meets padding, `size` taps wide and high. */
-VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, bool average, float empty)
+/* Outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide and `height` high (constants
+ * after inlining, as `lanes` is where it is that of a vector). */
+VEC_INLINE void windows_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, const int64_t height,
+                               const int64_t lanes, bool average, float empty)
 {
-    const int64_t lanes = row->lanes, step = row->stride * lanes;
+    const int64_t step = row->stride * lanes, below = row->height_step;
     const float *x = row->x + (begin * row->stride - row->pad) * lanes;
     for (int64_t i = begin; i < end; i++, x += step) {
         for (int64_t l = 0; l < lanes; l += VEC_LANES) {
             vf result = v_splat(empty);
             PRN_UNROLL
-            for (int64_t j = 0; j < size; j++) {
+            for (int64_t j = 0; j < height; j++) {
                 PRN_UNROLL
-                for (int64_t t = 0; t < size; t++) result = combined(result, v_load(x + j * row->height_step + t * lanes + l), average);
+                for (int64_t t = 0; t < size; t++) result = combined(result, v_load(x + j * below + t * lanes + l), average);
             }
             v_store(y + i * lanes + l, result);
         }
     }
 }
 
+/* At an image's upper and lower edge windows are less high than wide. */
+VEC_INLINE void some_inside(float *y, const prn_pool_row *row, int64_t begin, int64_t end, const int64_t size, bool average, float empty)
+{
+    if (row->height == 1)
+        windows_inside(y, row, begin, end, size, 1, row->lanes, average, empty);
+    else if (row->height == 2 && row->lanes == VEC_LANES)
+        windows_inside(y, row, begin, end, size, 2, VEC_LANES, average, empty);
+    else if (row->height == 2)
+        windows_inside(y, row, begin, end, size, 2, row->lanes, average, empty);
+    else if (row->lanes == VEC_LANES)
+        windows_inside(y, row, begin, end, size, 3, VEC_LANES, average, empty);
+    else
+        windows_inside(y, row, begin, end, size, 3, row->lanes, average, empty);
+}
+
 VEC_INLINE void some_with_lanes(float *y, const prn_pool_row *row, int64_t begin, int64_t end, bool average, float empty)
 {
     int64_t first = begin, last = begin; /* those inside */
-    const bool square = row->depth == 1 && row->height == row->taps && (row->taps == 2 || row->taps == 3);
-    if (square && row->dilation == 1 && row->lanes % VEC_LANES == 0) {
+    const bool narrow = row->depth == 1 && row->height <= 3 && (row->taps == 2 || row->taps == 3);
+    if (narrow && row->dilation == 1 && row->lanes % VEC_LANES == 0) {
         const int64_t room = row->in - row->taps + row->pad, inside = room < 0 ? 0 : room / row->stride + 1;
         first = prn_ceil_div(row->pad, row->stride);
         if (first < begin) first = begin;

@@ -332,6 +332,57 @@ static void keep_residuals(void **state)
     rc_expect(m, "Conv Add Mul");
 }
 
+/* ---- padding ---- */
+
+/* Pads x by `pads` (in front and behind: all eight numbers), of `value` unless it is NULL, into p. */
+static model_builder *padded(const int64_t *pads, const float *value, const char *attributes)
+{
+    model_builder *m = rc_begin();
+    rc_ints(m, "pads", "8", pads);
+    if (value) rc_scalar(m, "value", *value);
+    mb_node(m, "Pad", value ? "x pads value" : "x pads", "p", attributes);
+    return m;
+}
+
+static void expect_pad(model_builder *m, const char *op, const char *inputs, const char *attributes, const char *wanted)
+{
+    mb_node(m, op, inputs, "y", attributes);
+    rc_output(m, "y");
+    rc_expect(m, wanted);
+}
+
+static void fold_pads(void **state)
+{
+    (void)state;
+    static const int64_t uneven[] = {0, 0, 1, 2, 0, 0, 0, 3}, even[] = {0, 0, 1, 1, 0, 0, 1, 1};
+    static const float zero = 0.0f;
+    expect_pad(padded(uneven, NULL, ""), "Conv", "p w b", "", "Conv");
+    expect_pad(padded(uneven, &zero, ""), "Conv", "p w b", "pads=[0,1,2,0] strides=[2,1]", "Conv");
+    expect_pad(padded(uneven, NULL, ""), "Conv", "p w b", "auto_pad='VALID' kernel_shape=[3,3]", "Conv");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "AveragePool");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3] pads=[1,0,0,1] count_include_pad=1 strides=[2,2]", "AveragePool");
+}
+
+static void keep_pads(void **state)
+{
+    (void)state;
+    static const int64_t even[] = {0, 0, 1, 1, 0, 0, 1, 1}, channels[] = {0, 0, 1, 1, 0, 1, 1, 1}, less[] = {0, 0, -1, 0, 0, 0, 0, 1},
+                         wide[] = {0, 0, 3, 0, 0, 0, 0, 0};
+    static const float one = 1.0f;
+    expect_pad(padded(even, &one, ""), "Conv", "p w b", "", "Pad Conv");
+    expect_pad(padded(even, NULL, "mode='edge'"), "Conv", "p w b", "", "Pad Conv");
+    expect_pad(padded(less, NULL, ""), "Conv", "p w b", "", "Pad Conv");
+    expect_pad(padded(even, NULL, ""), "Conv", "p w b", "auto_pad='SAME_UPPER' strides=[2,2]", "Pad Conv");
+    expect_pad(padded(channels, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "Pad AveragePool");
+    expect_pad(padded(wide, NULL, ""), "AveragePool", "p", "kernel_shape=[3,3]", "Pad AveragePool");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] pads=[1,0,0,0]", "Pad AveragePool");
+    expect_pad(padded(even, NULL, ""), "AveragePool", "p", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", "Pad AveragePool");
+    expect_pad(padded(even, NULL, ""), "MaxPool", "p", "kernel_shape=[2,2]", "Pad MaxPool");
+    model_builder *m = padded(even, NULL, ""); /* somebody else reads what was padded */
+    rc_output(m, "p");
+    expect_pad(m, "Conv", "p w b", "", "Pad Conv");
+}
+
 /* ---- less to look at ---- */
 
 static void merge_moves(void **state)
@@ -559,6 +610,7 @@ int main(void)
         cmocka_unit_test(fold_scale_and_shift),   cmocka_unit_test(keep_scale_and_shift),
         cmocka_unit_test(attach_activations),     cmocka_unit_test(keep_activations),
         cmocka_unit_test(attach_residuals),       cmocka_unit_test(keep_residuals),
+        cmocka_unit_test(fold_pads),              cmocka_unit_test(keep_pads),
         cmocka_unit_test(merge_moves),            cmocka_unit_test(leave_custom_operators),
         cmocka_unit_test(leave_dynamic_nodes),    cmocka_unit_test(rewrite_subgraphs),
         cmocka_unit_test(survive_no_memory),      cmocka_unit_test(trim_what_is_folded),
