@@ -17,6 +17,10 @@
 enum {
     LEAST_WORK = 3000000,     /* multiply-adds */
     LEAST_WIDE_WORK = 300000, /* of several taps with AVX-512 */
+    /* Of one tap with AVX2, beside oneDNN: sums long enough for tiles of few positions, and outputs that fit its wider ones badly. */
+    LONG_CHANNELS = 128,
+    NARROW_CHANNELS = 96,
+    SMALL_IMAGE = 64,
 };
 
 bool prn_conv_direct_usable(const prony_context *context)
@@ -39,7 +43,10 @@ bool prn_conv_direct_worth(const prony_context *context)
         return conv.in_channels > 3 && (conv.kernel_volume == 1 || prn_conv_image_work(&conv) >= LEAST_WIDE_WORK);
 #ifdef PRN_HAVE_DNNL
     if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
-    if (conv.kernel_volume == 1) return false; /* short sums cost tiles much */
+    if (conv.kernel_volume == 1) {
+        const bool in_a_row = conv.in_spatial == conv.out_spatial;
+        return in_a_row && conv.in_channels >= LONG_CHANNELS && (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
+    }
     return prn_conv_image_work(&conv) >= LEAST_WORK;
 #else
     return conv.in_channels > 3;

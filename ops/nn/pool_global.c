@@ -86,25 +86,58 @@ static inline __attribute__((always_inline)) void combine_run(float partial[PART
     for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
 }
 
-static void pool_plane(const job *job, int64_t plane)
+/* In blocks a channel has two sums, for every size of blocks. */
+static int64_t partials_of(const job *job)
 {
-    const float *x = job->x + plane * job->spatial * job->lanes;
-    float partial[PARTIALS];
-    for (int j = 0; j < PARTIALS; j++) partial[j] = job->average ? 0.0f : -INFINITY;
-    /* In blocks a channel has two sums, for every size of blocks. */
-    const int64_t count = job->spatial * job->lanes, partials = job->lanes == 8 ? PARTIALS / 2 : PARTIALS;
-    if (partials == PARTIALS && job->average)
-        combine_run(partial, x, count, true, PARTIALS);
-    else if (partials == PARTIALS)
-        combine_run(partial, x, count, false, PARTIALS);
-    else
-        combine_run(partial, x, count, job->average, PARTIALS / 2);
+    return job->lanes == 8 ? PARTIALS / 2 : PARTIALS;
+}
+
+static void finish_plane(const job *job, int64_t plane, const float partial[PARTIALS])
+{
+    const int64_t partials = partials_of(job);
     for (int64_t l = 0; l < job->lanes; l++) {
         float result = partial[l];
         for (int64_t j = l + job->lanes; j < partials; j += job->lanes)
             result = combine(result, partial[j], job->average);
         job->y[plane * job->lanes + l] = job->average ? result / (float)job->spatial : result;
     }
+}
+
+static void pool_plane(const job *job, int64_t plane)
+{
+    const float *x = job->x + plane * job->spatial * job->lanes;
+    const int64_t count = job->spatial * job->lanes;
+    float partial[PARTIALS];
+    for (int j = 0; j < PARTIALS; j++) partial[j] = job->average ? 0.0f : -INFINITY;
+    if (partials_of(job) == PARTIALS && job->average)
+        combine_run(partial, x, count, true, PARTIALS);
+    else if (partials_of(job) == PARTIALS)
+        combine_run(partial, x, count, false, PARTIALS);
+    else if (job->average)
+        combine_run(partial, x, count, true, PARTIALS / 2);
+    else
+        combine_run(partial, x, count, false, PARTIALS / 2);
+    finish_plane(job, plane, partial);
+}
+
+/* Two planes of blocks of eight side by side: the sums of one are too few to hide how long an addition takes. */
+static void average_pair(const job *job, int64_t plane)
+{
+    enum { SUMS = PARTIALS / 2 };
+    const int64_t count = job->spatial * job->lanes;
+    const float *x = job->x + plane * count;
+    float first[PARTIALS] = {0}, second[PARTIALS] = {0};
+    int64_t i = 0;
+    for (; i + SUMS <= count && !prn_stopped_at(i / SUMS); i += SUMS) {
+        for (int64_t j = 0; j < SUMS; j++) first[j] += x[i + j];
+        for (int64_t j = 0; j < SUMS; j++) second[j] += x[count + i + j];
+    }
+    for (int64_t j = 0; i + j < count && count - i < SUMS; j++) {
+        first[j] += x[i + j];
+        second[j] += x[count + i + j];
+    }
+    finish_plane(job, plane, first);
+    finish_plane(job, plane + 1, second);
 }
 
 /* NHWC: a plane is an image, its lanes are all channels. */
@@ -122,8 +155,10 @@ static void pool_image(const job *job, int64_t image)
 static void pool_task(void *argument, int64_t task)
 {
     const job *job = argument;
-    int64_t end = (task + 1) * job->planes_per_task;
-    for (int64_t plane = task * job->planes_per_task; plane < end && plane < job->planes; plane++) {
+    const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
+    int64_t plane = task * job->planes_per_task;
+    for (; job->lanes == 8 && job->average && plane + 2 <= end && !prn_stopped(); plane += 2) average_pair(job, plane);
+    for (; plane < end && !prn_stopped(); plane++) {
         if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16)
             pool_plane(job, plane);
         else
@@ -144,6 +179,7 @@ static prony_status run_native(const prony_context *context)
     job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
     job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
+    if (job.lanes == 8) job.planes_per_task += job.planes_per_task % 2;
     prn_parallel_tasks(context->threads, prn_ceil_div(job.planes, job.planes_per_task), pool_task, &job);
     return PRONY_OK;
 }
