@@ -30,7 +30,7 @@ static const struct {
     unsigned needs, cap;
 } sets[] = {
     {"scalar", 0, 0},
-    {"avx2", PRN_HAS_AVX2, PRN_HAS_AVX2 | PRN_HAS_SHA},
+    {"avx2", PRN_HAS_AVX2, PRN_HAS_AVX2 | PRN_HAS_SHA | PRN_QUICK_MEMORY},
     {"avx512", PRN_HAS_AVX2 | PRN_HAS_AVX512, ~(unsigned)PRN_HAS_AMX},
     {"amx", PRN_HAS_AVX2 | PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16 | PRN_HAS_AMX, ~0U},
 };
@@ -93,12 +93,13 @@ static bool has(const char *name)
     return false;
 }
 
-/* Of family 19h only Zen 4 has AVX-512. `signature`: eax of leaf 1. */
-static bool halves_avx512(uint32_t signature)
+/* What follows from the model of AMD's processors: of family 19h only Zen 4 has AVX-512, 1Ah is Zen 5. `signature`: eax of leaf 1. */
+static unsigned flags_of_family(uint32_t signature)
 {
     uint32_t a, b, c, d;
-    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return false;
-    return (signature >> 8 & 0xf) + (signature >> 20 & 0xff) == 0x19;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx) return 0;
+    const uint32_t family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+    return family == 0x19 ? PRN_HALVES_AVX512 : family == 0x1a ? PRN_QUICK_MEMORY : 0;
 }
 
 static unsigned flags_of_features(void)
@@ -122,7 +123,7 @@ static unsigned ask_processor(void)
 {
     uint32_t reg[REGISTER_COUNT] = {0}, a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-    const unsigned halves = halves_avx512(a) ? PRN_HALVES_AVX512 : 0;
+    const unsigned of_family = flags_of_family(a);
     reg[LEAF1_C] = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         reg[LEAF7_B] = b;
@@ -137,7 +138,7 @@ static unsigned ask_processor(void)
         if (present && (known[i].state & saved) == known[i].state) features[count++] = known[i].name;
     }
     const unsigned flags = flags_of_features();
-    return flags & PRN_HAS_AVX512 ? flags | halves : flags;
+    return flags & PRN_HAS_AVX512 ? flags | of_family : flags;
 }
 #else
 static unsigned ask_processor(void)

@@ -12,7 +12,8 @@ typedef enum prn_isa_flag {
     PRN_HAS_VNNI = 1 << 3,   /* AVX-512 dot products of bytes */
     PRN_HAS_BF16 = 1 << 4,   /* AVX-512 dot products of bfloat16 */
     PRN_HAS_AMX = 1 << 5,    /* tiles of bytes and bfloat16 */
-    PRN_HALVES_AVX512 = 1 << 6 /* it runs vectors of 512 bits in two halves (Zen 4), at no more than the rate of AVX2 */
+    PRN_HALVES_AVX512 = 1 << 6, /* it runs vectors of 512 bits in two halves (Zen 4), at no more than the rate of AVX2 */
+    PRN_QUICK_MEMORY = 1 << 7   /* a core reads memory at twice the rate that others do in as many cycles (Zen 5) */
 } prn_isa_flag;
 
 /* Whether all of `flags` are there, and not capped. */

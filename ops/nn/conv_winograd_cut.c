@@ -1,6 +1,6 @@
 /* The choice of tiles, batches and tasks. Times are those of a model with a few measured constants: products and
  * transforms by the vector instruction, filters that no cache holds by the line. Invariant: nothing but the problem and
- * the processor's vectors decides. */
+ * the kind of processor (its vectors, its memory) decides. */
 #include "ops/nn/conv_winograd_cut.h"
 
 #include "base/integers.h"
@@ -21,6 +21,8 @@ enum {
 static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
 /* What a product takes beside that where it runs in halves. Memory is no slower for it. */
 static const double halves = 5.0 / 3.0;
+/* What a line takes where memory is quick: measured on Zen 5. */
+static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double worth_memory = 1.08;
 
@@ -38,7 +40,8 @@ static double overlapped(double a, double b)
 /* Cycles that reading so many floats of filters takes, `times` times, in the unit of those of products. */
 static double read_cycles(const prn_conv *conv, const prn_winograd_simd *simd, double filters, double times)
 {
-    const double line = simd->lanes == 16 && prn_isa_has(PRN_HALVES_AVX512) ? per_line / halves : per_line;
+    const bool in_halves = simd->lanes == 16 && prn_isa_has(PRN_HALVES_AVX512);
+    const double line = prn_isa_has(PRN_QUICK_MEMORY) ? per_quick_line : in_halves ? per_line / halves : per_line;
     const double smallest = 16.0 * (double)conv->in_channels * (double)conv->out_channels;
     return smallest > SMALL_FILTERS ? times * filters / LINE * line : 0.0;
 }

@@ -5,7 +5,7 @@
 #include "ops/loops/conv_problem.h"
 #include "ops/nn/conv_winograd_simd.h"
 
-/* From the problem's shape and the processor's vectors alone. */
+/* From the problem's shape and the kind of processor alone. */
 typedef struct prn_winograd_cut {
     prn_winograd_kind kind;
     int64_t rows, columns, points;         /* outputs of a tile; its products */
