@@ -20,23 +20,15 @@ typedef struct axis_taps {
     int64_t first, step, count;
 } axis_taps;
 
-static int64_t divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static axis_taps find_axis_taps(const prn_window *window, int axis, int64_t remainder)
 {
-    const int64_t stride = window->stride[axis], from = remainder + window->pad_begin[axis], dilation = window->dilation[axis];
-    axis_taps taps = {.step = stride / divisor(dilation, stride)};
-    while (taps.first < taps.step && taps.first < window->kernel[axis] && (from - taps.first * dilation) % stride) taps.first++;
-    const bool any = taps.first < taps.step && taps.first < window->kernel[axis];
-    taps.count = any ? prn_ceil_div(window->kernel[axis] - taps.first, taps.step) : 0;
+    axis_taps taps = {.step = 1};
+    for (int64_t k = 0; k < window->kernel[axis]; k++) {
+        if ((remainder + window->pad_begin[axis] - k * window->dilation[axis]) % window->stride[axis]) continue;
+        if (taps.count == 0) taps.first = k;
+        if (taps.count == 1) taps.step = k - taps.first;
+        taps.count++;
+    }
     return taps;
 }
 
