@@ -185,7 +185,7 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
 {
     const prn_conv *conv = &state->plans[0]->conv;
     weights weights = {state, k_step, c_step};
-    char tag[128];
+    char tag[512];
     const void *packed;
     int64_t count = 0;
     for (size_t i = 0; i < state->count; i++) count += packed_count(state->plans[i]);

@@ -10,6 +10,8 @@
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_direct_plan.h"
 
+#include <stdio.h>
+
 enum {
     MOST_PARTS = 64,
     MOST_FILL = 2, /* multiply-adds with channels filled up to blocks, for each that counts */
@@ -115,6 +117,16 @@ static prony_status add_part(const prony_context *context, prn_direct_state *sta
     return prn_direct_add_part(context, state, conv, &part, count, tell_tap, &taps);
 }
 
+/* Which taps belong to which part, and in which order: two nodes may share weights and differ in it. */
+static void name_parts(const prn_window *window, char *name, size_t bytes)
+{
+    int used = snprintf(name, bytes, "convtranspose direct");
+    for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)
+        used += snprintf(name + used, bytes - (size_t)used, " %lld/%lld-%lld*%lld:%lld", (long long)window->kernel[axis],
+                         (long long)window->stride[axis], (long long)window->pad_begin[axis], (long long)window->dilation[axis],
+                         (long long)remainders(window, axis));
+}
+
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
@@ -123,8 +135,10 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
     prn_direct_state *state = prn_direct_state_make((size_t)parts);
     prony_status status = state ? PRONY_OK : prn_no_memory(context->error);
     for (int64_t i = 0; i < parts && status == PRONY_OK; i++) status = add_part(context, state, &conv, i);
+    char name[384]; /* room for the longest numbers */
+    name_parts(&conv.window, name, sizeof name);
     if (status == PRONY_OK)
-        status = prn_direct_pack(context, state, "convtranspose direct", conv.kernel_volume, conv.out_channels * conv.kernel_volume);
+        status = prn_direct_pack(context, state, name, conv.kernel_volume, conv.out_channels * conv.kernel_volume);
     if (status != PRONY_OK) {
         prn_conv_direct_release(state);
         return status;
