@@ -27,7 +27,7 @@ static const double per_quick_line = 9.0;
 static const double worth_memory = 1.08;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
-    [PRN_WINOGRAD_2X2] = {2, 2, 32, 64, 110, 60, 32, 24},
+    [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 32, 24},
     [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 120, 80},
     [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 288, 160}};
 

@@ -107,7 +107,8 @@ static void it_takes_3x3_in_steps_of_one(void **state)
     need_winograd();
     assert_true(takes("pads=[1,1,1,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
     assert_true(takes("pads=[0,2,1,0]", "f32[4,64,5,9] !f32[32,64,3,3] !f32[32]"));
-    assert_false(takes("pads=[1,1,1,1]", "f32[1,16,8,8] !f32[16,16,3,3]")); /* no tiles are exact enough */
+    assert_true(takes("pads=[1,1,1,1]", "f32[1,16,8,8] !f32[16,16,3,3]"));
+    assert_false(takes("pads=[1,1,1,1]", "f32[1,8,8,8] !f32[16,8,3,3]")); /* no tiles are exact enough */
     assert_false(takes("pads=[1,1,1,1]", "f32[1,36,8,8] !f32[16,36,3,3]"));
     assert_false(takes("pads=[1,1,1,1]", "f32[1,32,8,8] !f32[20,32,3,3]"));
     assert_false(takes("pads=[1,1,1,1] strides=[2,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
@@ -384,7 +385,8 @@ static void errors_are_no_larger_than_the_plain_sums(void **state)
     (void)state;
     static const shape shapes[] = {{32, 18, 17, 32, PRN_WINOGRAD_2X2}, {48, 18, 18, 32, PRN_WINOGRAD_2X2},
                                    {64, 21, 19, 32, PRN_WINOGRAD_2X4}, {128, 25, 26, 32, PRN_WINOGRAD_2X4},
-                                   {256, 27, 25, 16, PRN_WINOGRAD_4X4}, {512, 28, 28, 512, PRN_WINOGRAD_4X4}};
+                                   {256, 27, 25, 16, PRN_WINOGRAD_4X4}, {512, 28, 28, 512, PRN_WINOGRAD_4X4},
+                                   {16, 28, 27, 32, PRN_WINOGRAD_2X2}};
     need_winograd();
     bool passed = true;
     random_state = 88172645463325252u;
