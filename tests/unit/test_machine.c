@@ -408,7 +408,7 @@ static void profile_reads_the_peaks_and_never_measures(void **state)
         double bytes = (double)(o[i].cost.bytes_read + o[i].cost.bytes_written);
         if (o[i].layer_count == 0) bytes = 2 * (double)o[i].output_bytes; /* a copy between layouts */
         double rate = prn_report_roof_bandwidth(with, bytes <= 32768 ? "L1" : "DRAM"), share;
-        double compute = (double)o[i].cost.flops, memory = bytes / rate * 1e9;
+        double compute = prn_operator_flops(&o[i]), memory = bytes / rate * 1e9;
         double roof = compute > memory ? compute : memory;
         prony_bound bound = prony_report_bound(with, i, &share);
         assert_true(roof > 0);
