@@ -1,5 +1,6 @@
 /* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts.
  *
+ *     phase = outputs that lie a dilation apart, and what they read: a convolution without dilation
  *     batch = a rectangle of tiles of one image, whose transformed input stays in the second-level cache
  *     group = up to four output channel blocks
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
@@ -33,6 +34,13 @@ enum {
 /* By how much it has to be faster than the direct kernel to be worth larger filters. */
 static const double worth_memory = 1.1;
 
+static bool adds(const prn_post_ops *post_ops)
+{
+    for (size_t i = 0; post_ops && i < post_ops->count; i++)
+        if (post_ops->op[i].kind == PRN_POST_ADD) return true;
+    return false;
+}
+
 bool prn_conv_winograd_usable(const prony_context *context)
 {
     prn_conv conv;
@@ -43,9 +51,10 @@ bool prn_conv_winograd_usable(const prony_context *context)
     if (conv.groups != 1 || conv.in_channels % lanes || conv.out_channels % lanes) return false;
     if (window->axes != 2 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++) {
-        if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1 || window->dilation[axis] != 1)
-            return false;
-        if (window->out[axis] < 1 || window->pad_begin[axis] > 2) return false;
+        if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1) return false;
+        if (window->out[axis] < 1 || window->pad_begin[axis] > 2 * window->dilation[axis]) return false;
+        /* More phases than outputs would be empty tiles. */
+        if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops))) return false;
     }
     prn_winograd_cut cut;
     return prn_winograd_cut_best(&conv, simd(), &cut);
@@ -72,7 +81,7 @@ void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn
 /* ---- weights */
 
 /* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
- * output. */
+ * output, and where its outputs lie a dilation apart. */
 typedef struct slot {
     int64_t m, row, total;
 } slot;
@@ -115,6 +124,7 @@ static slot make_slot(const prony_context *context, const prn_conv *conv, const 
         if (context->post_ops->op[i].kind == PRN_POST_ADD)
             slot.total = slot.row + cut->rows * conv->window.out[2] * simd()->lanes;
     }
+    if (cut->phases > 1) slot.total = slot.row + cut->rows * cut->tile_columns * cut->columns * simd()->lanes;
     slot.total = prn_ceil_div(slot.total, LINE) * LINE;
     return slot;
 }
@@ -174,43 +184,61 @@ typedef struct job {
     float *y, *scratch;
 } job;
 
-const float prn_winograd_zeros[PRN_WINOGRAD_MOST_SIDE * MOST_LANES] = {0};
+const float prn_winograd_zeros[MOST_LANES] = {0};
 
 /* Outputs of a tile. */
 typedef float patch[PRN_WINOGRAD_MOST_SIDE - 2][PRN_WINOGRAD_MOST_SIDE - 2][MOST_LANES];
 
-/* A tile that meets padding. */
-static void forward_edge(const job *job, const float *plane, int64_t top, int64_t left, float *v)
+/* A row of tiles of one channel block, whose plane of the input or output is the one given. */
+typedef struct row_of_tiles {
+    prn_winograd_place place;
+    int64_t row, column; /* floats between its rows, and between its columns */
+} row_of_tiles;
+
+static row_of_tiles row_at(const job *job, int64_t row, int64_t width)
 {
     const prn_window *window = &job->conv->window;
-    const int64_t lanes = job->simd->lanes, width = job->cut->columns + 2;
+    const int64_t lanes = job->simd->lanes;
+    return (row_of_tiles){prn_winograd_place_of(window, job->cut, row), window->dilation[1] * width * lanes, window->dilation[2] * lanes};
+}
+
+/* A tile that meets padding. */
+static void forward_edge(const job *job, const row_of_tiles *row, const float *phase, int64_t left, float *v)
+{
+    const int64_t width = job->cut->columns + 2, top = row->place.top - row->place.pad[0];
     prn_winograd_edge edge = {.first = left < 0 ? -left : 0, .v = v, .v_point = job->cut->v_point};
-    edge.end = prn_least(window->in[2] - left, width);
+    edge.end = prn_least(row->place.in[1] - left, width);
     for (int64_t r = 0; r < job->cut->rows + 2; r++) {
-        const bool there = top + r >= 0 && top + r < window->in[1] && edge.first < edge.end;
-        edge.row[r] = there ? plane + ((top + r) * window->in[2] + left + edge.first) * lanes : prn_winograd_zeros;
+        const bool there = top + r >= 0 && top + r < row->place.in[0] && edge.first < edge.end;
+        edge.row[r] = there ? phase + (top + r) * row->row + (left + edge.first) * row->column : prn_winograd_zeros;
+        edge.x_column[r] = there ? row->column : 0;
     }
     job->simd->edge[job->cut->kind](&edge);
 }
 
-/* One row of tiles of one channel block. */
-static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t row, const float *plane, float *v)
+static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t number, const float *plane, float *v)
 {
-    const prn_window *window = &job->conv->window;
     const prn_winograd_cut *cut = job->cut;
-    const int64_t lanes = job->simd->lanes, top = row * cut->rows - window->pad_begin[1];
-    const bool whole = top >= 0 && top + cut->rows + 2 <= window->in[1];
+    const row_of_tiles row = row_at(job, number, job->conv->window.in[2]);
+    const prn_winograd_place *place = &row.place;
+    const int64_t lanes = job->simd->lanes, top = place->top - place->pad[0];
+    const bool whole = top >= 0 && top + cut->rows + 2 <= place->in[0];
+    const float *phase = plane + place->x_first * lanes;
     for (int64_t tile = batch->column, count; tile < batch->column_end; tile += count, v += count * lanes) {
-        const int64_t left = tile * cut->columns - window->pad_begin[2], room = window->in[2] - left - cut->columns - 2;
+        const int64_t left = tile * cut->columns - place->pad[1], room = place->in[1] - left - cut->columns - 2;
         count = 1;
         if (!whole || left < 0 || room < 0) {
-            forward_edge(job, plane, top, left, v);
+            forward_edge(job, &row, phase, left, v);
             continue;
         }
         count = room / cut->columns + 1;
         if (count > batch->column_end - tile) count = batch->column_end - tile;
-        job->simd->forward[cut->kind](&(prn_winograd_forward){plane + (top * window->in[2] + left) * lanes,
-                                                              window->in[2] * lanes, v, cut->v_point, count});
+        job->simd->forward[cut->kind](&(prn_winograd_forward){.x = phase + top * row.row + left * row.column,
+                                                              .x_row = row.row,
+                                                              .x_column = row.column,
+                                                              .v = v,
+                                                              .v_point = cut->v_point,
+                                                              .count = count});
     }
 }
 
@@ -314,7 +342,7 @@ static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t 
     const int64_t lanes = job->simd->lanes;
     inverse.count = rows < cut->rows ? 0 : columns / cut->columns;
     if (inverse.count) job->simd->inverse[cut->kind](&inverse);
-    for (int64_t tile = inverse.count; tile < tiles; tile++) {
+    for (int64_t tile = inverse.count; tile < tiles && tile * cut->columns < columns; tile++) {
         const int64_t left = columns - tile * cut->columns;
         prn_winograd_inverse one = inverse;
         one.m += tile * lanes;
@@ -324,29 +352,40 @@ static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t 
     }
 }
 
+/* `columns` outputs side by side to where they are `apart`. */
+static void spread_columns(int64_t columns, int64_t lanes, const float *from, float *to, int64_t apart)
+{
+    for (int64_t c = 0; c < columns; c++) memcpy(to + c * apart, from + c * lanes, (size_t)lanes * sizeof(float));
+}
+
 /* One row of tiles of one output block, whose plane begins at element `plane` of the output. */
-static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t row, int64_t plane, const float *m,
+static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t number, int64_t plane, const float *m,
                         const float *bias, float *space)
 {
-    const prn_window *window = &job->conv->window;
     const prn_winograd_cut *cut = job->cut;
-    const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column;
-    const int64_t top = row * cut->rows, left = batch->column * cut->columns, y_row = window->out[2] * lanes;
-    const int64_t rows = prn_least(window->out[1] - top, cut->rows);
-    const int64_t columns = prn_least(window->out[2] - left, tiles * cut->columns);
-    const int64_t first = plane + top * y_row + left * lanes;
-    float *const y = job->y + first, *const to = job->apart ? space : y;
+    const row_of_tiles row = row_at(job, number, job->conv->window.out[2]);
+    const prn_winograd_place *place = &row.place;
+    const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column, left = batch->column * cut->columns;
+    const int64_t rows = prn_least(place->out[0] - place->top, cut->rows);
+    const int64_t columns = prn_least(place->out[1] - left, tiles * cut->columns);
+    if (rows < 1 || columns < 1) return;
+    const int64_t first = plane + place->y_first * lanes + place->top * row.row + left * row.column;
+    const bool spread = row.column != lanes, apart = job->apart || spread;
+    float *const y = job->y + first, *const to = apart ? space : y;
+    const int64_t to_row = spread ? columns * lanes : row.row;
     inverse_tiles(job,
                   (prn_winograd_inverse){.m = m,
                                          .m_point = cut->m_point,
                                          .bias = bias,
                                          .added = job->added ? job->added + first : NULL,
                                          .y = to,
-                                         .y_row = y_row},
+                                         .y_row = to_row},
                   tiles, rows, columns);
     for (int64_t r = 0; r < rows && job->rest_ops.count; r++)
-        prn_post_ops_apply_vec(&job->rest, to + r * y_row, first + r * y_row, columns * lanes);
-    if (job->apart) copy_rows(rows, columns * lanes, to, y_row, y, y_row);
+        prn_post_ops_apply_vec(&job->rest, to + r * to_row, first + r * row.row, columns * lanes);
+    for (int64_t r = 0; r < rows && spread; r++)
+        spread_columns(columns, lanes, to + r * to_row, y + r * row.row, row.column);
+    if (apart && !spread) copy_rows(rows, columns * lanes, to, to_row, y, row.row);
 }
 
 /* The input that a batch reads, as far as it lies in one piece for each block. */
@@ -355,7 +394,7 @@ static ahead input_ahead(const job *job, int64_t index)
     const prn_winograd_cut *cut = job->cut;
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes;
-    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || index >= cut->tasks) return (ahead){.from = job->x};
+    if (cut->batches_across > 1 || cut->tasks_of_batch > 1 || cut->phases > 1 || index >= cut->tasks) return (ahead){.from = job->x};
     const prn_winograd_batch batch = prn_winograd_batch_at(cut, index);
     int64_t top = batch.row * cut->rows - window->pad_begin[1], end = batch.row_end * cut->rows - window->pad_begin[1] + 2;
     if (top < 0) top = 0;
@@ -374,7 +413,7 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
     const prn_window *window = &job->conv->window;
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
     const int64_t top = batch->row * cut->rows, end = prn_least(batch->row_end * cut->rows, window->out[1]);
-    if (cut->batches_across > 1) return (ahead){.from = job->y};
+    if (cut->batches_across > 1 || cut->phases > 1) return (ahead){.from = job->y};
     return (ahead){.from = job->y + (batch->image * cut->blocks + begin) * plane + top * row,
                    .planes = blocks,
                    .floats = (end - top) * row,

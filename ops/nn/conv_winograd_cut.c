@@ -85,8 +85,11 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     cut.blocks = conv->out_channels / lanes;
     cut.groups = prn_ceil_div(cut.blocks, PRN_WINOGRAD_MOST_BLOCKS);
     cut.points = (cut.rows + PRN_WINOGRAD_TAPS - 1) * (cut.columns + PRN_WINOGRAD_TAPS - 1);
-    cut.tile_rows = prn_ceil_div(conv->window.out[1], cut.rows);
-    cut.tile_columns = prn_ceil_div(conv->window.out[2], cut.columns);
+    const prn_window *window = &conv->window;
+    cut.phases = window->dilation[1] * window->dilation[2];
+    cut.phase_rows = prn_ceil_div(prn_ceil_div(window->out[1], window->dilation[1]), cut.rows);
+    cut.tile_rows = cut.phases * cut.phase_rows;
+    cut.tile_columns = prn_ceil_div(prn_ceil_div(window->out[2], window->dilation[2]), cut.columns);
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
     const double filters = (double)cut.points * (double)conv->in_channels * (double)conv->out_channels;
     cut.far = filters > NEAR_FILTERS;
@@ -134,6 +137,30 @@ int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
     const int64_t tiles = conv->batch * cut->tile_rows * cut->tile_columns;
     return tiles * (2 * cut->points * conv->in_channels * conv->out_channels + conv->in_channels * tile->forward_flops +
                     conv->out_channels * tile->inverse_flops);
+}
+
+prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_winograd_cut *cut, int64_t row)
+{
+    if (cut->phases == 1) {
+        return (prn_winograd_place){.top = row * cut->rows,
+                                    .in = {window->in[1], window->in[2]},
+                                    .out = {window->out[1], window->out[2]},
+                                    .pad = {window->pad_begin[1], window->pad_begin[2]}};
+    }
+    const int64_t phase = row / cut->phase_rows;
+    const int64_t begin[2] = {phase / window->dilation[2], phase % window->dilation[2]};
+    prn_winograd_place place = {.top = row % cut->phase_rows * cut->rows};
+    for (int i = 0; i < 2; i++) {
+        const int64_t step = window->dilation[i + 1], in = window->in[i + 1], out = window->out[i + 1];
+        /* The first window begins at begin - pad, which is `pad` steps before `first`. */
+        place.pad[i] = begin[i] < window->pad_begin[i + 1] ? prn_ceil_div(window->pad_begin[i + 1] - begin[i], step) : 0;
+        const int64_t first = begin[i] - window->pad_begin[i + 1] + place.pad[i] * step;
+        place.in[i] = first < in ? prn_ceil_div(in - first, step) : 0;
+        place.out[i] = begin[i] < out ? prn_ceil_div(out - begin[i], step) : 0;
+        place.x_first = place.x_first * window->in[2] + first;
+        place.y_first = place.y_first * window->out[2] + begin[i];
+    }
+    return place;
 }
 
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index)

@@ -9,7 +9,8 @@
 typedef struct prn_winograd_cut {
     prn_winograd_kind kind;
     int64_t rows, columns, points;         /* outputs of a tile; its products */
-    int64_t tile_rows, tile_columns;       /* of an image */
+    int64_t phases, phase_rows;            /* outputs a dilation apart are an image of their own; its rows of tiles */
+    int64_t tile_rows, tile_columns;       /* of an image: those of all phases, one phase below the other */
     int64_t batches_down, batches_across;  /* of an image: tiles that are transformed together */
     int64_t batch_tiles;                   /* of the largest batch */
     int64_t in_blocks, blocks, groups;     /* of channels; output blocks are multiplied group by group */
@@ -24,6 +25,13 @@ typedef struct prn_winograd_cut {
 typedef struct prn_winograd_batch {
     int64_t image, row, row_end, column, column_end, tiles;
 } prn_winograd_batch;
+
+/* A row of tiles in its phase, along rows and columns. A later phase may have fewer outputs than there are tiles. */
+typedef struct prn_winograd_place {
+    int64_t top;                /* the first output row */
+    int64_t in[2], out[2], pad[2]; /* of the phase */
+    int64_t x_first, y_first;   /* where it begins, in positions of the input and of the output */
+} prn_winograd_place;
 
 extern const struct prn_winograd_tile {
     int64_t rows, columns;
@@ -44,6 +52,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
 /* Operations of products and transforms. */
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut);
 
+prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_winograd_cut *cut, int64_t row);
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_cut *cut, int64_t index);
 /* The first output block of a group: blocks are dealt to as few groups as there can be, evenly. */
 static inline int64_t prn_winograd_first_block(const prn_winograd_cut *cut, int64_t group)

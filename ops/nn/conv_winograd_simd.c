@@ -129,18 +129,18 @@ INLINE void taps_to_points(const int outputs, const double (*g)[LANES], double (
 
 /* ---- transforms */
 
-INLINE void forward(const prn_winograd_forward *f, const int rows, const int columns)
+INLINE void forward(const prn_winograd_forward *f, const int rows, const int columns, const int64_t x_column)
 {
     const float *x = f->x;
     float *v = f->v;
     const int64_t x_row = f->x_row, v_point = f->v_point;
-    for (int64_t i = 0; i < f->count; i++, x += columns * LANES, v += LANES) {
+    for (int64_t i = 0; i < f->count; i++, x += columns * x_column, v += LANES) {
         vec t[SIDE][SIDE];
         UNROLL
         for (int c = 0; c < columns + 2; c++) {
             vec d[SIDE], points[SIDE];
             UNROLL
-            for (int r = 0; r < rows + 2; r++) d[r] = load(x + r * x_row + c * LANES);
+            for (int r = 0; r < rows + 2; r++) d[r] = load(x + r * x_row + c * x_column);
             to_points(rows, d, points);
             UNROLL
             for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
@@ -162,9 +162,8 @@ INLINE void edge(const prn_winograd_edge *e, const int rows, const int columns)
     for (int c = 0; c < columns + 2; c++) {
         vec d[SIDE], points[SIDE];
         const bool there = c >= e->first && c < e->end;
-        const int64_t at = (c - e->first) * LANES;
         UNROLL
-        for (int r = 0; r < rows + 2; r++) d[r] = there ? load(e->row[r] + at) : (vec){0};
+        for (int r = 0; r < rows + 2; r++) d[r] = there ? load(e->row[r] + (c - e->first) * e->x_column[r]) : (vec){0};
         to_points(rows, d, points);
         UNROLL
         for (int r = 0; r < rows + 2; r++) t[r][c] = points[r];
@@ -234,7 +233,10 @@ INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, cons
 #define KIND(rows, columns)                                                                                            \
     static void forward_##rows##x##columns(const prn_winograd_forward *f)                                              \
     {                                                                                                                  \
-        forward(f, rows, columns);                                                                                     \
+        if (f->x_column == LANES)                                                                                      \
+            forward(f, rows, columns, LANES);                                                                          \
+        else                                                                                                           \
+            forward(f, rows, columns, f->x_column);                                                                    \
     }                                                                                                                  \
     static void edge_##rows##x##columns(const prn_winograd_edge *e)                                                    \
     {                                                                                                                  \

@@ -18,22 +18,24 @@ enum {
 /* `count` tiles side by side, of one channel block. */
 typedef struct prn_winograd_forward {
     const float *x;
-    int64_t x_row;
+    int64_t x_row, x_column; /* between the rows and the columns of a tile's inputs */
     float *v;
     int64_t v_point; /* between the points of a tile; tiles lie side by side */
     int64_t count;
 } prn_winograd_forward;
 
-/* One tile that meets padding: rows that are padding are zeros, of the others `row` is the first column that is there. */
+/* One tile that meets padding: of each row the first column that is there, and from one to the next; a row that is padding stays at
+ * prn_winograd_zeros. */
 typedef struct prn_winograd_edge {
     const float *row[PRN_WINOGRAD_MOST_SIDE];
+    int64_t x_column[PRN_WINOGRAD_MOST_SIDE];
     int64_t first, end; /* columns of the tile that are there */
     float *v;
     int64_t v_point;
 } prn_winograd_edge;
 
-/* What a row of padding is read from. */
-extern const float prn_winograd_zeros[PRN_WINOGRAD_MOST_SIDE * 16];
+/* Lanes of padding. */
+extern const float prn_winograd_zeros[16];
 
 /* The same on the way back: y = inverse transform of m, + bias, + added. */
 typedef struct prn_winograd_inverse {

@@ -112,7 +112,10 @@ static void it_takes_3x3_in_steps_of_one(void **state)
     assert_false(takes("pads=[1,1,1,1]", "f32[1,36,8,8] !f32[16,36,3,3]"));
     assert_false(takes("pads=[1,1,1,1]", "f32[1,32,8,8] !f32[20,32,3,3]"));
     assert_false(takes("pads=[1,1,1,1] strides=[2,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
-    assert_false(takes("pads=[2,2,2,2] dilations=[2,2]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_true(takes("pads=[2,2,2,2] dilations=[2,2]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_true(takes("pads=[0,6,4,0] dilations=[4,3]", "f32[1,32,8,8] !f32[16,32,3,3]"));
+    assert_false(takes("pads=[4,4,4,4] dilations=[4,4]", "f32[1,32,3,8] !f32[16,32,3,3]"));
+    assert_false(takes("pads=[5,2,2,2] dilations=[2,2]", "f32[1,32,8,8] !f32[16,32,3,3]"));
     assert_false(takes("pads=[3,1,1,1]", "f32[1,32,8,8] !f32[16,32,3,3]"));
     assert_false(takes("pads=[1,1,1,1] group=2", "f32[1,64,8,8] !f32[32,32,3,3]"));
     assert_false(takes("", "f32[1,32,8,8] !f32[16,32,1,3]"));
