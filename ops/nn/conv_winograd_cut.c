@@ -10,6 +10,7 @@ enum {
     LINE = 16,               /* floats of a cache line */
     NEAR_FILTERS = 1 << 18,  /* floats that stay in the second-level cache from batch to batch */
     SMALL_FILTERS = 1 << 15, /* of the smallest tiles: of networks so small that they stay there from run to run */
+    LARGE_FILTERS = 1 << 23, /* floats that show in the process's memory */
     NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
     FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
     TASK_WORK = 1 << 20,     /* multiply-adds that are worth a task */
@@ -24,7 +25,7 @@ static const double halves = 5.0 / 3.0;
 /* What a line takes where memory is quick: measured on Zen 5. */
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
-static const double worth_memory = 1.08;
+static const double worth_memory = 1.08, worth_much_memory = 1.2;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
     [PRN_WINOGRAD_2X2] = {2, 2, 16, 64, 110, 60, 32, 24},
@@ -44,6 +45,11 @@ static double read_cycles(const prn_conv *conv, const prn_winograd_simd *simd, d
     const double line = prn_isa_has(PRN_QUICK_MEMORY) ? per_quick_line : in_halves ? per_line / halves : per_line;
     const double smallest = 16.0 * (double)conv->in_channels * (double)conv->out_channels;
     return smallest > SMALL_FILTERS ? times * filters / LINE * line : 0.0;
+}
+
+static double filter_floats(const prn_conv *conv, const prn_winograd_cut *cut)
+{
+    return (double)cut->points * (double)conv->in_channels * (double)conv->out_channels;
 }
 
 /* Of an odd number of lines, so that the points of a tile do not all meet in one set of a cache. */
@@ -91,7 +97,7 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     cut.tile_rows = cut.phases * cut.phase_rows;
     cut.tile_columns = prn_ceil_div(prn_ceil_div(window->out[2], window->dilation[2]), cut.columns);
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
-    const double filters = (double)cut.points * (double)conv->in_channels * (double)conv->out_channels;
+    const double filters = filter_floats(conv, &cut);
     cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
     cut_batches(&cut, conv->batch, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
@@ -116,7 +122,8 @@ bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, 
         prn_winograd_cut cut;
         if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
         prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, &cut);
-        if (found && cut.cycles * worth_memory > out->cycles) continue;
+        const double worth = filter_floats(conv, &cut) > LARGE_FILTERS ? worth_much_memory : worth_memory;
+        if (found && cut.cycles * worth > out->cycles) continue;
         *out = cut;
         found = true;
     }
