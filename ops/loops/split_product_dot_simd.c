@@ -390,14 +390,23 @@ static bool split_panel(const float *panel, int64_t depths, int parts, uint16_t 
     return finite;
 }
 
-static float sum_of_step(const uint16_t *a, const uint16_t *b)
+/* Adds what one step of a row of A and 16 columns of B makes, even and odd depths by themselves as the instruction does. The columns
+ * are a vector, of as many registers as it takes. */
+typedef float columns __attribute__((vector_size(64)));
+typedef uint32_t column_bits __attribute__((vector_size(64)));
+
+static void add_step(const uint16_t *a, const uint16_t *b, float sums[16])
 {
-    float even = 0.0f, odd = 0.0f;
-    for (int i = 0; i < 16; i++) {
-        even += value_of(a[2 * i]) * value_of(b[32 * i]);
-        odd += value_of(a[2 * i + 1]) * value_of(b[32 * i + 1]);
+    columns even = {0}, odd = {0}, sum;
+    for (int i = 0; i < 16; i++, a += 2, b += 32) {
+        column_bits pairs;
+        memcpy(&pairs, b, sizeof pairs);
+        even += value_of(a[0]) * (columns)(pairs << 16);
+        odd += value_of(a[1]) * (columns)(pairs & 0xffff0000u);
     }
-    return even + odd;
+    memcpy(&sum, sums, sizeof sum);
+    sum += even + odd;
+    memcpy(sums, &sum, sizeof sum);
 }
 
 static bool split_multiply(const prn_split_tiles *t)
@@ -407,14 +416,14 @@ static bool split_multiply(const prn_split_tiles *t)
     static const int counts[PRN_SPLIT_PARTS] = {1, 3, 6};
     const int64_t tile = PRN_SPLIT_DEPTH * PRN_SPLIT_ROWS;
     for (int64_t r = 0; r < t->rows; r++) {
-        for (int64_t j = 0; j < (t->wide ? PRN_SPLIT_COLUMNS : 16); j++) {
-            float sum = t->sums ? t->sums[r * t->sums_row + j] : 0.0f;
+        for (int64_t j = 0; j < (t->wide ? PRN_SPLIT_COLUMNS : 16); j += 16) {
+            float sums[16] = {0};
+            if (t->sums) memcpy(sums, t->sums + r * t->sums_row + j, sizeof sums);
             for (int i = 0; i < t->steps * counts[t->parts - 1]; i++) {
                 const int s = i / counts[t->parts - 1], *pair = order[t->parts - 1][i % counts[t->parts - 1]];
-                const uint16_t *b = t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile + j % 16 * 2;
-                sum += sum_of_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH, b);
+                add_step(t->a[s] + pair[0] * t->a_part + r * PRN_SPLIT_DEPTH, t->b + (s * t->parts + pair[1]) * 2 * tile + j / 16 * tile, sums);
             }
-            t->c[r * t->c_row + j] = sum;
+            memcpy(t->c + r * t->c_row + j, sums, sizeof sums);
         }
     }
     const bool panel = !t->next || split_panel(t->next, t->next_depths, t->parts, t->next_b);
