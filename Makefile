@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 BUILD ?= build
 
 PYTHON ?= /usr/bin/python3
+# What check-unit runs of the tests, as ctest is told: make check-unit SELECT='-LE "again|emulated"'
+SELECT ?=
 VENV ?= $(BUILD)/venv
 
 .PHONY: demo build python check check-unit check-asan check-tsan check-plain check-bare check-models install clean
@@ -37,7 +39,7 @@ check-unit:
 	@scripts/install_packages.sh build test python
 	cmake -S . -B build-check -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON
 	cmake --build build-check -j $(JOBS)
-	ctest --test-dir build-check --output-on-failure
+	ctest --test-dir build-check --output-on-failure -j $(JOBS) $(SELECT)
 
 # The unit tests on reference and native kernels alone, without vector instructions.
 check-plain:

@@ -3,8 +3,8 @@
 #
 # Makes two such systems in a temporary folder, out of the sources that this machine's apt uses, with a clone of HEAD
 # each. In one, someone who has neither root nor sudo types README's commands, and root types the lines that they are
-# told to ask for; in the other root does it alone. `unit`: `make check-unit` takes the place of `make check`, and root
-# stops after `make demo`. Exit status 3: it cannot be done on this machine; one line says why.
+# told to ask for; in the other root does it alone. `unit`: `make check-unit` takes the place of `make check`, without
+# the tests that run a second time what has run, and root stops after `make demo`. Exit status 3: it cannot be done on this machine; one line says why.
 #
 # Everything mounted and everything started lives in namespaces of its own, and is gone with the process that made
 # them, however it ends; the folder is removed by the process outside.
@@ -171,11 +171,11 @@ prepare() {
     folder=$home/prony
 }
 
-# As someone without root's rights: the first try ends with the line to run, root runs it, the second does the work.
+# `make` with what is given, as someone without root's rights: the first try ends with the line to run, root runs it, the second does the work.
 refused_then_done() {
     local line
-    say "$person, without sudo: make $1, packages missing"
-    if at "$folder" "$person" make "$1" >"$place/refusal" 2>&1; then
+    say "$person, without sudo: make $*, packages missing"
+    if at "$folder" "$person" make "$@" >"$place/refusal" 2>&1; then
         echo "make $1 did not stop, though packages are missing and nobody may install them" >&2
         exit 1
     fi
@@ -190,14 +190,14 @@ refused_then_done() {
         tail -n 20 "$place/install.log" >&2
         exit 1
     }
-    say "$person: make $1"
-    at "$folder" "$person" make "$1"
+    say "$person: make $*"
+    at "$folder" "$person" make "$@"
 }
 
 inside() {
-    local check=check person folder system
+    local check=(check) person folder system
     place=$1
-    if [ "$2" = unit ]; then check="check-unit"; fi
+    if [ "$2" = unit ]; then check=(check-unit "SELECT=-LE 'again|emulated'"); fi
     prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
     if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
         ! grep -q '^    make check ' "$source/README.md"; then
@@ -217,14 +217,14 @@ inside() {
     mount_system
     prepare "$person"
     refused_then_done demo
-    refused_then_done "$check"
+    refused_then_done "${check[@]}"
 
     person=root system=$place/root
     mount_system
     prepare root
     say "root: make demo"
     at "$folder" root make demo
-    if [ "$check" = check ]; then
+    if [ "${check[0]}" = check ]; then
         say "root: make check"
         at "$folder" root make check
     fi

@@ -52,6 +52,7 @@ enum { LONG_ROW = 1 << 16 }; /* taps between two looks at whether to go on */
             start[a] = at[a] * window->stride[a] - window->pad_begin[a];                                               \
             prn_window_clip(window, a, start[a], &first[a], &last[a]);                                                 \
         }                                                                                                              \
+        const int64_t gap = window->dilation[2];                                                                       \
         const bool long_rows = (last[2] - first[2]) * (last[1] - first[1]) > LONG_ROW;                                 \
         work sum = conv->bias ? load(((const storage *)conv->bias->data)[k]) : 0;                                      \
         for (int64_t c = 0; c < conv->group_in; c++, x += conv->in_spatial, weights += conv->kernel_volume) {          \
@@ -63,8 +64,8 @@ enum { LONG_ROW = 1 << 16 }; /* taps between two looks at whether to go on */
                     const storage *taps = weights + (i * window->kernel[1] + j) * window->kernel[2];                   \
                     for (int64_t from = first[2]; from < last[2] && !(long_rows && prn_stopped()); from += LONG_ROW) { \
                         const int64_t to = last[2] - from < LONG_ROW ? last[2] : from + LONG_ROW;                      \
-                        for (int64_t t = from; t < to; t++)                                                            \
-                            sum += load(x[row * window->in[2] + start[2] + t * window->dilation[2]]) * load(taps[t]);  \
+                        const storage *line = x + row * window->in[2] + start[2] + from * gap, *tap = taps + from;     \
+                        for (int64_t t = 0; t < to - from; t++) sum += load(line[t * gap]) * load(tap[t]);             \
                     }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \

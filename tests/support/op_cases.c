@@ -16,6 +16,7 @@
 #define MAX_BLOCKS 256
 #define MOST_THREADS 4
 #define MOST_TERMS 1024
+#define LONG_REFERENCE_MACS 100000
 #define MOST_ELEMENTS (1 << 18) /* of what a doubtful row makes */
 
 /* One row under test. `in` and `out` are what context points to; their data comes and goes with each kernel run. */
@@ -33,6 +34,7 @@ typedef struct bench {
     prn_post_ops post_ops;
     bool exact;
     bool doubtful, refused; /* a row that nobody vouches for; it was refused */
+    bool long_reference;    /* the reference takes long: it is run once, as smaller rows show that it ignores threads and places */
     bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than allowed */
     prony_value expected[OP_CASE_MAX_VALUES]; /* the reference's outputs, plain */
     void *packed[MAX_BLOCKS];
@@ -280,7 +282,9 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
     prony_value first[OP_CASE_MAX_VALUES], shapes[OP_CASE_MAX_VALUES];
     memcpy(shapes, b->out, sizeof shapes);
     bool ok = true, have_first = false;
-    for (int round = 0; round < MOST_THREADS + (int)b->context.input_count && ok; round++) {
+    const bool once = b->long_reference && strcmp(kernel->backend, "reference") == 0;
+    const int rounds = once ? 1 : MOST_THREADS + (int)b->context.input_count;
+    for (int round = 0; round < rounds && ok; round++) {
         int inplace = round < MOST_THREADS ? -1 : round - MOST_THREADS, threads = round < MOST_THREADS ? round + 1 : 2;
         if (inplace >= 0 &&
             (!prn_kernel_may_overwrite(kernel, b->context.post_ops, (size_t)inplace) || !b->inputs[inplace] || b->row.constant[inplace] ||
@@ -401,6 +405,7 @@ static bool check_cost(bench *b)
     snprintf(b->at, sizeof b->at, "cost");
     if (b->op->cost(&b->context, &cost) != PRONY_OK) return complain(b, "%s", b->error.message);
     b->exact = cost.flops == 0;
+    b->long_reference = cost.macs > LONG_REFERENCE_MACS;
     b->deep = cost.macs > MOST_TERMS * (uint64_t)(prony_shape_numel(&b->out[0].shape) > 0 ? prony_shape_numel(&b->out[0].shape) : 1);
     if (cost.madds < cost.macs)
         return complain(b, "%llu madds but %llu macs", (unsigned long long)cost.madds, (unsigned long long)cost.macs);
