@@ -356,10 +356,14 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
     } while (outer < outer_end && !prn_stopped());
 }
 
-/* Sums of dot products lie in as many lanes for every width of vectors; as many columns side by side as keep the sums in registers. */
+/* Sums of dot products lie in as many lanes for every width of vectors. Of a B in the caches as many neighbouring columns go side by side
+ * as keep the sums in registers. One that comes from memory is read in two long streams, from the first column and from the middle:
+ * processors fetch these ahead by themselves, and four short ones, or with fetches of ours between them, at half the rate. */
 #define DOT_LANES 16
 #define DOT_VECS (DOT_LANES / LANES)
 #define DOT_COLUMNS 4
+#define DOT_STREAMS 2
+#define DOT_STREAMED (1 << 18) /* floats of B from which on it does not stay in the second-level cache */
 #define DOT_AHEAD 128 /* floats of a column between what is read and what is fetched */
 
 /* Adds products of the 16 elements at a and b to the lanes. */
@@ -376,34 +380,44 @@ static inline float lanes_sum(const vec sums[DOT_VECS])
     return total;
 }
 
-static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
+/* `count` columns from j on, `apart` from each other. `width`, their most, and `fetch` are constants after inlining. */
+static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, int64_t j, int64_t count, int64_t apart, const int width,
+                                                              const bool fetch)
 {
-    const float *a = gemm->a;
+    const float *a = gemm->a, *b[DOT_COLUMNS];
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;
     const size_t rest = (size_t)(k - whole) * sizeof *a;
     float a_rest[DOT_LANES] = {0}, b_rest[DOT_LANES] = {0};
     if (rest) memcpy(a_rest, a + whole, rest);
-    for (int64_t j = j0; j < j1; j += DOT_COLUMNS) {
-        const int64_t count = j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS;
-        const float *b[DOT_COLUMNS];
-        for (int64_t i = 0; i < DOT_COLUMNS; i++) b[i] = gemm->b + (j + (i < count ? i : 0)) * gemm->b_col;
-        vec sums[DOT_COLUMNS][DOT_VECS] = {0};
-        for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
-            const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
-            for (int64_t i = from; i < to; i += DOT_LANES) {
-                PRN_UNROLL
-                for (int s = 0; s < DOT_COLUMNS; s++) {
-                    __builtin_prefetch(b[s] + i + DOT_AHEAD, 0, 3);
-                    add_products(sums[s], a + i, b[s] + i);
-                }
+    for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->b_col;
+    vec sums[DOT_COLUMNS][DOT_VECS] = {0};
+    for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
+        const int64_t to = whole - from < LOOK_UP ? whole : from + LOOK_UP;
+        for (int64_t i = from; i < to; i += DOT_LANES) {
+            PRN_UNROLL
+            for (int s = 0; s < width; s++) {
+                if (fetch) __builtin_prefetch(b[s] + i + DOT_AHEAD, 0, 3);
+                add_products(sums[s], a + i, b[s] + i);
             }
         }
-        for (int64_t s = 0; s < count; s++) {
-            if (rest) memcpy(b_rest, b[s] + whole, rest);
-            add_products(sums[s], a_rest, b_rest);
-            gemm->c[j + s] = lanes_sum(sums[s]);
-        }
     }
+    for (int64_t s = 0; s < count; s++) {
+        if (rest) memcpy(b_rest, b[s] + whole, rest);
+        add_products(sums[s], a_rest, b_rest);
+        gemm->c[j + s * apart] = lanes_sum(sums[s]);
+    }
+}
+
+static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
+{
+    if (gemm->k * gemm->n < DOT_STREAMED) {
+        for (int64_t j = j0; j < j1; j += DOT_COLUMNS)
+            dot_columns(gemm, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
+        return;
+    }
+    const int64_t apart = prn_ceil_div(j1 - j0, DOT_STREAMS);
+    for (int64_t j = j0; j < j0 + apart && !prn_stopped(); j++)
+        dot_columns(gemm, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
 }
 
 const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME, PANEL, TILE_ROWS, pack, block, dots};

@@ -104,7 +104,7 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     depthwise_plan *plan = prn_calloc(1, sizeof *plan);
     if (!plan) return prn_no_memory(context->error);
     plan->conv = conv;
-    plan->end = prn_direct_find_end(context->post_ops);
+    plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
     plan->blocks = prn_ceil_div(conv.out_channels, simd()->lanes);
     const double row_work = (double)conv.window.out[2] * (double)conv.kernel_volume * PRN_DIRECT_UNIT;
     plan->rows = row_work > 0 && row_work < TASK_WORK ? (int64_t)(TASK_WORK / row_work) : 1;

@@ -14,16 +14,18 @@ int64_t prn_direct_first_block(int64_t blocks, int64_t group)
     return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
 }
 
+static bool keep_zero(const prn_post_ops *post_ops)
+{
+    for (size_t i = 0; post_ops && i < post_ops->count; i++)
+        if (!prn_post_op_keeps_zero(&post_ops->op[i])) return false;
+    return true;
+}
+
 bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
 {
-    const bool strict = context->precision == PRONY_PRECISION_FP32_STRICT; /* the same kernels everywhere */
-    const bool ragged = out_channels % (strict ? PRN_DIRECT_UNIT : prn_direct_tiles()->lanes) != 0;
-    const prn_post_ops *post_ops = context->post_ops;
-    for (size_t i = 0; post_ops && i < post_ops->count; i++) {
-        const prn_post_op *op = &post_ops->op[i];
-        if (ragged && !prn_post_op_keeps_zero(op)) return false;
-    }
-    return true;
+    /* The same kernels everywhere, which is by the shape alone. */
+    const bool strict = context->precision == PRONY_PRECISION_FP32_STRICT;
+    return !strict || out_channels % PRN_DIRECT_UNIT == 0 || keep_zero(context->post_ops);
 }
 
 void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in)
@@ -35,9 +37,10 @@ void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_
 
 /* A residual that is added first becomes part of the sum, and a clamp behind that the tiles' end; what is left is done where they
  * have been stored. */
-prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops)
+prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels)
 {
-    prn_direct_end end = {0};
+    const int64_t lanes = prn_direct_tiles()->lanes;
+    prn_direct_end end = {.blocks = prn_ceil_div(out_channels, lanes)};
     size_t i = 0, count = post_ops ? post_ops->count : 0;
     if (i < count && post_ops->op[i].kind == PRN_POST_ADD) end.added = post_ops->op[i++].input;
     if (i < count && (post_ops->op[i].kind == PRN_POST_RELU || post_ops->op[i].kind == PRN_POST_CLIP)) {
@@ -47,6 +50,7 @@ prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops)
         end.high = relu ? INFINITY : post_ops->op[i].b;
         i++;
     }
+    if (!keep_zero(post_ops)) end.kept_lanes = out_channels % lanes;
     while (i < count) end.rest.op[end.rest.count++] = post_ops->op[i++];
     return end;
 }
@@ -64,8 +68,11 @@ void prn_direct_finish(const prony_context *context, const prn_direct_end *end, 
     const int64_t lanes = prn_direct_tiles()->lanes;
     prony_context rest = *context;
     rest.post_ops = &end->rest;
-    for (int64_t plane = first_plane; plane < first_plane + planes && end->rest.count; plane++) {
+    for (int64_t plane = first_plane; plane < first_plane + planes && prn_direct_has_rest(end); plane++) {
         const int64_t first = (plane * spatial + from) * lanes;
         prn_post_ops_apply_vec(&rest, y + first, first, (to - from) * lanes);
+        if (!end->kept_lanes || (plane + 1) % end->blocks) continue;
+        for (int64_t i = 0; i < to - from; i++)
+            memset(y + first + i * lanes + end->kept_lanes, 0, (size_t)(lanes - end->kept_lanes) * sizeof *y);
     }
 }

@@ -127,7 +127,7 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
     plan->spread = !follow_each_other(plan, part->out_first, part->out_step, conv->window.out);
     plan->in_a_row = taps == 1 && !plan->spread && follow_each_other(plan, part->origin, part->stride, conv->window.in) &&
                      plan->tap[0].at[0] == 0 && plan->tap[0].at[1] == 0 && plan->tap[0].at[2] == 0;
-    plan->end = prn_direct_find_end(context->post_ops);
+    plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
     cut(plan);
     plan->first_task = state->tasks;
     state->tasks += conv->batch * plan->groups * plan->pieces;

@@ -16,7 +16,15 @@ typedef struct prn_direct_end {
     bool clamped; /* what they become between `low` and `high` */
     float low, high;
     prn_post_ops rest; /* what follows on that */
+    int64_t blocks;     /* of output channels */
+    int64_t kept_lanes; /* of the last of them, where post-operations leave something in the others, which are cleared; 0: nothing is to be */
 } prn_direct_end;
+
+/* Whether there is anything to do for prn_direct_finish. */
+static inline bool prn_direct_has_rest(const prn_direct_end *end)
+{
+    return end->rest.count > 0 || end->kept_lanes > 0;
+}
 
 /* What one tap of a window reads, and with which of the filter's weights. */
 typedef struct prn_direct_tap {
@@ -90,7 +98,7 @@ const prn_direct_simd *prn_direct_tiles(void);
 bool prn_direct_can_end(const prony_context *context, int64_t out_channels);
 /* Asks for what is added in the output's layout. */
 void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in);
-prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops);
+prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels);
 /* `width` lanes of the bias from channel `first` on; zeros where there is none. */
 void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias);
 /* What the tiles leave to do with the output positions [begin, end) of some blocks of an image. */

@@ -5,6 +5,8 @@
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_direct_plan.h"
 
+enum { STREAMED_POSITIONS = 1 };
+
 typedef struct job {
     const prn_direct_state *state;
     const prony_context *context;
@@ -156,11 +158,13 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
 }
 
 /* How many lines of the weights behind those of the pass are needed next: those of the next pass, or of the next
- * group's first. */
+ * group's first. None for so few positions that weights are little but read: processors fetch ahead in such a stream by themselves, and
+ * fetches of ours only take up what is waited for. */
 static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, int64_t in_blocks_left,
                               int64_t per_block)
 {
     int64_t blocks = in_blocks_left;
+    if (piece->end - piece->begin <= STREAMED_POSITIONS) return 0;
     if (!blocks && piece->group_ends) blocks = plan->in_blocks;
     if (blocks > plan->per_pass) blocks = plan->per_pass;
     return blocks * per_block / PRN_DIRECT_LINE_FLOATS;
@@ -235,6 +239,6 @@ prony_status prn_conv_direct_run(const prony_context *context)
     const prn_direct_plan *plan = state->plans[0];
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, state->tasks, run_task, &job);
-    if (plan->spread && plan->end.rest.count) prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
+    if (plan->spread && prn_direct_has_rest(&plan->end)) prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);
     return PRONY_OK;
 }

@@ -185,7 +185,7 @@ prony_status prn_conv_stem_prepare(const prony_context *context, prn_prepared *o
     plan->blocks = prn_ceil_div(conv.out_channels, plan->simd->lanes);
     plan->groups = prn_ceil_div(plan->blocks, PRN_DIRECT_MOST_BLOCKS);
     plan->span = span_of(&conv);
-    plan->end = prn_direct_find_end(context->post_ops);
+    plan->end = prn_direct_find_end(context->post_ops, plan->conv.out_channels);
     pad(plan);
     find_steps(plan);
     cut(plan);
