@@ -5,9 +5,11 @@
  * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
  * layout alone. */
 #include "ops/nn/pool.h"
+#include "ops/nn/pool_simd.h"
 #include "base/integers.h"
 
 #include "base/parallel.h"
+#include "base/simd.h"
 #include "base/stop.h"
 #include "ops/loops/broadcast.h"
 #include "ops/op.h"
@@ -16,7 +18,9 @@
 
 #include <math.h>
 
-enum { PARTIALS = 32 };
+enum { PARTIALS = PRN_POOL_PARTIALS };
+
+PRN_SIMD_PICK(prn_pool_simd, prn_pool_simd_, static const prn_pool_simd *loops)
 
 /* ---- shapes and cost */
 
@@ -75,17 +79,6 @@ static inline float combine(float a, float b, bool average)
     return average ? a + b : (b > a ? b : a);
 }
 
-static inline __attribute__((always_inline)) void combine_run(float partial[PARTIALS], const float *x, int64_t count, const bool average,
-                                                              const int64_t partials)
-{
-    int64_t i = 0;
-    for (; i + partials <= count && !prn_stopped_at(i / partials); i += partials) {
-        for (int64_t j = 0; j < partials; j++) partial[j] = combine(partial[j], x[i + j], average);
-    }
-    if (count - i >= partials) return; /* called off */
-    for (int64_t j = 0; i + j < count; j++) partial[j] = combine(partial[j], x[i + j], average);
-}
-
 /* In blocks a channel has two sums, for every size of blocks. */
 static int64_t partials_of(const job *job)
 {
@@ -103,41 +96,16 @@ static void finish_plane(const job *job, int64_t plane, const float partial[PART
     }
 }
 
-static void pool_plane(const job *job, int64_t plane)
+/* Two of them side by side: the results of one are too few to hide how long an addition takes. */
+static void pool_runs(const job *job, int64_t plane, int64_t planes)
 {
-    const float *x = job->x + plane * job->spatial * job->lanes;
+    float partial[2][PARTIALS];
     const int64_t count = job->spatial * job->lanes;
-    float partial[PARTIALS];
-    for (int j = 0; j < PARTIALS; j++) partial[j] = job->average ? 0.0f : -INFINITY;
-    if (partials_of(job) == PARTIALS && job->average)
-        combine_run(partial, x, count, true, PARTIALS);
-    else if (partials_of(job) == PARTIALS)
-        combine_run(partial, x, count, false, PARTIALS);
-    else if (job->average)
-        combine_run(partial, x, count, true, PARTIALS / 2);
-    else
-        combine_run(partial, x, count, false, PARTIALS / 2);
-    finish_plane(job, plane, partial);
-}
-
-/* Two planes of blocks of eight side by side: the sums of one are too few to hide how long an addition takes. */
-static void average_pair(const job *job, int64_t plane)
-{
-    enum { SUMS = PARTIALS / 2 };
-    const int64_t count = job->spatial * job->lanes;
-    const float *x = job->x + plane * count;
-    float first[PARTIALS] = {0}, second[PARTIALS] = {0};
-    int64_t i = 0;
-    for (; i + SUMS <= count && !prn_stopped_at(i / SUMS); i += SUMS) {
-        for (int64_t j = 0; j < SUMS; j++) first[j] += x[i + j];
-        for (int64_t j = 0; j < SUMS; j++) second[j] += x[count + i + j];
-    }
-    for (int64_t j = 0; i + j < count && count - i < SUMS; j++) {
-        first[j] += x[i + j];
-        second[j] += x[count + i + j];
-    }
-    finish_plane(job, plane, first);
-    finish_plane(job, plane + 1, second);
+    const prn_pool_runs runs = {.x = job->x + plane * count, .planes = planes, .count = count, .sums = partials_of(job), .partial = partial};
+    for (int64_t p = 0; p < planes; p++)
+        for (int j = 0; j < PARTIALS; j++) partial[p][j] = job->average ? 0.0f : -INFINITY;
+    (job->average ? loops()->sum_runs : loops()->max_runs)(&runs);
+    for (int64_t p = 0; p < planes; p++) finish_plane(job, plane + p, partial[p]);
 }
 
 /* NHWC: a plane is an image, its lanes are all channels. */
@@ -157,12 +125,10 @@ static void pool_task(void *argument, int64_t task)
     const job *job = argument;
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
     int64_t plane = task * job->planes_per_task;
-    for (; job->lanes == 8 && job->average && plane + 2 <= end && !prn_stopped(); plane += 2) average_pair(job, plane);
-    for (; plane < end && !prn_stopped(); plane++) {
-        if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16)
-            pool_plane(job, plane);
-        else
-            pool_image(job, plane);
+    if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16) {
+        for (; plane < end && !prn_stopped(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
+    } else {
+        for (; plane < end && !prn_stopped(); plane++) pool_image(job, plane);
     }
 }
 
@@ -179,7 +145,7 @@ static prony_status run_native(const prony_context *context)
     job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
     job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
-    if (job.lanes == 8) job.planes_per_task += job.planes_per_task % 2;
+    job.planes_per_task += job.planes_per_task % 2;
     prn_parallel_tasks(context->threads, prn_ceil_div(job.planes, job.planes_per_task), pool_task, &job);
     return PRONY_OK;
 }

@@ -298,4 +298,54 @@ VEC_INLINE void each_row(float *y, const prn_pool_row *rows, bool average, float
 DEFINE_POOL(max_row, false, -INFINITY)
 DEFINE_POOL(sum_row, true, 0.0f)
 
-const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row};
+/* `planes` and `sums` are constants after inlining. */
+VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, const int planes, const int sums)
+{
+    enum { MOST = PRN_POOL_PARTIALS / VEC_LANES };
+    const int vectors = sums / VEC_LANES;
+    const float *x = runs->x;
+    const int64_t count = runs->count;
+    vf result[2][MOST];
+    for (int p = 0; p < planes; p++) PRN_UNROLL
+        for (int v = 0; v < vectors; v++) result[p][v] = v_load(runs->partial[p] + v * VEC_LANES);
+    int64_t i = 0;
+    for (; i + sums <= count && !prn_stopped_at(i / sums); i += sums) {
+        PRN_UNROLL
+        for (int p = 0; p < planes; p++) PRN_UNROLL
+            for (int v = 0; v < vectors; v++) result[p][v] = combined(result[p][v], v_load(x + p * count + i + v * VEC_LANES), average);
+    }
+    for (int p = 0; p < planes; p++) PRN_UNROLL
+        for (int v = 0; v < vectors; v++) v_store(runs->partial[p] + v * VEC_LANES, result[p][v]);
+    for (int64_t j = 0; i + j < count && count - i < sums; j++) { /* none of it where the work is called off */
+        for (int p = 0; p < planes; p++) {
+            float *to = &runs->partial[p][j];
+            const float from = x[p * count + i + j];
+            *to = average ? *to + from : from > *to ? from : *to;
+        }
+    }
+}
+
+VEC_INLINE void combine_each(const prn_pool_runs *runs, const bool average)
+{
+    const bool half = runs->sums < PRN_POOL_PARTIALS;
+    if (runs->planes == 2 && half)
+        combine_runs(runs, average, 2, PRN_POOL_PARTIALS / 2);
+    else if (runs->planes == 2)
+        combine_runs(runs, average, 2, PRN_POOL_PARTIALS);
+    else if (half)
+        combine_runs(runs, average, 1, PRN_POOL_PARTIALS / 2);
+    else
+        combine_runs(runs, average, 1, PRN_POOL_PARTIALS);
+}
+
+static void max_runs(const prn_pool_runs *runs)
+{
+    combine_each(runs, false);
+}
+
+static void sum_runs(const prn_pool_runs *runs)
+{
+    combine_each(runs, true);
+}
+
+const prn_pool_simd PRN_SIMD_TABLE(prn_pool_simd_) = {.max = max_row, .sum = sum_row, .max_runs = max_runs, .sum_runs = sum_runs};

@@ -1,4 +1,4 @@
-/* The inner loops of MaxPool and AveragePool, compiled once per instruction set. No state, thread-safe. */
+/* The inner loops of MaxPool, AveragePool and their global forms, compiled once per instruction set. No state, thread-safe. */
 #ifndef PRN_OPS_NN_POOL_SIMD_H
 #define PRN_OPS_NN_POOL_SIMD_H
 
@@ -14,10 +14,21 @@ typedef struct prn_pool_row {
     int64_t in, out, lanes, taps, stride, dilation, pad;
 } prn_pool_row;
 
+enum { PRN_POOL_PARTIALS = 32 };
+
+/* `planes` (1 or 2) runs of `count` elements, one behind the other: element i of a run is combined into result i mod `sums` (16 or 32) of
+ * the plane's. */
+typedef struct prn_pool_runs {
+    const float *x;
+    int64_t planes, count, sums;
+    float (*partial)[PRN_POOL_PARTIALS];
+} prn_pool_runs;
+
 typedef struct prn_pool_simd {
     void (*max)(float *y, const prn_pool_row *row); /* NaN never exceeds anything */
     void (*sum)(float *y, const prn_pool_row *row);
+    void (*max_runs)(const prn_pool_runs *runs);
+    void (*sum_runs)(const prn_pool_runs *runs);
 } prn_pool_simd;
-
 
 #endif
