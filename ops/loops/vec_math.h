@@ -251,7 +251,7 @@ VEC_INLINE vf v_exp_from(vf x, const float least)
 #else
     const vi none = x < least;
     vi n;
-    const vf r = v_reduce_ln2(v_clamp(v_select(none, v_splat(0.0f), x), v_splat(-104.0f), v_splat(89.0f)), &n);
+    const vf r = v_reduce_ln2(v_smaller(v_select(none, v_splat(0.0f), x), v_splat(89.0f)), &n);
     return v_select(none, v_splat(0.0f), v_scale2(v_expm1_reduced(r) + 1.0f, n));
 #endif
 }
@@ -262,10 +262,17 @@ VEC_INLINE vf v_exp(vf x)
     return v_exp_from(x, -104.0f);
 }
 
-/* Where it is a subnormal number, 0. */
+/* exp(x) of x <= 0; 0 where it is a subnormal number. */
 VEC_INLINE vf v_exp_normal(vf x)
 {
+#if defined(__AVX512F__)
     return v_exp_from(x, -87.33654f);
+#else
+    const float least = -87.33654f;
+    vi n;
+    const vf r = v_reduce_ln2(v_larger(x, v_splat(least)), &n);
+    return v_select(x < least, v_splat(0.0f), (v_expm1_reduced(r) + 1.0f) * (vf)(((vu)n + 127u) << 23));
+#endif
 }
 
 /* exp(x) of |x| <= 87, where the power of two is no subnormal. */
@@ -366,9 +373,18 @@ VEC_INLINE vf v_erf(vf x)
     return v_copysign(v_select(size < 0.93f, small, large), x);
 }
 
+/* exp(x) + 1, infinity above 88.7. In one step, as half of exp(x) is what has an exponent; what underflows is nothing beside 1. */
+VEC_INLINE vf v_exp_and_1(vf x)
+{
+    vf shifted, count;
+    const vf r = v_reduce_shifted(v_clamp(x, v_splat(-87.3f), v_splat(89.4f)), &shifted, &count);
+    const vf power = (vf)(((vu)shifted - (0x4b400000u - 126u)) << 23);
+    return (v_expm1_reduced(r) + 1.0f) * power * 2.0f + 1.0f;
+}
+
 VEC_INLINE vf v_sigmoid(vf x)
 {
-    return 1.0f / (v_exp(-x) + 1.0f);
+    return 1.0f / v_exp_and_1(-x);
 }
 
 VEC_INLINE vf v_softplus(vf x)

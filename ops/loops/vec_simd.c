@@ -10,15 +10,21 @@
 /* ---- maps: `x`, and the splat parameters `va` and `vb`, are in scope of the expression */
 
 #define MAP(name, expression)                                                                                          \
+    VEC_INLINE vf f_##name(const vf x, const vf va, const vf vb)                                                       \
+    {                                                                                                                  \
+        (void)va, (void)vb;                                                                                            \
+        return expression;                                                                                             \
+    }                                                                                                                  \
     static void map_##name(float *y, const float *x_, int64_t n, float a, float b)                                     \
     {                                                                                                                  \
         const vf va = v_splat(a), vb = v_splat(b);                                                                     \
-        (void)va;                                                                                                      \
-        (void)vb;                                                                                                      \
-        for (int64_t i = 0; i < n; i += VEC_LANES) {                                                                   \
-            const vf x = v_load_part(x_ + i, n - i, 0.0f);                                                             \
-            v_store_part(y + i, expression, n - i);                                                                    \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {                                                           \
+            const vf first = v_load(x_ + i), second = v_load(x_ + i + VEC_LANES);                                      \
+            v_store(y + i, f_##name(first, va, vb));                                                                   \
+            v_store(y + i + VEC_LANES, f_##name(second, va, vb));                                                      \
         }                                                                                                              \
+        for (; i < n; i += VEC_LANES) v_store_part(y + i, f_##name(v_load_part(x_ + i, n - i, 0.0f), va, vb), n - i);  \
     }
 
 #define ZERO v_splat(0.0f)
@@ -37,7 +43,7 @@ MAP(log, v_log(x))
 MAP(erf, v_erf(x))
 MAP(gelu_erf, v_gelu_erf(x))
 MAP(gelu_tanh, v_gelu_tanh(x))
-MAP(silu, x / (v_exp(-(x * va)) + 1.0f))
+MAP(silu, x / v_exp_and_1(-(x * va)))
 MAP(hard_sigmoid, v_clamp(x *va + vb, ZERO, ONE))
 MAP(hard_swish, x *v_clamp(x *(1.0f / 6.0f) + 0.5f, ZERO, ONE))
 MAP(elu, v_elu(x, va))
