@@ -35,7 +35,7 @@ bool prn_conv_depthwise_usable(const prony_context *context)
 bool prn_conv_depthwise_worth(const prony_context *context)
 {
 #ifdef PRN_HAVE_DNNL
-    return context->precision == PRONY_PRECISION_FP32_STRICT || simd()->lanes == 16;
+    return context->precision == PRONY_PRECISION_FP32_STRICT || simd()->lanes == 16 || prn_direct_ends_in_maps(context);
 #else
     (void)context;
     return true;

@@ -44,8 +44,9 @@ bool prn_conv_direct_worth(const prony_context *context)
 #ifdef PRN_HAVE_DNNL
     if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
     if (conv.kernel_volume == 1) {
-        const bool in_a_row = conv.in_spatial == conv.out_spatial;
-        return in_a_row && conv.in_channels >= LONG_CHANNELS && (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
+        if (conv.in_spatial != conv.out_spatial) return false;
+        if (prn_direct_ends_in_maps(context)) return true;
+        return conv.in_channels >= LONG_CHANNELS && (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
     }
     return prn_conv_image_work(&conv) >= LEAST_WORK;
 #else

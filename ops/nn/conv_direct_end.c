@@ -55,6 +55,11 @@ prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_cha
     return end;
 }
 
+bool prn_direct_ends_in_maps(const prony_context *context)
+{
+    return prn_direct_find_end(context->post_ops, 1).rest.count > 0;
+}
+
 void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias)
 {
     const int64_t left = conv->out_channels - first, count = !conv->bias ? 0 : left < width ? left : width;
