@@ -90,6 +90,8 @@ typedef struct prn_post_ops {
 void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t first, int64_t count);
 /* Whether zero stays zero (an addition's does where the residual is zero). */
 bool prn_post_op_keeps_zero(const prn_post_op *op);
+/* Whether all of them do; NULL: there are none. */
+bool prn_post_ops_keep_zero(const prn_post_ops *post_ops);
 
 /* An image as it was read: rows from top to bottom, channels (1: grey, 3: red, green, blue) side by side. */
 typedef struct prn_pixels {

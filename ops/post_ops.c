@@ -57,3 +57,10 @@ bool prn_post_op_keeps_zero(const prn_post_op *op)
         return true;
     }
 }
+
+bool prn_post_ops_keep_zero(const prn_post_ops *post_ops)
+{
+    for (size_t i = 0; post_ops && i < post_ops->count; i++)
+        if (!prn_post_op_keeps_zero(&post_ops->op[i])) return false;
+    return true;
+}

@@ -14,18 +14,11 @@ int64_t prn_direct_first_block(int64_t blocks, int64_t group)
     return group * blocks / prn_ceil_div(blocks, PRN_DIRECT_MOST_BLOCKS);
 }
 
-static bool keep_zero(const prn_post_ops *post_ops)
-{
-    for (size_t i = 0; post_ops && i < post_ops->count; i++)
-        if (!prn_post_op_keeps_zero(&post_ops->op[i])) return false;
-    return true;
-}
-
 bool prn_direct_can_end(const prony_context *context, int64_t out_channels)
 {
     /* The same kernels everywhere, which is by the shape alone. */
     const bool strict = context->precision == PRONY_PRECISION_FP32_STRICT;
-    return !strict || out_channels % PRN_DIRECT_UNIT == 0 || keep_zero(context->post_ops);
+    return !strict || out_channels % PRN_DIRECT_UNIT == 0 || prn_post_ops_keep_zero(context->post_ops);
 }
 
 void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in)
@@ -50,7 +43,7 @@ prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_cha
         end.high = relu ? INFINITY : post_ops->op[i].b;
         i++;
     }
-    if (!keep_zero(post_ops)) end.kept_lanes = out_channels % lanes;
+    if (!prn_post_ops_keep_zero(post_ops)) end.kept_lanes = out_channels % lanes;
     while (i < count) end.rest.op[end.rest.count++] = post_ops->op[i++];
     return end;
 }

@@ -195,11 +195,7 @@ static bool channels_fit(const prony_context *context, const prn_conv *conv)
 {
     if (context->precision != PRONY_PRECISION_FP32)
         return conv->in_channels % PRN_CONV_SPLIT_LANES == 0 && conv->out_channels % PRN_CONV_SPLIT_LANES == 0;
-    for (size_t i = 0; context->post_ops && conv->out_channels % PRN_CONV_SPLIT_LANES && i < context->post_ops->count; i++) {
-        const prn_post_op *op = &context->post_ops->op[i];
-        if (op->kind != PRN_POST_ADD && !prn_post_op_keeps_zero(op)) return false;
-    }
-    return true;
+    return conv->out_channels % PRN_CONV_SPLIT_LANES == 0 || prn_post_ops_keep_zero(context->post_ops);
 }
 
 static bool fits(const prony_context *context, const prn_conv *conv)

@@ -6,7 +6,7 @@
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
  * The transformed filters belong to the model: [group][point][input channel][block of the group][output
- * lane]. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while
+ * lane], channels in whole blocks: those that only fill one have filters of zeros. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while
  * the batch is the same. A residual that comes first may lie in the output. Invariant: batches, groups and the order of
  * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
@@ -48,7 +48,7 @@ bool prn_conv_winograd_usable(const prony_context *context)
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
     const int64_t lanes = simd()->lanes;
-    if (conv.groups != 1 || conv.in_channels % lanes || conv.out_channels % lanes) return false;
+    if (conv.groups != 1 || (conv.out_channels % lanes && !prn_post_ops_keep_zero(context->post_ops))) return false;
     if (window->axes != 2 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++) {
         if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1) return false;
@@ -95,23 +95,38 @@ typedef struct winograd_plan {
     const float *packed;
 } winograd_plan;
 
+/* The filters of output block `block`, whose input channels lie `width` floats apart. */
+static void build_block(const winograd_plan *plan, int64_t block, float *to, int64_t width)
+{
+    enum { TAPS = PRN_WINOGRAD_TAPS * PRN_WINOGRAD_TAPS };
+    const prn_conv *conv = &plan->conv;
+    const int64_t lanes = plan->simd->lanes, inputs = plan->cut.in_blocks * lanes, row = conv->in_channels * TAPS;
+    const int64_t outputs = prn_least(conv->out_channels - block * lanes, lanes);
+    const float *weights = (const float *)conv->weights->data + block * lanes * row;
+    float filled[MOST_LANES * TAPS] = {0};
+    for (int64_t c = 0; c < inputs && !prn_stopped_at(c); c++, to += width) {
+        const bool whole = c < conv->in_channels && outputs == lanes;
+        for (int64_t k = 0; k < outputs && !whole; k++) {
+            if (c < conv->in_channels)
+                memcpy(filled + k * TAPS, weights + k * row + c * TAPS, TAPS * sizeof(float));
+            else
+                memset(filled + k * TAPS, 0, TAPS * sizeof(float));
+        }
+        plan->simd->filters[plan->cut.kind](whole ? weights + c * TAPS : filled, whole ? row : TAPS, to, inputs * width);
+    }
+}
+
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
     (void)context;
     const winograd_plan *plan = argument;
-    const prn_conv *conv = &plan->conv;
     const prn_winograd_cut *cut = &plan->cut;
-    const int64_t lanes = plan->simd->lanes, row = conv->in_channels * conv->kernel_volume;
-    const float *weights = conv->weights->data;
+    const int64_t lanes = plan->simd->lanes, inputs = cut->in_blocks * lanes;
     for (int64_t g = 0; g < cut->groups; g++) {
         const int64_t begin = prn_winograd_first_block(cut, g), end = prn_winograd_first_block(cut, g + 1);
         const int64_t width = (end - begin) * lanes;
-        float *to = (float *)packed + begin * lanes * conv->in_channels * cut->points;
-        for (int64_t b = begin; b < end && !prn_stopped(); b++, to += lanes) {
-            const float *from = weights + b * lanes * row;
-            for (int64_t c = 0; c < conv->in_channels && !prn_stopped_at(c); c++)
-                plan->simd->filters[cut->kind](from + c * conv->kernel_volume, row, to + c * width, conv->in_channels * width);
-        }
+        float *to = (float *)packed + begin * lanes * inputs * cut->points;
+        for (int64_t b = begin; b < end && !prn_stopped(); b++, to += lanes) build_block(plan, b, to, width);
     }
     return PRONY_OK;
 }
@@ -129,6 +144,12 @@ static slot make_slot(const prony_context *context, const prn_conv *conv, const 
     return slot;
 }
 
+static int64_t packed_floats(const winograd_plan *plan)
+{
+    const int64_t lanes = plan->simd->lanes;
+    return plan->cut.in_blocks * lanes * plan->cut.blocks * lanes * plan->cut.points;
+}
+
 static prony_status pack(const prony_context *context, winograd_plan *plan)
 {
     char tag[96];
@@ -137,7 +158,7 @@ static prony_status pack(const prony_context *context, winograd_plan *plan)
     const prn_winograd_cut *cut = &plan->cut;
     snprintf(tag, sizeof tag, "conv winograd %lld lanes: %lld x %lld, tiles of %lld x %lld", (long long)plan->simd->lanes,
              (long long)conv->out_channels, (long long)conv->in_channels, (long long)cut->rows, (long long)cut->columns);
-    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, conv->out_channels * conv->in_channels * cut->points);
+    const size_t bytes = prony_dtype_bytes(PRONY_FLOAT32, packed_floats(plan));
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, bytes, build_weights, plan, &packed));
     plan->packed = packed;
     return PRONY_OK;
@@ -431,7 +452,7 @@ typedef struct task {
 static void multiply_group(const job *job, task *task, int64_t group, float *space)
 {
     const prn_winograd_cut *cut = job->cut;
-    const int64_t lanes = job->simd->lanes, channels = job->conv->in_channels, half = cut->points / 2;
+    const int64_t lanes = job->simd->lanes, channels = cut->in_blocks * lanes, half = cut->points / 2;
     const int64_t begin = prn_winograd_first_block(cut, group), blocks = prn_winograd_first_block(cut, group + 1) - begin;
     const int64_t per_point = channels * blocks * lanes;
     const int64_t inputs = channels * prn_ceil_div(task->batch.tiles, job->simd->tiles[blocks]);
@@ -455,7 +476,8 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
     multiply_group(job, task, group, space);
     for (int64_t b = prn_winograd_first_block(cut, group); b < end; b++) {
         float bias[MOST_LANES] = {0};
-        if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)lanes * sizeof(float));
+        const int64_t channels = prn_least(conv->out_channels - b * lanes, lanes);
+        if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)channels * sizeof(float));
         const int64_t plane = (batch->image * cut->blocks + b) * conv->out_spatial * lanes;
         for (int64_t row = batch->row; row < batch->row_end; row++) {
             inverse_row(job, batch, row, plane, m, bias, space + job->slot.row);
@@ -525,7 +547,7 @@ prony_status prn_conv_winograd_run(const prony_context *context)
                .x = context->inputs[0]->data,
                .y = context->outputs[0]->data,
                .scratch = context->scratch};
-    job.packed_end = job.packed + plan->conv.in_channels * plan->conv.out_channels * plan->cut.points;
+    job.packed_end = job.packed + packed_floats(plan);
     split_post_ops(context, &job);
     const int64_t slots = (int64_t)(context->scratch_bytes / sizeof(float)) / job.slot.total;
     prn_parallel_slots(context->threads, slots, plan->cut.tasks, run_slot, &job);

@@ -38,18 +38,20 @@ static double overlapped(double a, double b)
     return a > b ? a + b / 4 : b + a / 4;
 }
 
+/* Weights of one tap, in whole blocks of channels. */
+static double channel_pairs(const prn_conv *conv, const prn_winograd_simd *simd)
+{
+    const double in_blocks = (double)prn_ceil_div(conv->in_channels, simd->lanes), blocks = (double)prn_ceil_div(conv->out_channels, simd->lanes);
+    return in_blocks * blocks * (double)(simd->lanes * simd->lanes);
+}
+
 /* Cycles that reading so many floats of filters takes, `times` times, in the unit of those of products. */
 static double read_cycles(const prn_conv *conv, const prn_winograd_simd *simd, double filters, double times)
 {
     const bool in_halves = simd->lanes == 16 && prn_isa_has(PRN_HALVES_AVX512);
     const double line = prn_isa_has(PRN_QUICK_MEMORY) ? per_quick_line : in_halves ? per_line / halves : per_line;
-    const double smallest = 16.0 * (double)conv->in_channels * (double)conv->out_channels;
+    const double smallest = 16.0 * channel_pairs(conv, simd);
     return smallest > SMALL_FILTERS ? times * filters / LINE * line : 0.0;
-}
-
-static double filter_floats(const prn_conv *conv, const prn_winograd_cut *cut)
-{
-    return (double)cut->points * (double)conv->in_channels * (double)conv->out_channels;
 }
 
 /* Of an odd number of lines, so that the points of a tile do not all meet in one set of a cache. */
@@ -87,8 +89,8 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     const struct prn_winograd_tile *tile = &prn_winograd_tiles[kind];
     const int64_t lanes = simd->lanes;
     prn_winograd_cut cut = {.kind = kind, .rows = tile->rows, .columns = tile->columns};
-    cut.in_blocks = conv->in_channels / lanes;
-    cut.blocks = conv->out_channels / lanes;
+    cut.in_blocks = prn_ceil_div(conv->in_channels, lanes);
+    cut.blocks = prn_ceil_div(conv->out_channels, lanes);
     cut.groups = prn_ceil_div(cut.blocks, PRN_WINOGRAD_MOST_BLOCKS);
     cut.points = (cut.rows + PRN_WINOGRAD_TAPS - 1) * (cut.columns + PRN_WINOGRAD_TAPS - 1);
     const prn_window *window = &conv->window;
@@ -97,7 +99,7 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     cut.tile_rows = cut.phases * cut.phase_rows;
     cut.tile_columns = prn_ceil_div(prn_ceil_div(window->out[2], window->dilation[2]), cut.columns);
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
-    const double filters = filter_floats(conv, &cut);
+    const double filters = (double)cut.points * channel_pairs(conv, simd);
     cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
     cut_batches(&cut, conv->batch, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
@@ -122,7 +124,7 @@ bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, 
         prn_winograd_cut cut;
         if (conv->in_channels < prn_winograd_tiles[kind].least_channels) continue;
         prn_winograd_cut_as(conv, simd, (prn_winograd_kind)kind, &cut);
-        const double worth = filter_floats(conv, &cut) > LARGE_FILTERS ? worth_much_memory : worth_memory;
+        const double worth = (double)cut.points * channel_pairs(conv, simd) > LARGE_FILTERS ? worth_much_memory : worth_memory;
         if (found && cut.cycles * worth > out->cycles) continue;
         *out = cut;
         found = true;
@@ -132,7 +134,7 @@ bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, 
 
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd)
 {
-    const double filters = (double)conv->kernel_volume * (double)conv->in_channels * (double)conv->out_channels;
+    const double filters = (double)conv->kernel_volume * channel_pairs(conv, simd);
     const double outputs = (double)conv->batch * (double)conv->out_spatial;
     return overlapped(outputs * filters / (double)simd->lanes * per_product,
                       read_cycles(conv, simd, filters, 1.0));

@@ -13,7 +13,7 @@ typedef struct prn_winograd_cut {
     int64_t tile_rows, tile_columns;       /* of an image: those of all phases, one phase below the other */
     int64_t batches_down, batches_across;  /* of an image: tiles that are transformed together */
     int64_t batch_tiles;                   /* of the largest batch */
-    int64_t in_blocks, blocks, groups;     /* of channels; output blocks are multiplied group by group */
+    int64_t in_blocks, blocks, groups;     /* of channels, the last of which may not be full; output blocks are multiplied group by group */
     int64_t tasks_of_batch, tasks;         /* the groups of a batch are dealt to so many tasks; in all */
     int64_t run;                           /* input blocks whose products are one running sum */
     int64_t v_point, m_point;              /* floats from point to point of transformed inputs, and of products */

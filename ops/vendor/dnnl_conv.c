@@ -275,14 +275,12 @@ static void fill_sizes(conv_state *state, const prony_context *context, const pr
     state->y_planes = conv->batch * channels / state->y_block;
     state->y_spatial = conv->out_spatial;
     state->y_bytes = (size_t)(conv->batch * channels * conv->out_spatial) * sizeof(float);
-    bool zero = true;
     const prn_post_ops *post_ops = context->post_ops;
     for (size_t i = 0; post_ops && i < post_ops->count; i++) {
         bool add = post_ops->op[i].kind == PRN_POST_ADD;
         state->copies = state->copies || (add && !prn_dnnl_summed_in_place(post_ops, i));
-        zero = zero && prn_post_op_keeps_zero(&post_ops->op[i]);
     }
-    if (!zero) state->lanes_to_clear = channels - conv->out_channels;
+    if (!prn_post_ops_keep_zero(post_ops)) state->lanes_to_clear = channels - conv->out_channels;
 }
 
 static dnnl_status_t fill_state(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem,
