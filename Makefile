@@ -5,9 +5,10 @@ PREFIX ?= /usr/local
 BUILD ?= build
 
 PYTHON ?= /usr/bin/python3
-# What check-unit runs of the tests, as ctest is told: make check-unit SELECT='-LE "again|emulated"'
-SELECT ?=
 VENV ?= $(BUILD)/venv
+
+# Which tests check-unit runs, as ctest is told: make check-unit SELECT='-LE "again|emulated"'
+SELECT ?=
 
 .PHONY: demo build python check check-unit check-asan check-tsan check-plain check-bare check-models install clean
 MAKEFLAGS += --no-print-directory

@@ -4,7 +4,8 @@
 # Makes two such systems in a temporary folder, out of the sources that this machine's apt uses, with a clone of HEAD
 # each. In one, someone who has neither root nor sudo types README's commands, and root types the lines that they are
 # told to ask for; in the other root does it alone. `unit`: `make check-unit` takes the place of `make check`, without
-# the tests that run a second time what has run, and root stops after `make demo`. Exit status 3: it cannot be done on this machine; one line says why.
+# the tests that run a second time what has run, and root stops after `make demo`. Exit status 3: it cannot be done on
+# this machine; one line says why.
 #
 # Everything mounted and everything started lives in namespaces of its own, and is gone with the process that made
 # them, however it ends; the folder is removed by the process outside.

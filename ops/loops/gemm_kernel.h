@@ -9,6 +9,8 @@
 
 #include "ops/op.h"
 
+enum { PRN_GEMM_STREAMED = 1 << 18 }; /* floats of a B that for one row of C comes from beyond the second-level cache in any case */
+
 /* One product. A is [m, k], B is [k, n], C is [m, n]; strides in elements. */
 typedef struct prn_gemm {
     int64_t m, n, k;

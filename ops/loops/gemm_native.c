@@ -35,8 +35,7 @@ enum {
     APART_FLOATS = 16,     /* a line: rows as much longer do not */
     APART_ROWS = 1024,     /* of A, copied at a time */
     APART_LEAST_COLUMNS = 256, /* for which copying A is little */
-    COPY_FLOATS = 1 << 14, /* of one task */
-    PLAIN_FLOATS = 1 << 18 /* a constant B above this is streamed from memory for one row of C in any case */
+    COPY_FLOATS = 1 << 14 /* of one task */
 };
 
 PRN_SIMD_PICK(prn_gemm_isa_table, prn_gemm_isa_, const prn_gemm_isa_table *prn_gemm_isa)
@@ -103,7 +102,7 @@ static bool is_column(const prn_gemm *gemm)
 
 bool prn_gemm_plain_is_best(const prn_gemm *gemm)
 {
-    return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PLAIN_FLOATS);
+    return is_column(gemm) || (is_dots(gemm) && gemm->k * gemm->n > PRN_GEMM_STREAMED);
 }
 
 /* ---- finishing a block of C ---- */

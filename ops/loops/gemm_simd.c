@@ -363,7 +363,6 @@ static void block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int6
 #define DOT_VECS (DOT_LANES / LANES)
 #define DOT_COLUMNS 4
 #define DOT_STREAMS 2
-#define DOT_STREAMED (1 << 18) /* floats of B from which on it does not stay in the second-level cache */
 #define DOT_AHEAD 128 /* floats of a column between what is read and what is fetched */
 
 /* Adds products of the 16 elements at a and b to the lanes. */
@@ -380,15 +379,15 @@ static inline float lanes_sum(const vec sums[DOT_VECS])
     return total;
 }
 
-/* `count` columns from j on, `apart` from each other. `width`, their most, and `fetch` are constants after inlining. */
-static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, int64_t j, int64_t count, int64_t apart, const int width,
-                                                              const bool fetch)
+/* `count` columns from j on, `apart` from each other; a_rest: the last elements of A's row and zeros. `width`, the most columns, and `fetch`
+ * are constants after inlining. */
+static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *gemm, const float *a_rest, int64_t j, int64_t count,
+                                                              int64_t apart, const int width, const bool fetch)
 {
     const float *a = gemm->a, *b[DOT_COLUMNS];
     const int64_t k = gemm->k, whole = k - k % DOT_LANES;
     const size_t rest = (size_t)(k - whole) * sizeof *a;
-    float a_rest[DOT_LANES] = {0}, b_rest[DOT_LANES] = {0};
-    if (rest) memcpy(a_rest, a + whole, rest);
+    float b_rest[DOT_LANES] = {0};
     for (int64_t i = 0; i < width; i++) b[i] = gemm->b + (j + (i < count ? i * apart : 0)) * gemm->b_col;
     vec sums[DOT_COLUMNS][DOT_VECS] = {0};
     for (int64_t from = 0; from < whole && (from == 0 || !prn_stopped()); from += LOOK_UP) {
@@ -410,14 +409,17 @@ static inline __attribute__((always_inline)) void dot_columns(const prn_gemm *ge
 
 static void dots(const prn_gemm *gemm, int64_t j0, int64_t j1)
 {
-    if (gemm->k * gemm->n < DOT_STREAMED) {
+    const int64_t rest = gemm->k % DOT_LANES;
+    float a_rest[DOT_LANES] = {0};
+    if (rest) memcpy(a_rest, gemm->a + gemm->k - rest, (size_t)rest * sizeof *a_rest);
+    if (gemm->k * gemm->n <= PRN_GEMM_STREAMED) {
         for (int64_t j = j0; j < j1; j += DOT_COLUMNS)
-            dot_columns(gemm, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
+            dot_columns(gemm, a_rest, j, j1 - j < DOT_COLUMNS ? j1 - j : DOT_COLUMNS, 1, DOT_COLUMNS, true);
         return;
     }
     const int64_t apart = prn_ceil_div(j1 - j0, DOT_STREAMS);
     for (int64_t j = j0; j < j0 + apart && !prn_stopped(); j++)
-        dot_columns(gemm, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
+        dot_columns(gemm, a_rest, j, j + apart < j1 ? DOT_STREAMS : 1, apart, DOT_STREAMS, false);
 }
 
 const prn_gemm_isa_table PRN_SIMD_TABLE(prn_gemm_isa_) = {PRN_SIMD_NAME, PANEL, TILE_ROWS, pack, block, dots};

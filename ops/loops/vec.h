@@ -120,7 +120,7 @@ typedef struct prn_vec_table {
     /* Mean and population variance by two passes; n > 0. */
     void (*mean_variance)(double *mean, double *variance, const float *x, int64_t n);
 
-    /* y = exp(x - shift), 0 where that is subnormal; returns the sum of y. */
+    /* y = exp(x - shift), 0 where that is subnormal; returns the sum of y. No x is above shift. */
     double (*exp_sum)(float *y, const float *x, int64_t n, float shift);
     void (*softmax)(float *y, const float *x, int64_t n);
     /* softmax(scale x + mask); mask may be NULL, y and x may be the same array. */

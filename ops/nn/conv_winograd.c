@@ -6,9 +6,10 @@
  *     task  = a batch and some groups:    v = transformed tiles;    for each group: m = v w, point by point; y = from m
  *
  * The transformed filters belong to the model: [group][point][input channel][block of the group][output
- * lane], channels in whole blocks: those that only fill one have filters of zeros. Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while
- * the batch is the same. A residual that comes first may lie in the output. Invariant: batches, groups and the order of
- * every sum depend on the problem alone, so a result's bits do not depend on who computed it. */
+ * lane], channels in whole blocks: those that only fill one have filters of zeros. Scratch is one slot [v][m] for each thread;
+ * whoever has a slot takes one task after the other (prn_parallel_slots), and keeps v while the batch is the same. A residual
+ * that comes first may lie in the output. Invariant: batches, groups and the order of every sum depend on the problem alone, so
+ * a result's bits do not depend on who computed it. */
 #include "ops/nn/conv_winograd.h"
 
 #include "base/alloc.h"
