@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     for (int chain = 0; chain < chains; chain++) {
         EACH_SUM(r, v) sum[chain][r][v] = (vec){0};
     }
-    if (t->add) { /* C's lines come while the sums are formed */
+    { /* C's lines come while the sums are formed, for stores to find them */
         C_ROWS(c, c_row);
         EACH_SUM(r, v) __builtin_prefetch(c + r * c_row + v * LANES, 1);
     }
@@ -177,12 +177,6 @@ static tile_fn *const tiles[2][TILE_ROWS + 1] = {
 static int64_t tile_count(int64_t rows)
 {
     return prn_ceil_div(rows, TILE_ROWS);
-}
-
-static int64_t tile_start(int64_t rows, int64_t index)
-{
-    const int64_t count = tile_count(rows), taller = rows % count;
-    return rows / count * index + (index < taller ? index : taller);
 }
 
 /* Transposes 4 x 4: row i comes from from[i], column j goes to to + j * apart. */
@@ -282,23 +276,27 @@ static void panel_rows(const prn_gemm *gemm, tile_operands *t, const block_at *a
     const int vecs = at->width > LANES ? 2 : 1;
     const bool whole = at->width == vecs * LANES;
     float edge[TILE_ROWS * PANEL];
-    const int64_t rows = at->i1 - at->i0, count = tile_count(rows);
+    const int64_t rows = at->i1 - at->i0, count = tile_count(rows), least = rows / count, taller = rows - least * count;
+    tile_fn *const *const of_height = gemm->m <= FEW_ROWS ? few_tiles[vecs - 1] : tiles[vecs - 1];
     const float *const bias = t->bias;
     /* A round of a tile asks for one line at most. */
     const int64_t share = t->k * PANEL / count, step = 2 * PANEL / count + 1;
+    float *c = gemm->c + at->i0 * gemm->c_row + at->j;
+    t->a = gemm->a + at->i0 * gemm->a_row + at->k0 * gemm->a_col;
+    t->c_row = whole ? gemm->c_row : PANEL;
+    t->add = whole && at->k0 > 0;
+    t->ahead = next ? next : t->b;
     t->ahead_step = !next ? 0 : step < LINE ? step : LINE;
     for (int64_t index = 0; index < count; index++) {
-        const int64_t start = tile_start(rows, index), height = tile_start(rows, index + 1) - start;
-        float *c = gemm->c + (at->i0 + start) * gemm->c_row + at->j;
-        t->a = gemm->a + (at->i0 + start) * gemm->a_row + at->k0 * gemm->a_col;
+        const int64_t height = least + (index < taller);
         t->c = whole ? c : edge;
-        t->c_row = whole ? gemm->c_row : PANEL;
-        t->add = whole && at->k0 > 0;
-        t->ahead = next ? next + index * share : t->b;
         t->bias = whole ? bias : NULL;
-        (gemm->m <= FEW_ROWS ? few_tiles[vecs - 1] : tiles[vecs - 1])[height](t);
+        of_height[height](t);
         t->bias = bias;
         if (!whole) store_edge(gemm, at, t, height, c);
+        c += height * gemm->c_row;
+        t->a += height * gemm->a_row;
+        if (next) t->ahead += share;
     }
 }
 
