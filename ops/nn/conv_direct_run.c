@@ -186,6 +186,7 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
         int64_t left = plan->in_blocks - from;
         tile.in_blocks = left < plan->per_pass ? left : plan->per_pass;
         left -= tile.in_blocks;
+        tile.ends_half = !left && plan->in_blocks * lanes - conv->in_channels >= lanes / 2;
         tile.x = job->x + (piece->image * plan->in_blocks + from) * tile.x_block;
         tile.weights = packed + from * per_block;
         tile.start = from ? NULL : bias;

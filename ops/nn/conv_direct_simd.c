@@ -80,12 +80,12 @@ static inline __attribute__((always_inline)) void tap_inputs(const float *x, con
 
 typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 
-/* blocks and positions are constants after inlining. */
-static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
-                                                          const int blocks, const int positions, sums sum)
+/* channels, blocks and positions are constants after inlining. */
+static inline __attribute__((always_inline)) void sum_channels(const float *const *at, const float *weights, const int channels,
+                                                               const int blocks, const int positions, sums sum)
 {
     PRN_UNROLL
-    for (int c = 0; c < LANES; c++) {
+    for (int c = 0; c < channels; c++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
         vec held[PRN_DIRECT_MOST_BLOCKS];
         const float *w = weights + c * blocks * LANES;
@@ -109,6 +109,12 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
             }
         }
     }
+}
+
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights, const int blocks,
+                                                          const int positions, sums sum)
+{
+    sum_channels(at, weights, LANES, blocks, positions, sum);
 }
 
 static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
@@ -184,9 +190,9 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
 static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile *t, const int blocks,
                                                           const int positions, sums sum)
 {
-    const float *x = t->x, *weights = t->weights;
-    for (int64_t i = 0; i < t->in_blocks; i++, x += t->x_block, weights += LANES * blocks * LANES) {
-        const float *at[PRN_DIRECT_MOST_POSITIONS];
+    const float *x = t->x, *weights = t->weights, *at[PRN_DIRECT_MOST_POSITIONS];
+    const int64_t whole = t->in_blocks - t->ends_half;
+    for (int64_t i = 0; i < whole; i++, x += t->x_block, weights += LANES * blocks * LANES) {
         fetch_next(t, i, false);
         PRN_UNROLL
         for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
@@ -194,6 +200,10 @@ static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile 
             __builtin_prefetch(x + p * LANES, 0, 3);
         sum_tap(at, weights, blocks, positions, sum);
     }
+    if (!t->ends_half) return;
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
+    sum_channels(at, weights, LANES / 2, blocks, positions, sum);
 }
 
 /* Plain input: one address, as the positions stand at distances that are known. */
