@@ -157,6 +157,47 @@ static prony_status settle_output(prn_plan *plan, prn_step *step, size_t k, prn_
     return prn_fail(error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);
 }
 
+/* Whether nobody but the plan's caller reads it, who is given it plain. */
+static bool only_given_out(const prn_plan *plan, uint32_t value)
+{
+    const uint32_t source = plan->values[value]->source;
+    const prn_value_def *def = plan->program->values[source];
+    for (const prn_use *use = def->places; use; use = use->next)
+        if (use->node && !use->node->dead && (use->child != PRN_NO_CHILD || use->node->inputs[use->index] == source)) return false;
+    return def->output;
+}
+
+/* Whether only the first input is not plain, and has fewer elements than the only output. */
+static bool enlarges(const prn_step *step)
+{
+    const prony_context *context = &step->context;
+    if (context->input_count == 0 || context->output_count != 1 || step->outputs[0] == PRN_NO_VALUE || step->inputs[0] == PRN_NO_VALUE) return false;
+    for (size_t i = 1; i < context->input_count; i++)
+        if (context->inputs[i] && context->inputs[i]->layout != PRN_PLAIN) return false;
+    return context->inputs[0]->layout != PRN_PLAIN &&
+           prony_shape_numel(&context->inputs[0]->shape) < prony_shape_numel(&context->outputs[0]->shape);
+}
+
+/* What a kernel asks for and makes, `in` and then the outputs. One that takes any layout is offered plain elements where it makes more of
+ * them, and those have to be plain in the end: so the fewer ones are reordered. */
+static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
+{
+    const size_t in_count = step->context.input_count, count = in_count + step->context.output_count;
+    if (enlarges(step) && only_given_out(plan, step->outputs[0])) {
+        const prony_value *const offered = step->input_values[0];
+        prony_value plain = *offered;
+        bool takes = true;
+        plain.layout = PRN_PLAIN;
+        step->input_values[0] = &plain;
+        step->kernel->layouts(&step->context, in, in + in_count);
+        step->input_values[0] = offered;
+        for (size_t i = 0; i < count; i++) takes = takes && in[i] == PRN_PLAIN;
+        if (takes) return;
+        memset(in, 0, count * sizeof *in);
+    }
+    step->kernel->layouts(&step->context, in, in + in_count);
+}
+
 /* A node's inputs arrive as their producers made them: that layout is the offer. */
 PRN_OWN_FRAME prony_status prn_plan_settle(prn_plan *plan, prn_step *step, prony_error *error)
 {
@@ -164,7 +205,7 @@ PRN_OWN_FRAME prony_status prn_plan_settle(prn_plan *plan, prn_step *step, prony
     prn_layout *in = prn_calloc(in_count + out_count + 1, sizeof *in);
     if (!in) return prn_no_memory(error);
     prony_status status = PRONY_OK;
-    if (step->kernel && step->kernel->layouts) step->kernel->layouts(&step->context, in, in + in_count);
+    if (step->kernel && step->kernel->layouts) ask_layouts(plan, step, in);
     for (size_t i = 0; status == PRONY_OK && i < in_count; i++) status = settle_input(plan, step, i, in[i], error);
     for (size_t k = 0; status == PRONY_OK && k < out_count; k++) status = settle_output(plan, step, k, in[in_count + k], error);
     prn_free(in);

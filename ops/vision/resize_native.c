@@ -10,7 +10,9 @@
 
 #include <string.h>
 
-#define COLUMNS 256       /* of a table of coordinates on the stack */
+#define COLUMNS 1024      /* of a table of coordinates on the stack */
+#define FEW_LANES 16      /* one, or a block of channels */
+#define BLENDED 4096      /* elements of them, of a source row on the stack */
 #define LOOK_UP (1 << 18) /* elements between two looks at whether to go on */
 
 typedef struct row_work {
@@ -92,23 +94,46 @@ prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared 
     return prn_prepared_keep(context, work, sizeof *work, prepared);
 }
 
-/* Offset, in groups of lanes, of the source row for row `row`; *high: that of the next one, where rows are blended, and the weights of
- * both. */
-static int64_t source_row(const row_work *work, int64_t row, int64_t *high, double weight[2])
+/* Where rows come from, asked for one after another. */
+typedef struct row_source {
+    const row_work *work;
+    int64_t plane, plane_offset; /* of the last row that was asked for: what stands before the row axis */
+    int64_t low, high;           /* offsets of the source rows, in groups of lanes; the same one where nothing is blended */
+    double weight[2];            /* of both */
+} row_source;
+
+static row_source row_source_of(const row_work *work)
 {
-    int64_t offset = 0;
-    *high = 0;
-    weight[0] = 1.0;
-    weight[1] = 0.0;
-    for (int i = work->rank - 1; i >= 0; i--) {
-        int64_t position = row % work->dim[i];
-        row /= work->dim[i];
-        prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[i], position, NULL);
-        offset += taps.index[0] * work->stride[i];
-        *high += taps.index[taps.count - 1] * work->stride[i];
-        if (taps.count == 2) memcpy(weight, taps.weight, 2 * sizeof *weight);
+    return (row_source){.work = work, .plane = -1};
+}
+
+static void find_plane(row_source *source, int64_t plane)
+{
+    const row_work *work = source->work;
+    source->plane = plane;
+    source->plane_offset = 0;
+    for (int i = work->rank - 2; i >= 0; i--) {
+        const int64_t position = plane % work->dim[i];
+        plane /= work->dim[i];
+        source->plane_offset += prn_resize_taps_at(&work->resize, work->logical[i], position, NULL).index[0] * work->stride[i];
     }
-    return offset;
+}
+
+/* Of linear kernels the row axis alone is blended. */
+static void find_source(row_source *source, int64_t row)
+{
+    const row_work *work = source->work;
+    const int axis = work->rank - 1;
+    const int64_t rows = axis < 0 ? 1 : work->dim[axis], plane = row / rows;
+    source->weight[0] = 1.0;
+    source->weight[1] = 0.0;
+    if (plane != source->plane) find_plane(source, plane);
+    source->low = source->high = source->plane_offset;
+    if (axis < 0) return;
+    const prn_taps taps = prn_resize_taps_at(&work->resize, work->logical[axis], row - plane * rows, NULL);
+    source->low += taps.index[0] * work->stride[axis];
+    source->high += taps.index[taps.count - 1] * work->stride[axis];
+    if (taps.count == 2) memcpy(source->weight, taps.weight, sizeof source->weight);
 }
 
 /* ---- nearest */
@@ -158,11 +183,10 @@ static void nearest_rows(void *argument, int64_t begin, int64_t end)
         for (int64_t x = 0; x < count; x++) {
             index[x] = (size_t)prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL).index[0];
         }
+        row_source source = row_source_of(work);
         for (int64_t row = begin; row < end; row++) {
-            int64_t high;
-            double weight[2];
-            const char *from = work->in + (size_t)source_row(work, row, &high, weight) * bytes;
-            copy_columns(from, work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
+            find_source(&source, row);
+            copy_columns(work->in + (size_t)source.low * bytes, work->out + (size_t)(row * work->out_columns + first) * bytes, index, count, bytes);
         }
     }
 }
@@ -193,12 +217,43 @@ typedef struct columns {
     int64_t count;
 } columns;
 
-static void blend_single(const columns *c, const float *top, const float *bottom, float down, float *to)
+static void blend_across(const columns *c, const float *row, int64_t lanes, float *to)
 {
     for (int64_t x = 0; x < c->count; x++) {
-        float above = top[c->low[x]] + c->ratio[x] * (top[c->high[x]] - top[c->low[x]]);
-        float below = bottom[c->low[x]] + c->ratio[x] * (bottom[c->high[x]] - bottom[c->low[x]]);
-        to[x] = above + down * (below - above);
+        const float *a = row + c->low[x], *b = row + c->high[x], ratio = c->ratio[x];
+        for (int64_t k = 0; k < lanes; k++) to[x * lanes + k] = a[k] + ratio * (b[k] - a[k]);
+    }
+}
+
+static void blend_down(const float *above, const float *below, float down, int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = above[i] + down * (below[i] - above[i]);
+}
+
+/* A source row that was blended along the columns serves every row that is made of it. */
+static void rows_of_few_lanes(const row_work *work, const columns *c, int64_t first, int64_t begin, int64_t end)
+{
+    float blended[2][BLENDED];
+    int64_t held[2] = {-1, -1}; /* source rows that they are of */
+    const int64_t lanes = work->lanes;
+    const float *in = (const float *)(const void *)work->in;
+    float *out = (float *)(void *)work->out;
+    row_source source = row_source_of(work);
+    for (int64_t row = begin; row < end; row++) {
+        find_source(&source, row);
+        const int64_t at[2] = {source.low, source.high};
+        const int top = held[1] == at[0];
+        for (int k = 0; k < 2; k++) {
+            const int place = k ? !top : top;
+            if (held[place] == at[k] || (k && at[1] == at[0])) continue;
+            if (lanes == 1)
+                blend_across(c, in + at[k], 1, blended[place]);
+            else
+                blend_across(c, in + at[k] * lanes, lanes, blended[place]);
+            held[place] = at[k];
+        }
+        blend_down(blended[top], blended[at[1] == at[0] ? top : !top], (float)source.weight[1], c->count * lanes,
+                   out + (row * work->out_columns + first) * lanes);
     }
 }
 
@@ -216,40 +271,38 @@ static void blend_some_lanes(const columns *c, const float *top, const float *bo
     }
 }
 
-static void blend_lanes(const columns *c, const float *top, const float *bottom, float down, float *to, int64_t lanes)
+static void rows_of_many_lanes(const row_work *work, const columns *c, int64_t first, int64_t begin, int64_t end)
 {
-    const int64_t run = LOOK_UP / COLUMNS;
-    for (int64_t k = 0; k < lanes && (k == 0 || !prn_stopped()); k += run)
-        blend_some_lanes(c, top, bottom, down, to, lanes, k, lanes - k < run ? lanes : k + run);
+    const int64_t run = LOOK_UP / COLUMNS, lanes = work->lanes;
+    const float *in = (const float *)(const void *)work->in;
+    float *out = (float *)(void *)work->out;
+    row_source source = row_source_of(work);
+    for (int64_t row = begin; row < end; row++) {
+        find_source(&source, row);
+        const float *top = in + source.low * lanes, *bottom = in + source.high * lanes;
+        float *to = out + (row * work->out_columns + first) * lanes;
+        for (int64_t k = 0; k < lanes && (k == 0 || !prn_stopped()); k += run)
+            blend_some_lanes(c, top, bottom, (float)source.weight[1], to, lanes, k, lanes - k < run ? lanes : k + run);
+    }
 }
 
 static void linear_rows(void *argument, int64_t begin, int64_t end)
 {
     const row_work *work = argument;
-    const float *in = (const float *)(const void *)work->in;
-    float *out = (float *)(void *)work->out;
-    int64_t lanes = work->lanes;
+    const int64_t lanes = work->lanes, fitting = lanes <= FEW_LANES ? BLENDED / lanes : COLUMNS, most = fitting < COLUMNS ? fitting : COLUMNS;
     columns c;
-    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += COLUMNS) {
-        c.count = work->out_columns - first < COLUMNS ? work->out_columns - first : COLUMNS;
+    for (int64_t first = 0; first < work->out_columns && (first == 0 || !prn_stopped()); first += most) {
+        c.count = work->out_columns - first < most ? work->out_columns - first : most;
         for (int64_t x = 0; x < c.count; x++) {
             prn_taps taps = prn_resize_taps_at(&work->resize, work->column_axis, first + x, NULL);
             c.low[x] = taps.index[0] * lanes;
             c.high[x] = taps.index[taps.count - 1] * lanes;
             c.ratio[x] = taps.count == 2 ? (float)taps.weight[1] : 0.0f;
         }
-        for (int64_t row = begin; row < end; row++) {
-            int64_t high;
-            double weight[2];
-            const float *top = in + source_row(work, row, &high, weight) * lanes, *bottom = in + high * lanes;
-            const float down = (float)weight[1];
-            float *to = out + (row * work->out_columns + first) * lanes;
-            if (lanes == 1) {
-                blend_single(&c, top, bottom, down, to);
-            } else {
-                blend_lanes(&c, top, bottom, down, to, lanes);
-            }
-        }
+        if (lanes <= FEW_LANES)
+            rows_of_few_lanes(work, &c, first, begin, end);
+        else
+            rows_of_many_lanes(work, &c, first, begin, end);
     }
 }
 
@@ -281,10 +334,10 @@ typedef struct byte_columns {
     {                                                                                                                  \
         double blended[2][COLUMNS];                                                                                    \
         int64_t held[2] = {-1, -1}; /* source rows that they are of */                                                 \
+        row_source source = row_source_of(work);                                                                       \
         for (int64_t row = begin; row < end; row++) {                                                                  \
-            int64_t at[2];                                                                                             \
-            double weight[2];                                                                                          \
-            at[0] = source_row(work, row, &at[1], weight);                                                             \
+            find_source(&source, row);                                                                                 \
+            const int64_t at[2] = {source.low, source.high};                                                           \
             const int top = held[1] == at[0];                                                                          \
             for (int k = 0; k < 2; k++) {                                                                              \
                 const int place = k ? !top : top;                                                                      \
@@ -292,7 +345,7 @@ typedef struct byte_columns {
                 blend_across_##name(c, (const type *)(const void *)work->in + at[k] * work->lanes, blended[place]);    \
                 held[place] = at[k];                                                                                   \
             }                                                                                                          \
-            blend_down_##name(weight, blended[top], blended[at[1] == at[0] ? top : !top],                              \
+            blend_down_##name(source.weight, blended[top], blended[at[1] == at[0] ? top : !top],                              \
                               (type *)(void *)work->out + row * work->out_columns * work->lanes + first, c->count);    \
         }                                                                                                              \
     }

@@ -202,9 +202,49 @@ static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **sta
     mr_close(&r);
 }
 
+/* Of what is given out plain the fewer elements are reordered: those that are read, unless an operator reads the result as well, which
+ * takes it as it comes. */
+static void what_is_given_out_is_made_plain(void **state)
+{
+    (void)state;
+    static float unit[CHANNELS * CHANNELS * 9], x[CHANNELS * POSITIONS], wanted[CHANNELS * POSITIONS * 4];
+    for (int c = 0; c < CHANNELS; c++) {
+        unit[9 * (c * CHANNELS + c) + 4] = 1;
+        for (int p = 0; p < POSITIONS; p++) x[c * POSITIONS + p] = (float)(c * POSITIONS + p + 1);
+        for (int p = 0; p < 4 * POSITIONS; p++) wanted[4 * c * POSITIONS + p] = x[c * POSITIONS + p / 8 / 2 * 4 + p % 8 / 2];
+    }
+    for (int read_again = 0; read_again < 2; read_again++) {
+        model_builder *m = mb_begin(13);
+        mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+        mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,3,3", unit);
+        mb_initializer(m, "scales", PRONY_FLOAT32, "4", (const float[]){1, 1, 2, 2});
+        mb_node(m, "Conv", "x unit", "c", "pads=[1,1,1,1]");
+        mb_node(m, "Resize", "c ? scales", "y", "coordinate_transformation_mode='asymmetric' nearest_mode='floor'");
+        if (read_again) mb_node(m, "Conv", "y unit", "z", "pads=[1,1,1,1]");
+        mb_output(m, "y", PRONY_FLOAT32, "1,16,8,8");
+        if (read_again) mb_output(m, "z", PRONY_FLOAT32, "1,16,8,8");
+        model_run r = {0};
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
+        mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,16,8,8", wanted);
+        if (read_again) mr_expect(mr_output(&r, 1), PRONY_FLOAT32, "1,16,8,8", wanted);
+        prony_report *report = NULL;
+        prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
+        once.warmup_runs = 0;
+        once.runs = 1;
+        assert_int_equal(prony_session_profile(&report, r.session, &once, &r.error), PRONY_OK);
+        size_t count = 0;
+        const prony_operator_row *rows = prony_report_operators(report, &count);
+        if (!read_again) assert_string_equal(rows[count - 1].op, "Resize");
+        prony_report_release(report);
+        mr_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reorders_come_in_at_any_length),
+                                       cmocka_unit_test(what_is_given_out_is_made_plain),
                                        cmocka_unit_test(joined_constants_are_some_operators_parameters),
                                        cmocka_unit_test(wide_sums_read_every_input),
                                        cmocka_unit_test(a_part_that_is_broadcast_is_not_overwritten),
