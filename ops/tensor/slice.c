@@ -1,6 +1,7 @@
 /* Slice: a strided window of a tensor. One strided copy from the window's first element.
  * Invariant: after infer, every window lies inside the input. */
 #include "base/alloc.h"
+#include "base/integers.h"
 #include "ops/loops/copy_nd.h"
 
 #include <string.h>
@@ -137,24 +138,63 @@ typedef struct slice_plan {
     int64_t first;
 } slice_plan;
 
+/* Whether the window, in a blocked layout, is one of whole blocks, the last of which may be filled up. */
+static bool takes_blocks(const window *w, int64_t channels, int64_t block)
+{
+    return w->step[1] == 1 && w->start[1] % block == 0 && (w->count[1] % block == 0 || w->start[1] + w->count[1] == channels);
+}
+
+/* The window of the tensor as it lies. */
+static window stored_window(const window *w, int rank, prn_layout layout)
+{
+    const int64_t block = prn_layout_block(layout);
+    window stored = {0};
+    for (int i = 0; i < rank; i++) {
+        const int to = prn_stored_axis(rank, layout, i);
+        const bool blocks = block && i == 1;
+        stored.start[to] = blocks ? w->start[i] / block : w->start[i];
+        stored.count[to] = blocks ? prn_ceil_div(w->count[i], block) : w->count[i];
+        stored.step[to] = w->step[i];
+    }
+    if (!block) return stored;
+    stored.count[rank] = block;
+    stored.step[rank] = 1;
+    return stored;
+}
+
 static prony_status slice_read(const prony_context *context, slice_plan *plan, bool *known)
 {
-    const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
+    const prn_layout layout = (prn_layout)context->inputs[0]->layout;
+    const prony_shape in = prn_stored_shape(&context->inputs[0]->shape, layout), out = prn_stored_shape(&context->outputs[0]->shape, layout);
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     window w;
     plan->copy.rank = 0;
     plan->first = 0;
     PRN_TRY(read_window(context, &w, known));
-    if (!*known || prony_shape_numel(out) == 0) return PRONY_OK;
-    prn_shape_strides(in, from);
-    prn_shape_strides(out, to);
-    for (int i = 0; i < in->rank; i++) {
+    if (!*known || prony_shape_numel(&out) == 0) return PRONY_OK;
+    if (layout != PRN_PLAIN) w = stored_window(&w, context->inputs[0]->shape.rank, layout);
+    prn_shape_strides(&in, from);
+    prn_shape_strides(&out, to);
+    for (int i = 0; i < in.rank; i++) {
         /* The step is of no use to an axis with one index, and may be too large to multiply. */
         int64_t step = w.count[i] > 1 ? w.step[i] * from[i] : to[i];
         plan->first += w.start[i] * from[i];
         prn_copy_axis(&plan->copy, w.count[i], step, to[i]);
     }
     return PRONY_OK;
+}
+
+static void slice_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const prony_value *value = context->inputs[0];
+    const prn_layout layout = (prn_layout)value->layout;
+    const int64_t block = prn_layout_block(layout);
+    prony_context quiet = *context;
+    quiet.error = NULL;
+    window w;
+    bool known;
+    if (!prn_layout_joins(value->shape.rank, layout) || read_window(&quiet, &w, &known) != PRONY_OK || !known) return;
+    if (!block || takes_blocks(&w, value->shape.dim[1], block)) in[0] = out[0] = layout;
 }
 
 /* Bounds that come with the data are read in the run. */
@@ -221,7 +261,7 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 }
 
 static const prn_kernel slice_kernels[] = {
-    {.name = "slice_native", .backend = "native", .prepare = slice_prepare, .run = slice_native, .release = prn_free,
+    {.name = "slice_native", .backend = "native", .layouts = slice_layouts, .prepare = slice_prepare, .run = slice_native, .release = prn_free,
      .part = slice_part},
     {.name = "slice_reference", .backend = "reference", .prepare = slice_prepare, .run = slice_reference, .release = prn_free},
     {0}};
