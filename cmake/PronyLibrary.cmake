@@ -38,6 +38,11 @@ if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT PRONY_SANITIZE)
 endif()
 set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
 
+# Chains of operations on several vectors, in turns: gcc leaves them one after another on x86 unless it is told.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/loops/vec_simd.c APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)
+endif()
+
 # libFuzzer finds its way by coverage; the kernels that are compiled per instruction set only compute.
 if(PRONY_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID MATCHES "Clang")
   set_property(SOURCE ${prn_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)

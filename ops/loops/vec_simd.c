@@ -9,7 +9,10 @@
 
 /* ---- maps: `x`, and the splat parameters `va` and `vb`, are in scope of the expression */
 
-#define MAP(name, expression)                                                                                          \
+/* `vectors` of them go side by side, as far as the compiler puts their operations in turns: one's is a chain, of which a processor sees but
+ * the beginning. */
+#define MAP(name, expression) MAP_BY(4, name, expression)
+#define MAP_BY(vectors, name, expression)                                                                              \
     VEC_INLINE vf f_##name(const vf x, const vf va, const vf vb)                                                       \
     {                                                                                                                  \
         (void)va, (void)vb;                                                                                            \
@@ -19,10 +22,14 @@
     {                                                                                                                  \
         const vf va = v_splat(a), vb = v_splat(b);                                                                     \
         int64_t i = 0;                                                                                                 \
-        for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {                                                           \
-            const vf first = v_load(x_ + i), second = v_load(x_ + i + VEC_LANES);                                      \
-            v_store(y + i, f_##name(first, va, vb));                                                                   \
-            v_store(y + i + VEC_LANES, f_##name(second, va, vb));                                                      \
+        for (; i + vectors * VEC_LANES <= n; i += vectors * VEC_LANES) {                                               \
+            vf some[vectors];                                                                                          \
+            PRN_UNROLL                                                                                                 \
+            for (int v = 0; v < vectors; v++) some[v] = v_load(x_ + i + v * VEC_LANES);                                \
+            PRN_UNROLL                                                                                                 \
+            for (int v = 0; v < vectors; v++) some[v] = f_##name(some[v], va, vb);                                     \
+            PRN_UNROLL                                                                                                 \
+            for (int v = 0; v < vectors; v++) v_store(y + i + v * VEC_LANES, some[v]);                                 \
         }                                                                                                              \
         for (; i < n; i += VEC_LANES) v_store_part(y + i, f_##name(v_load_part(x_ + i, n - i, 0.0f), va, vb), n - i);  \
     }
@@ -68,7 +75,7 @@ MAP(cos, v_cos(x))
 MAP(tan, v_tan(x))
 MAP(asin, v_asin(x))
 MAP(acos, v_acos(x))
-MAP(atan, v_atan(x))
+MAP_BY(2, atan, v_atan(x))
 
 /* ---- binary operators on vectors `a` and `b` */
 
