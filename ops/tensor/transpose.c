@@ -77,11 +77,56 @@ static prony_status transpose_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Whether the permutation brings the channels to the end, or from there. */
+static bool channels_to_last(const prony_context *context)
+{
+    const int rank = context->inputs[0]->shape.rank;
+    if (rank < 3 || permuted(context, 0) != 0 || permuted(context, rank - 1) != 1) return false;
+    for (int i = 1; i < rank - 1; i++)
+        if (permuted(context, i) != i + 1) return false;
+    return true;
+}
+
+static bool channels_from_last(const prony_context *context)
+{
+    const int rank = context->inputs[0]->shape.rank;
+    if (rank < 3 || permuted(context, 0) != 0 || permuted(context, 1) != rank - 1) return false;
+    for (int i = 2; i < rank; i++)
+        if (permuted(context, i) != i - 1) return false;
+    return true;
+}
+
+/* A tensor of another layout with its channels brought to the end is a plain one, and the other way round: nothing moves. */
+static void transpose_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    const bool plain = context->inputs[0]->layout == PRN_PLAIN;
+    const prony_dtype dtype = context->inputs[0]->dtype;
+    if (dtype == PRONY_STRING || prn_copy_width(dtype) == 0) return; /* they have no layouts */
+    if (!plain && channels_to_last(context)) in[0] = PRN_NHWC;
+    if (plain && channels_from_last(context)) out[0] = PRN_NHWC;
+}
+
+static bool moves_nothing(const prony_context *context)
+{
+    return context->inputs[0]->layout != PRN_PLAIN || context->outputs[0]->layout != PRN_PLAIN;
+}
+
+static bool transpose_part(const prony_context *context, size_t output, uint64_t *offset_bytes)
+{
+    (void)output;
+    *offset_bytes = 0;
+    return moves_nothing(context);
+}
+
 static prn_copy transpose_copy(const prony_context *context)
 {
     const prony_shape *in = &context->inputs[0]->shape, *out = &context->outputs[0]->shape;
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     prn_copy copy = {0};
+    if (moves_nothing(context)) {
+        prn_copy_axis(&copy, prony_shape_numel(out), 1, 1);
+        return copy;
+    }
     prn_shape_strides(in, from);
     prn_shape_strides(out, to);
     for (int i = 0; i < out->rank; i++) prn_copy_axis(&copy, out->dim[i], from[permuted(context, i)], to[i]);
@@ -89,7 +134,8 @@ static prn_copy transpose_copy(const prony_context *context)
 }
 
 static const prn_kernel transpose_kernels[] = {
-    {.name = "transpose_native", .backend = "native", .prepare = prepare, .run = run_native, .release = prn_free},
+    {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = prepare, .run = run_native,
+     .release = prn_free, .part = transpose_part},
     {.name = "transpose_reference", .backend = "reference", .prepare = prepare, .run = run_reference, .release = prn_free},
     {0}};
 
