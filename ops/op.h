@@ -64,12 +64,13 @@ typedef struct prn_param {
 
 /* ---- post-operations: what a rewrite attaches to a contraction -------------------------------------------------- */
 
-/* One of each line of activations.inc, where the function stands. */
+/* One of each line of activations.inc, where the function stands, and two more. */
 typedef enum prn_post_kind {
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
     PRN_POST_##SYMBOL,
 #include "ops/activations.inc"
-    PRN_POST_ADD /* + inputs[input], which has the output's shape and layout */
+    PRN_POST_AFFINE, /* a x + b */
+    PRN_POST_ADD     /* + inputs[input], which has the output's shape and layout */
 } prn_post_kind;
 
 typedef struct prn_post_op {

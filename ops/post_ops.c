@@ -29,6 +29,9 @@ static void apply_one(const prony_context *context, const prn_post_op *op, float
         EACH(in_float)                                                                                                 \
         break;
 #include "ops/activations.inc"
+    case PRN_POST_AFFINE:
+        EACH(a * x + b)
+        break;
     case PRN_POST_ADD: {
         const float *added = (const float *)context->inputs[op->input]->data + first;
         EACH(x + added[i])
@@ -53,6 +56,8 @@ bool prn_post_op_keeps_zero(const prn_post_op *op)
         return false;
     case PRN_POST_HARD_SIGMOID:
         return op->b <= 0.0f;
+    case PRN_POST_AFFINE:
+        return op->b == 0.0f;
     default:
         return true;
     }

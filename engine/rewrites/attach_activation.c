@@ -1,6 +1,8 @@
-/*   x ── Conv ── Relu ── y          x ── Conv[relu] ── y
+/*   x ── Conv ── Relu ── y                        x ── Conv[relu] ── y
+ *   x ── Conv[relu] ── Mul(a) ── Add(b) ── y      x ── Conv[relu, affine] ── y
  *
- * For every operator that takes post-operations, and every activation that is one. */
+ * For every operator that takes post-operations, every activation that is one, and numbers by which what they end with is scaled and
+ * shifted. */
 #include "engine/rewrites/rewrites.h"
 
 #include <math.h>
@@ -47,14 +49,53 @@ static bool read_activation(const prn_rewriter *r, const prn_node_def *node, prn
     return !approximate || (approximate->type == PRN_ATTR_STRING && strcmp(approximate->s.data, "none") == 0);
 }
 
+/* Of a power of two, whose is one as well, so that no quotient is rounded twice; else not finite. */
+static float reciprocal(double number)
+{
+    int exponent;
+    return fabs(frexp(number, &exponent)) == 0.5 ? (float)(1.0 / number) : INFINITY;
+}
+
+/* One number. Right behind a contraction it disappears in the weights (fold_scale_shift.c), or is part of what is to be matched yet. */
+static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_post_op *op, uint32_t *x)
+{
+    static const char *const names[] = {"Mul", "Div", "Add", "Sub"};
+    double number;
+    size_t k = 0;
+    while (k < 4 && !prn_node_is(node, names[k])) k++;
+    if (k == 4 || node->info.opset < 7) return false;
+    const int operand = prn_rewrite_scalar_operand(r, node, &number);
+    if (operand < 0 || (operand == 0 && k == 1)) return false;
+    *x = node->inputs[1 - operand];
+    const prn_node_def *before = prn_rewrite_producer(r, *x);
+    if (!before || !before->post_ops || before->post_ops->count == 0 || !prn_rewrite_same_shape(r, *x, node->outputs[0])) return false;
+    *op = (prn_post_op){.kind = PRN_POST_AFFINE, .a = 1.0f};
+    if (k == 0) op->a = (float)number;
+    if (k == 1) op->a = reciprocal(number);
+    if (k == 2) op->b = (float)number;
+    if (k == 3) op->b = (float)(operand ? -number : number);
+    if (k == 3 && operand == 0) op->a = -1.0f;
+    return isfinite(op->a) && isfinite(op->b);
+}
+
+/* What is shifted after it was scaled is one step. */
+static bool joins_last(prn_node_def *node, const prn_post_op *op)
+{
+    prn_post_op *last = node->post_ops ? &node->post_ops->op[node->post_ops->count - 1] : NULL;
+    if (!last || last->kind != PRN_POST_AFFINE || last->b != 0.0f || op->kind != PRN_POST_AFFINE || op->a != 1.0f) return false;
+    last->b = op->b;
+    return true;
+}
+
 prony_status prn_rewrite_attach_activation(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
     prn_post_op op;
-    if (node->input_count < 1 || !prn_rewrite_used_once(r, node->inputs[0]) || !prn_rewrite_is_f32(r, node->inputs[0]))
-        return PRONY_OK;
-    prn_node_def *before = prn_rewrite_producer(r, node->inputs[0]);
-    if (!before || !prn_node_takes_post_op(before) || !read_activation(r, node, &op)) return PRONY_OK;
-    if (!prn_node_add_post_op(r->program, before, &op)) return prn_no_memory(r->error);
+    uint32_t x = node->input_count > 0 ? node->inputs[0] : PRN_NO_VALUE;
+    if (x == PRN_NO_VALUE || (!read_activation(r, node, &op) && !read_affine(r, node, &op, &x))) return PRONY_OK;
+    if (!prn_rewrite_used_once(r, x) || !prn_rewrite_is_f32(r, x)) return PRONY_OK;
+    prn_node_def *before = prn_rewrite_producer(r, x);
+    if (!before || !prn_node_takes_post_op(before)) return PRONY_OK;
+    if (!joins_last(before, &op) && !prn_node_add_post_op(r->program, before, &op)) return prn_no_memory(r->error);
     return prn_rewrite_take_over(r, before, n);
 }

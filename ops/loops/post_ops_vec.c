@@ -8,7 +8,7 @@ static const prn_map_id maps[] = {
 #define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
     [PRN_POST_##SYMBOL] = PRN_MAP_##SYMBOL,
 #include "ops/activations.inc"
-};
+    [PRN_POST_AFFINE] = PRN_MAP_AFFINE};
 
 void prn_post_ops_apply_vec(const prony_context *context, float *data, int64_t first, int64_t count)
 {

@@ -238,6 +238,7 @@ int prn_dnnl_post_op_count(const prn_post_op *op)
         [PRN_POST_##SYMBOL] = dnnl,
 #include "ops/activations.inc"
 #undef STEP
+        [PRN_POST_AFFINE] = 1,
         [PRN_POST_ADD] = 1};
     return steps[op->kind];
 }
@@ -268,6 +269,9 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const prn_post_op *op)
         dnnl break;
 #include "ops/activations.inc"
 #undef STEP
+    case PRN_POST_AFFINE:
+        status = append_step(ops, dnnl_eltwise_linear, a, b);
+        break;
     case PRN_POST_ADD:
         break;
     }

@@ -451,6 +451,7 @@ static bool attach_post_ops(bench *b, size_t chain)
         {{PRN_POST_ADD, 0, 0, 0}, {PRN_POST_GELU_ERF, 0, 0, 0}, {PRN_POST_RELU, 0, 0, 0}},
         {{PRN_POST_ADD, 0, 0, 0}, {PRN_POST_CLIP, -0.75f, 1.5f, 0}, {PRN_POST_HARD_SWISH, 0, 0, 0}},
         {{PRN_POST_CLIP, 0.25f, 1.5f, 0}, {PRN_POST_SILU, 0, 0, 0}, {PRN_POST_RELU, 0, 0, 0}},
+        {{PRN_POST_HARD_SWISH, 0, 0, 0}, {PRN_POST_AFFINE, 1.5f, -0.25f, 0}, {PRN_POST_ADD, 0, 0, 0}},
     };
     if (chain == sizeof chains / sizeof *chains) return false;
     size_t added = b->op->inputs.most > (int)b->row.input_count ? (size_t)b->op->inputs.most : b->row.input_count;

@@ -141,6 +141,7 @@ void rc_describe(const prn_program *program, char *text, size_t size)
         [PRN_POST_HARD_SWISH] = "hardswish",
         [PRN_POST_SILU] = "silu",
         [PRN_POST_GELU_ERF] = "gelu",
+        [PRN_POST_AFFINE] = "affine",
         [PRN_POST_ADD] = "add",
     };
     size_t used = 0;

@@ -224,6 +224,41 @@ static void attach_activations(void **state)
     }
 }
 
+/* What follows on an activation; right behind a contraction it goes into the weights. */
+static void attach_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *inputs, *then, *more, *wanted;
+    } cases[] = {
+        {"Mul", "r half", "Add", "s six", "Conv[relu,affine]"},
+        {"Mul", "half r", "Sub", "six s", "Conv[relu,affine,affine]"},
+        {"Add", "r six", "Mul", "s half", "Conv[relu,affine,affine]"},
+        {"Sub", "r half", "Relu", "s", "Conv[relu,affine,relu]"},
+        {"Div", "r half", "Add", "s six", "Conv[relu,affine]"},
+        {"Div", "r six", "Relu", "s", "Conv[relu] Div Relu"},  /* its reciprocal is rounded */
+        {"Div", "half r", "Relu", "s", "Conv[relu] Div Relu"}, /* not linear */
+        {"Mul", "r huge", "Relu", "s", "Conv[relu,affine,relu]"},
+        {"Mul", "r slopes", "Relu", "s", "Conv[relu] Mul Relu"},
+        {"Mul", "r grows", "Relu", "s", "Conv[relu] Mul Relu"}, /* the result has another rank */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        model_builder *m = rc_begin();
+        rc_weights_in(m, "small", "4,4,3,3", -0.1f, 0.1f);
+        rc_scalar(m, "half", 0.5f);
+        rc_scalar(m, "six", 6.0f);
+        rc_scalar(m, "huge", 1e30f);
+        rc_weights(m, "slopes", "4,1,1");
+        rc_weights(m, "grows", "1,1,1,1,1");
+        conv(m, "x small", "c");
+        mb_node(m, "Relu", "c", "r", "");
+        mb_node(m, cases[k].op, cases[k].inputs, "s", "");
+        mb_node(m, cases[k].then, cases[k].more, "y", "");
+        rc_output(m, "y");
+        rc_expect(m, cases[k].wanted);
+    }
+}
+
 static void keep_activations(void **state)
 {
     (void)state;
@@ -258,8 +293,8 @@ static void keep_activations(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv[relu,tanh,sigmoid,leaky] Relu");
 
-    m = rc_begin(); /* a constant behind an activation is no weight any more */
-    rc_scalar(m, "half", 0.5f);
+    m = rc_begin(); /* numbers of channels behind an activation are no weights any more */
+    rc_weights(m, "half", "4,1,1");
     conv(m, "x w b", "c");
     mb_node(m, "Relu", "c", "r", "");
     mb_node(m, "Mul", "r half", "y", "");
@@ -608,6 +643,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fold_batch_norm),        cmocka_unit_test(keep_batch_norm),
         cmocka_unit_test(fold_scale_and_shift),   cmocka_unit_test(keep_scale_and_shift),
+        cmocka_unit_test(attach_numbers),
         cmocka_unit_test(attach_activations),     cmocka_unit_test(keep_activations),
         cmocka_unit_test(attach_residuals),       cmocka_unit_test(keep_residuals),
         cmocka_unit_test(fold_pads),              cmocka_unit_test(keep_pads),
