@@ -231,16 +231,16 @@ static void attach_numbers(void **state)
     static const struct {
         const char *op, *inputs, *then, *more, *wanted;
     } cases[] = {
-        {"Mul", "r half", "Add", "s six", "Conv[relu,affine]"},
-        {"Mul", "half r", "Sub", "six s", "Conv[relu,affine,affine]"},
-        {"Add", "r six", "Mul", "s half", "Conv[relu,affine,affine]"},
-        {"Sub", "r half", "Relu", "s", "Conv[relu,affine,relu]"},
-        {"Div", "r half", "Add", "s six", "Conv[relu,affine]"},
-        {"Div", "r six", "Relu", "s", "Conv[relu] Div Relu"},  /* its reciprocal is rounded */
-        {"Div", "half r", "Relu", "s", "Conv[relu] Div Relu"}, /* not linear */
-        {"Mul", "r huge", "Relu", "s", "Conv[relu,affine,relu]"},
-        {"Mul", "r slopes", "Relu", "s", "Conv[relu] Mul Relu"},
-        {"Mul", "r grows", "Relu", "s", "Conv[relu] Mul Relu"}, /* the result has another rank */
+        {"Mul", "r half", "Add", "s six", "Conv[sigmoid,affine]"},
+        {"Mul", "half r", "Sub", "six s", "Conv[sigmoid,affine,affine]"},
+        {"Add", "r six", "Mul", "s half", "Conv[sigmoid,affine,affine]"},
+        {"Sub", "r half", "Relu", "s", "Conv[sigmoid,affine,relu]"},
+        {"Div", "r half", "Add", "s six", "Conv[sigmoid,affine]"},
+        {"Div", "r six", "Relu", "s", "Conv[sigmoid] Div Relu"},  /* its reciprocal is rounded */
+        {"Div", "half r", "Relu", "s", "Conv[sigmoid] Div Relu"}, /* not linear */
+        {"Mul", "r huge", "Relu", "s", "Conv[sigmoid,affine,relu]"},
+        {"Mul", "r slopes", "Relu", "s", "Conv[sigmoid] Mul Relu"},
+        {"Mul", "r grows", "Relu", "s", "Conv[sigmoid] Mul Relu"}, /* the result has another rank */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         model_builder *m = rc_begin();
@@ -251,7 +251,7 @@ static void attach_numbers(void **state)
         rc_weights(m, "slopes", "4,1,1");
         rc_weights(m, "grows", "1,1,1,1,1");
         conv(m, "x small", "c");
-        mb_node(m, "Relu", "c", "r", "");
+        mb_node(m, "Sigmoid", "c", "r", "");
         mb_node(m, cases[k].op, cases[k].inputs, "s", "");
         mb_node(m, cases[k].then, cases[k].more, "y", "");
         rc_output(m, "y");
