@@ -234,13 +234,13 @@ static void attach_numbers(void **state)
         {"Mul", "r half", "Add", "s six", "Conv[sigmoid,affine]"},
         {"Mul", "half r", "Sub", "six s", "Conv[sigmoid,affine,affine]"},
         {"Add", "r six", "Mul", "s half", "Conv[sigmoid,affine,affine]"},
-        {"Sub", "r half", "Relu", "s", "Conv[sigmoid,affine,relu]"},
+        {"Sub", "r half", "Tanh", "s", "Conv[sigmoid,affine,tanh]"},
         {"Div", "r half", "Add", "s six", "Conv[sigmoid,affine]"},
-        {"Div", "r six", "Relu", "s", "Conv[sigmoid] Div Relu"},  /* its reciprocal is rounded */
-        {"Div", "half r", "Relu", "s", "Conv[sigmoid] Div Relu"}, /* not linear */
-        {"Mul", "r huge", "Relu", "s", "Conv[sigmoid,affine,relu]"},
-        {"Mul", "r slopes", "Relu", "s", "Conv[sigmoid] Mul Relu"},
-        {"Mul", "r grows", "Relu", "s", "Conv[sigmoid] Mul Relu"}, /* the result has another rank */
+        {"Div", "r six", "Tanh", "s", "Conv[sigmoid] Div Tanh"},  /* its reciprocal is rounded */
+        {"Div", "half r", "Tanh", "s", "Conv[sigmoid] Div Tanh"}, /* not linear */
+        {"Mul", "r huge", "Tanh", "s", "Conv[sigmoid,affine,tanh]"},
+        {"Mul", "r slopes", "Tanh", "s", "Conv[sigmoid] Mul Tanh"},
+        {"Mul", "r grows", "Tanh", "s", "Conv[sigmoid] Mul Tanh"}, /* the result has another rank */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         model_builder *m = rc_begin();
