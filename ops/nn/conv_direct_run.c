@@ -5,6 +5,8 @@
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_direct_plan.h"
 
+#include <string.h>
+
 enum { STREAMED_POSITIONS = 1 };
 
 typedef struct job {
@@ -81,11 +83,11 @@ static int32_t place_of(const prn_direct_plan *plan, const int64_t position[])
     return (int32_t)(((plane * out[1] + row) * out[2] + first[2] + position[2] * step[2]) * plan->simd->lanes);
 }
 
-/* What a piece's tiles read: where each tap of each position is, and the taps of each tile outside which all is
- * padding. Where a part's positions are spread over the output: the place of each. */
+/* What a piece's tiles read: of each tile the taps that are not all padding, and where each position has them. Where a part's positions
+ * are spread over the output: the place of each. */
 typedef struct reads {
     int32_t offsets[PRN_DIRECT_MOST_OFFSETS], places[PRN_DIRECT_MOST_OFFSETS];
-    int16_t first[PRN_DIRECT_MOST_OFFSETS], end[PRN_DIRECT_MOST_OFFSETS];
+    int16_t numbers[PRN_DIRECT_MOST_OFFSETS], taps[PRN_DIRECT_MOST_OFFSETS]; /* of the filter's taps; how many, of each tile */
 } reads;
 
 static bool all_padding(const int32_t *offsets, int64_t count)
@@ -100,25 +102,36 @@ static int64_t tile_positions(const piece *piece, int64_t at)
     return piece->end - at < piece->most ? piece->end - at : piece->most;
 }
 
+/* Leaves out the taps of a tile that are all padding: how many are left. */
+static int16_t leave_out_padding(int64_t taps, int64_t count, int32_t *offsets, int16_t *numbers)
+{
+    int16_t left = 0;
+    for (int64_t k = 0; k < taps; k++) {
+        if (all_padding(offsets + k * count, count)) continue;
+        if (left < k) memcpy(offsets + left * count, offsets + k * count, (size_t)count * sizeof *offsets);
+        numbers[left++] = (int16_t)k;
+    }
+    return left;
+}
+
 static void find_reads(const prn_direct_plan *plan, const piece *piece, reads *reads)
 {
-    const int64_t taps = plan->taps, *extents = plan->part.positions;
+    const int64_t *extents = plan->part.positions;
     spot spot = {.position = {piece->begin / extents[2] / extents[1], piece->begin / extents[2] % extents[1],
                               piece->begin % extents[2]}};
     enter_row(plan, &spot);
     int32_t *offsets = reads->offsets, *place = reads->places;
-    for (int64_t at = piece->begin, count, tile = 0; at < piece->end; at += count, tile++, offsets += count * taps) {
-        int64_t first = 0, last = taps;
+    int16_t *numbers = reads->numbers;
+    for (int64_t at = piece->begin, count, tile = 0; at < piece->end; at += count, tile++) {
         count = tile_positions(piece, at);
         for (int64_t p = 0; p < count; p++) {
             find_position(plan, &spot, count, offsets + p);
             if (plan->spread) *place++ = place_of(plan, spot.position);
             step_on(plan, &spot);
         }
-        while (first < last && all_padding(offsets + first * count, count)) first++;
-        while (first < last && all_padding(offsets + (last - 1) * count, count)) last--;
-        reads->first[tile] = (int16_t)first;
-        reads->end[tile] = (int16_t)last;
+        reads->taps[tile] = leave_out_padding(plan->taps, count, offsets, numbers);
+        offsets += count * reads->taps[tile];
+        numbers += reads->taps[tile];
     }
 }
 
@@ -130,19 +143,20 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
                      int64_t lines)
 {
     int64_t lanes = plan->simd->lanes, y = (piece->image * plan->blocks + piece->first_block) * tile->y_block;
-    int64_t taps = plan->taps, index = 0, fetched = 0;
+    int64_t index = 0, fetched = 0;
     const int32_t *offsets = reads ? reads->offsets : NULL;
-    const float *weights = tile->weights, *x = tile->x, *next = tile->next;
-    tile->taps = 1;
+    const float *x = tile->x, *next = tile->next;
+    tile->numbers = reads ? reads->numbers : NULL;
+    tile->taps = reads ? 0 : 1;
     for (int64_t at = piece->begin, count; at < piece->end; at += count, index++) {
         count = tile_positions(piece, at);
         if (reads) {
-            int64_t first = reads->first[index];
-            tile->taps = reads->end[index] - first;
-            tile->offsets = offsets + first * count;
-            tile->weights = weights + first * PRN_DIRECT_UNIT * piece->blocks * lanes;
-            offsets += count * taps;
-            tile->ahead = taps == 1 && piece->end - at >= count + piece->most ? offsets : NULL;
+            tile->numbers += tile->taps;
+            tile->taps = reads->taps[index];
+            tile->offsets = offsets;
+            offsets += count * tile->taps;
+            const bool next_is_whole = piece->end - at >= count + piece->most;
+            tile->ahead = plan->taps == 1 && next_is_whole && reads->taps[index + 1] ? offsets : NULL;
         } else {
             tile->x = x + at * lanes;
         }

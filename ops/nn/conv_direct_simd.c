@@ -171,12 +171,13 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
                                                            const int positions, sums sum)
 {
     for (int64_t i = 0; i < t->in_blocks; i += UNIT_BLOCKS) {
-        const float *x = t->x + i * t->x_block, *weights = t->weights + i * t->w_block;
+        const float *x = t->x + i * t->x_block, *filters = t->weights + i * t->w_block;
         const int64_t blocks_here = t->in_blocks - i < UNIT_BLOCKS ? t->in_blocks - i : UNIT_BLOCKS;
         const float *at[PRN_DIRECT_MOST_POSITIONS];
         for (int64_t b = 0; t->ahead && b < blocks_here; b++)
             for (int p = 0; p < positions; p++) __builtin_prefetch(x + b * t->x_block + t->ahead[p], 0, 3);
-        for (int64_t k = 0; k < t->taps; k++, weights += PRN_DIRECT_UNIT * blocks * LANES) {
+        for (int64_t k = 0; k < t->taps; k++) {
+            const float *weights = filters + (int64_t)t->numbers[k] * (PRN_DIRECT_UNIT * blocks * LANES);
             for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
                 if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
                 tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);

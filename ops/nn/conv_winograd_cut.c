@@ -13,6 +13,7 @@ enum {
     LARGE_FILTERS = 1 << 23, /* floats that show in the process's memory */
     NEAR_BATCH = 200000,     /* floats of a batch that leave room for them */
     FAR_BATCH = 3 << 18,     /* of one that makes up for reading filters from memory each time */
+    FAR_APART = 6,           /* taps: positions of a tile of the direct kernel */
     TASK_WORK = 1 << 20,     /* multiply-adds that are worth a task */
     FEW_TASKS = 4,
     MANY_TASKS = 8
@@ -132,10 +133,24 @@ bool prn_winograd_cut_best(const prn_conv *conv, const prn_winograd_simd *simd, 
     return found;
 }
 
+/* The part of an axis' taps that are no padding, where they lie so far apart that whole tiles of the direct kernel leave the others out. */
+static double taps_inside(const prn_window *window, int axis)
+{
+    int64_t inside = 0;
+    if (window->dilation[axis] < FAR_APART) return 1.0;
+    for (int64_t tap = 0; tap < PRN_WINOGRAD_TAPS; tap++) {
+        const int64_t first = tap * window->dilation[axis] - window->pad_begin[axis]; /* what the first output reads */
+        const int64_t begin = first < 0 ? -first : 0, end = prn_least(window->out[axis], window->in[axis] - first);
+        inside += end > begin ? end - begin : 0;
+    }
+    return (double)inside / (double)(PRN_WINOGRAD_TAPS * window->out[axis]);
+}
+
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd)
 {
     const double filters = (double)conv->kernel_volume * channel_pairs(conv, simd);
-    const double outputs = (double)conv->batch * (double)conv->out_spatial;
+    const double outputs =
+        (double)conv->batch * (double)conv->out_spatial * taps_inside(&conv->window, 1) * taps_inside(&conv->window, 2);
     return overlapped(outputs * filters / (double)simd->lanes * per_product,
                       read_cycles(conv, simd, filters, 1.0));
 }
