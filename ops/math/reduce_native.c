@@ -322,12 +322,15 @@ static double fold_output_f32(const job *job, int64_t output, prn_reduce_kind ki
 static void output_f32(const job *job, int64_t output)
 {
     const prn_reduction *reduction = job->reduction;
+    float *y = (float *)reduction->y->data + output;
     double top = 0.0;
-    if (reduction->kind == PRN_REDUCE_LOG_SUM_EXP)
-        top = finite_or_zero(fold_output_f32(job, output, PRN_REDUCE_MAX, 0.0f));
+    if (reduction->kind == PRN_REDUCE_LOG_SUM_EXP) top = fold_output_f32(job, output, PRN_REDUCE_MAX, 0.0f);
+    if (isinf(top)) { /* the exponentials are those of what is at most the largest */
+        *y = (float)top;
+        return;
+    }
     const double sum = fold_output_f32(job, output, reduction->kind, (float)top);
-    ((float *)reduction->y->data)[output] =
-        (float)prn_reduce_finish(reduction->kind, sum, (double)reduction->count, top);
+    *y = (float)prn_reduce_finish(reduction->kind, sum, (double)reduction->count, top);
 }
 
 /* What a row contributes to the columns' sums. */
