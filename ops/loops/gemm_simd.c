@@ -9,6 +9,7 @@
 #include "base/simd.h"
 #include "base/stop.h"
 #include "ops/loops/stored_weights.h"
+#include "ops/loops/vec_math.h"
 
 #include <string.h>
 
@@ -17,6 +18,8 @@
 #define PANEL (2 * LANES)
 /* A panel of this many rows of B streams from the second-level cache beside a tile of A, and C is rewritten seldom. */
 #define BLOCK_K 384
+/* Sums of fewer products are done before a line has come. */
+#define FETCHING_K 64
 /* Panels that are packed side by side, so that B is read in longer runs. */
 #define PACK_GROUP 8
 #define LINE 16 /* floats of a cache line */
@@ -84,7 +87,7 @@ static inline __attribute__((always_inline)) void tile(const tile_operands *t, c
     for (int chain = 0; chain < chains; chain++) {
         EACH_SUM(r, v) sum[chain][r][v] = (vec){0};
     }
-    { /* C's lines come while the sums are formed, for stores to find them */
+    if (t->add || t->k >= FETCHING_K) { /* C's lines come while the sums are formed, for stores to find them */
         C_ROWS(c, c_row);
         EACH_SUM(r, v) __builtin_prefetch(c + r * c_row + v * LANES, 1);
     }
@@ -263,9 +266,11 @@ static void store_edge(const prn_gemm *gemm, const block_at *at, const tile_oper
 {
     for (int64_t r = 0; r < rows; r++, c += gemm->c_row) {
         const float *edge = t->c + r * PANEL;
-        for (int64_t v = 0; v < at->width; v++) {
-            const float sum = at->k0 > 0 ? c[v] + edge[v] : edge[v];
-            c[v] = t->bias ? sum + t->bias[v] : sum;
+        for (int64_t v = 0; v < at->width; v += LANES) {
+            vf sum = v_load(edge + v);
+            if (at->k0 > 0) sum += v_load_part(c + v, at->width - v, 0.0f);
+            if (t->bias) sum += v_load_part(t->bias + v, at->width - v, 0.0f);
+            v_store_part(c + v, sum, at->width - v);
         }
     }
 }
