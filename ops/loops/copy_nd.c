@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define PIECE_BYTES (64 * 1024)
+#define MOST_UNIT 16 /* bytes that are copied at once */
 #define LOOK_UP_ELEMENTS 65536
 
 /* ---- two axes at once */
@@ -22,11 +23,12 @@ typedef struct plane {
     int64_t from_row, to_row, from, to;
 } plane;
 
+/* Some elements may be one unit: it is aligned as they are. */
 typedef uint8_t __attribute__((may_alias)) unit1;
-typedef uint16_t __attribute__((may_alias)) unit2;
-typedef uint32_t __attribute__((may_alias)) unit4;
-typedef uint64_t __attribute__((may_alias)) unit8;
-typedef struct __attribute__((may_alias)) unit16 {
+typedef uint16_t __attribute__((may_alias, aligned(1))) unit2;
+typedef uint32_t __attribute__((may_alias, aligned(1))) unit4;
+typedef uint64_t __attribute__((may_alias, aligned(1))) unit8;
+typedef struct __attribute__((may_alias, packed)) unit16 {
     uint64_t low, high;
 } unit16;
 typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
@@ -206,6 +208,23 @@ static prn_copy merged(const prn_copy *copy)
     return out;
 }
 
+/* A short run of elements at the end of both views becomes one unit, where everything is a whole number of them. */
+static void widen(prn_copy *copy, size_t *width)
+{
+    const int last = copy->rank - 1;
+    if (last < 1 || copy->from[last] != 1 || copy->to[last] != 1 || copy->dim[last] > (int64_t)(MOST_UNIT / *width)) return;
+    const int64_t run = copy->dim[last];
+    if (run & (run - 1) || *width & (*width - 1)) return;
+    for (int i = 0; i < last; i++)
+        if (copy->from[i] % run || copy->to[i] % run) return;
+    for (int i = 0; i < last; i++) {
+        copy->from[i] /= run;
+        copy->to[i] /= run;
+    }
+    copy->rank = last;
+    *width *= (size_t)run;
+}
+
 static void take_axis(prn_copy *copy, int axis, int64_t *dim, int64_t *from, int64_t *to)
 {
     *dim = copy->dim[axis];
@@ -261,6 +280,8 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     int64_t total = (int64_t)width;
     *p = (plane){.rows = 1, .count = 1};
     for (int i = 0; i < copy->rank; i++) total *= copy->dim[i];
+    widen(&work.outer, &work.width);
+    width = work.width;
     int rank = work.outer.rank;
     if (rank == 1 && work.outer.from[0] == 1 && work.outer.to[0] == 1) {
         prn_copy_bytes(threads, from, to, (size_t)total);
@@ -277,7 +298,7 @@ void prn_copy_native(int threads, size_t width, const prn_copy *copy, const void
     if (row_axis >= 0) take_axis(&work.outer, row_axis, &p->rows, &p->from_row, &p->to_row);
     int64_t row_bytes = p->count * (int64_t)width;
     work.rows_per_item = row_bytes < PIECE_BYTES / TILE ? PIECE_BYTES / 4 / row_bytes : 1;
-    if (work.copy_plane == transpose_plane) work.rows_per_item = TILE;
+    if (work.copy_plane == transpose_plane) work.rows_per_item = p->rows * row_bytes <= PIECE_BYTES / 4 ? p->rows : TILE;
     work.items_per_plane = prn_ceil_div(p->rows, work.rows_per_item);
     int64_t items = work.items_per_plane;
     for (int i = 0; i < work.outer.rank; i++) items *= work.outer.dim[i];
