@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20 };
+enum { STRIP = PRN_BLOCK, ROWS_PER_PART = 64, LOOK_UP = 1 << 20, SHORT_ROW = STRIP / 4, MANY_ROWS = 2 * STRIP };
 
 typedef struct job {
     const prn_reduction *reduction;
@@ -355,6 +355,27 @@ static const float *terms_f32(const job *job, prn_reduce_kind kind, const float 
     }
 }
 
+/* Rows of a strip that is the whole row, if they lie one behind the other; 0 otherwise. */
+static int64_t rows_in_a_row(const job *job, int64_t n)
+{
+    const int last = job->outer.rank - 1;
+    const bool one_run = last >= 0 && job->outer.reduced[last] && job->outer.dim[last] == job->combinations;
+    return one_run && n == job->row ? job->combinations : 0;
+}
+
+/* The extremes of columns so few that several rows are a block; of which rows they are makes no difference. */
+static void extremes_of_short_rows(const job *job, prn_binary_id step, const float *x, int64_t n, int64_t rows, float *y)
+{
+    const prn_vec_table *vec = job->vec;
+    const int64_t some = STRIP / n, block = some * n, all = rows * n;
+    float extremes[STRIP];
+    vec->map[PRN_MAP_COPY](extremes, x, block, 0.0f, 0.0f);
+    for (int64_t i = block; i < all && !prn_stopped_at(i / block); i += block)
+        vec->vv[step](extremes, extremes, x + i, prn_least(all - i, block));
+    vec->map[PRN_MAP_COPY](y, extremes, n, 0.0f, 0.0f);
+    for (int64_t r = 1; r < some; r++) vec->vv[step](y, y, extremes + r * n, n);
+}
+
 /* Long columns are summed in parts, so that rounding errors grow with the part and not with the column. */
 static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64_t n, prn_reduce_kind kind,
                            const float *top, float *y)
@@ -368,6 +389,10 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
     start(&cursor, job, output);
+    if (step != PRN_BINARY_ADD && n <= SHORT_ROW && rows_in_a_row(job, n) >= MANY_ROWS) {
+        extremes_of_short_rows(job, step, x + cursor.offset * job->row, n, job->combinations, y);
+        return;
+    }
     for (int64_t first = 0; first < job->combinations && !prn_stopped(); first += ROWS_PER_PART) {
         const int64_t left = job->combinations - first, rows = left < ROWS_PER_PART ? left : ROWS_PER_PART;
         float *to = first == 0 ? y : part;
