@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/integers.h"
 #include "base/stop.h"
+#include "ops/loops/copy_nd.h"
 #include "ops/nn/conv_direct.h"
 #include "ops/nn/conv_direct_plan.h"
 
@@ -163,20 +164,48 @@ static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int
     return to;
 }
 
+/* The first `units` units of input channels of a part that has all taps of the filter: one strided copy. */
+static void copy_units(int threads, const weights *weights, const prn_direct_plan *plan, int64_t units, int64_t begin, int64_t end,
+                       float *to)
+{
+    const int64_t unit = PRN_DIRECT_UNIT, width = end - begin;
+    prn_copy copy = {0};
+    prn_copy_axis(&copy, units, unit * weights->c_step, plan->taps * unit * width);
+    prn_copy_axis(&copy, plan->taps, 1, unit * width);
+    prn_copy_axis(&copy, unit, weights->c_step, width);
+    prn_copy_axis(&copy, width, weights->k_step, 1);
+    const float *data = plan->conv.weights->data;
+    prn_copy_native(threads, sizeof *to, &copy, data + begin * weights->k_step, to);
+}
+
+static bool has_all_taps(const prn_direct_plan *plan)
+{
+    for (int64_t t = 0; t < plan->taps; t++)
+        if (plan->tap[t].number != t) return false;
+    return true;
+}
+
+/* Of a group; what its weights take. */
+static int64_t pack_group(int threads, const weights *weights, const prn_direct_plan *plan, int64_t group, float *to)
+{
+    const int64_t lanes = plan->simd->lanes, per_unit = plan->taps * PRN_DIRECT_UNIT;
+    const int64_t begin = prn_direct_first_block(plan->blocks, group) * lanes, end = prn_direct_first_block(plan->blocks, group + 1) * lanes;
+    const bool whole = end <= plan->conv.out_channels && has_all_taps(plan);
+    const int64_t copied = whole ? plan->conv.in_channels / PRN_DIRECT_UNIT : 0;
+    float *rest = to + copied * per_unit * (end - begin);
+    if (copied > 0) copy_units(threads, weights, plan, copied, begin, end, to);
+    for (int64_t c = copied * PRN_DIRECT_UNIT; c < plan->conv.in_channels && !prn_stopped(); c += PRN_DIRECT_UNIT)
+        rest = pack_unit(weights, plan, c, begin, end, rest);
+    return plan->units_in * per_unit * (end - begin);
+}
+
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
-    (void)context;
     const weights *weights = argument;
     float *to = packed;
     for (size_t i = 0; i < weights->state->count; i++) {
         const prn_direct_plan *plan = weights->state->plans[i];
-        const int64_t lanes = plan->simd->lanes;
-        for (int64_t g = 0; g < plan->groups; g++) {
-            const int64_t begin = prn_direct_first_block(plan->blocks, g) * lanes;
-            const int64_t end = prn_direct_first_block(plan->blocks, g + 1) * lanes;
-            for (int64_t c = 0; c < plan->conv.in_channels && !prn_stopped(); c += PRN_DIRECT_UNIT)
-                to = pack_unit(weights, plan, c, begin, end, to);
-        }
+        for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) to += pack_group(context->threads, weights, plan, g, to);
     }
     return PRONY_OK;
 }
