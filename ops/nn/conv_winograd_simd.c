@@ -109,8 +109,12 @@ INLINE void from_points(const int outputs, const vec *t, vec *y)
     y[3] = third + gap_b * (float)B3;
 }
 
+/* Numbers of double precision, a vector at a time: what a filter's transform has at once stays in registers. */
+#define HALF (LANES / 2)
+typedef double wide __attribute__((vector_size(HALF * sizeof(double)), aligned(8), may_alias));
+
 /* The three taps along one axis to points. */
-INLINE void taps_to_points(const int outputs, const double (*g)[LANES], double (*t)[LANES])
+INLINE void taps_to_points(const int outputs, const wide *g, wide *t)
 {
     static const double at_2[3][2] = {{1.0, 0.0}, {1.0, 0.5}, {-1.0, 0.5}};
     static const double at_4[5][2] = {{0.0, 1.0 / (A2 * B2)},
@@ -118,13 +122,13 @@ INLINE void taps_to_points(const int outputs, const double (*g)[LANES], double (
                                       {-A, 1.0 / (2.0 * A2 * (A2 - B2))},
                                       {B, 1.0 / (2.0 * B2 * (B2 - A2))},
                                       {-B, 1.0 / (2.0 * B2 * (B2 - A2))}};
+    UNROLL
     for (int p = 0; p < outputs + 1; p++) {
         const double at = outputs == 2 ? (p ? at_2[p][0] : 0.0) : at_4[p][0];
         const double scale = outputs == 2 ? (p ? at_2[p][1] : 1.0) : at_4[p][1];
-        for (int lane = 0; lane < LANES; lane++)
-            t[p][lane] = (g[0][lane] + at * (g[1][lane] + at * g[2][lane])) * scale;
+        t[p] = (g[0] + at * (g[1] + at * g[2])) * scale;
     }
-    for (int lane = 0; lane < LANES; lane++) t[outputs + 1][lane] = g[2][lane];
+    t[outputs + 1] = g[2];
 }
 
 /* ---- transforms */
@@ -209,25 +213,38 @@ INLINE void inverse(const prn_winograd_inverse *f, const int rows, const int col
     }
 }
 
+/* Of `HALF` output channels. */
+INLINE void half_filters(const float *w, int64_t row, float *u, int64_t u_point, const int rows, const int columns)
+{
+    typedef float narrow __attribute__((vector_size(HALF * sizeof(float)), aligned(4), may_alias));
+    wide t[SIDE][3];
+    UNROLL
+    for (int c = 0; c < 3; c++) {
+        wide g[3], half[SIDE];
+        UNROLL
+        for (int r = 0; r < 3; r++) {
+            float taps[HALF];
+            for (int lane = 0; lane < HALF; lane++) taps[lane] = w[lane * row + 3 * r + c];
+            g[r] = __builtin_convertvector(*(const narrow *)taps, wide);
+        }
+        taps_to_points(rows, g, half);
+        UNROLL
+        for (int r = 0; r < rows + 2; r++) t[r][c] = half[r];
+    }
+    UNROLL
+    for (int r = 0; r < rows + 2; r++) {
+        wide points[SIDE];
+        taps_to_points(columns, t[r], points);
+        UNROLL
+        for (int c = 0; c < columns + 2; c++)
+            *(narrow *)(u + (r * (columns + 2) + c) * u_point) = __builtin_convertvector(points[c], narrow);
+    }
+}
+
 INLINE void filters(const float *w, int64_t row, float *u, int64_t u_point, const int rows, const int columns)
 {
-    double g[3][3][LANES], half[3][SIDE][LANES], t[SIDE][3][LANES], points[SIDE][LANES];
-    for (int lane = 0; lane < LANES; lane++) {
-        for (int k = 0; k < 9; k++) g[k % 3][k / 3][lane] = (double)w[lane * row + k];
-    }
-    for (int c = 0; c < 3; c++) {
-        taps_to_points(rows, g[c], half[c]);
-        for (int r = 0; r < rows + 2; r++) {
-            for (int lane = 0; lane < LANES; lane++) t[r][c][lane] = half[c][r][lane];
-        }
-    }
-    for (int r = 0; r < rows + 2; r++) {
-        taps_to_points(columns, t[r], points);
-        for (int c = 0; c < columns + 2; c++) {
-            float *to = u + (r * (columns + 2) + c) * u_point;
-            for (int lane = 0; lane < LANES; lane++) to[lane] = (float)points[c][lane];
-        }
-    }
+    half_filters(w, row, u, u_point, rows, columns);
+    half_filters(w + HALF * row, row, u + HALF, u_point, rows, columns);
 }
 
 #define KIND(rows, columns)                                                                                            \
