@@ -1,7 +1,7 @@
 /* conv_f32_direct: convolution on blocked layouts, along up to three axes.
  *
  *     task  = one image, a run of output positions, a group of up to four output channel blocks
- *     pass  = input blocks by the piece whose weights stay in the first-level cache
+ *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the second-level cache
  *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
  *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *

@@ -16,7 +16,7 @@ enum {
     MANY_POSITIONS = 192,
     FEW_POSITIONS = 48,
     FEW_TASKS = 8,
-    CACHED_WEIGHTS = 5120,       /* floats that leave room for the input in the first-level cache */
+    LONG_SUM = 384, /* products: weights of so many stream from the second-level cache beside a tile, and sums are stored and taken up again seldom */
     NEAR_WEIGHTS = 1 << 16,      /* floats that stay in the second-level cache */
     WIDE_NEAR_WEIGHTS = 1 << 18, /* of a processor with AVX-512 */
 };
@@ -37,15 +37,11 @@ static int64_t wanted_pieces(const prn_direct_plan *plan)
     return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
-/* Units of input channels whose weights stay in the first-level cache while all tiles of a piece pass, as the widest tiles have
- * them: sums must not depend on the processor. */
+/* Units of input channels whose products are one running sum. Its length alone decides: sums must not depend on the processor. */
 static int64_t pass_units(const prn_direct_plan *plan)
 {
-    const int64_t units = prn_ceil_div(plan->conv.out_channels, PRN_DIRECT_UNIT),
-                  groups = prn_ceil_div(units, PRN_DIRECT_MOST_BLOCKS);
-    const int64_t weights = plan->taps * PRN_DIRECT_UNIT * PRN_DIRECT_UNIT * prn_ceil_div(units, groups);
-    if (weights == 0) return plan->units_in;
-    return CACHED_WEIGHTS / weights > 1 ? CACHED_WEIGHTS / weights : 1;
+    const int64_t products = plan->taps * PRN_DIRECT_UNIT;
+    return products > 0 && LONG_SUM / products > 1 ? LONG_SUM / products : 1;
 }
 
 /* Pieces as even as whole tiles allow. Weights that stay near may be read again for each piece of the input, which is
