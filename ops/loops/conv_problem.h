@@ -40,6 +40,13 @@ static inline bool prn_conv_in_plane(const prn_conv *conv)
     return window->kernel[0] == 1 && window->in[0] == 1 && window->out[0] == 1 && window->pad_begin[0] == 0;
 }
 
+/* As many planes as the image has, each of which is an image of its own: the window neither moves along a third axis nor leaves it. */
+static inline bool prn_conv_plane_by_plane(const prn_conv *conv)
+{
+    const prn_window *window = &conv->window;
+    return window->kernel[0] == 1 && window->stride[0] == 1 && window->pad_begin[0] == 0 && window->in[0] == window->out[0];
+}
+
 /* The problem of a Conv or ConvTranspose node; checks everything that infer has to check. */
 prony_status prn_conv_read(const prony_context *context, prn_conv *conv);
 prony_status prn_conv_transpose_read(const prony_context *context, prn_conv *conv);

@@ -1,4 +1,4 @@
-/* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts.
+/* conv_f32_winograd: 3 x 3 convolution in steps of one by Winograd's minimal filtering, on blocked layouts; also 1 x 3 x 3, plane by plane.
  *
  *     phase = outputs that lie a dilation apart, and what they read: a convolution without dilation
  *     batch = a rectangle of tiles of one image, whose transformed input stays in the second-level cache
@@ -50,7 +50,7 @@ bool prn_conv_winograd_usable(const prony_context *context)
     const prn_window *window = &conv.window;
     const int64_t lanes = simd()->lanes;
     if (conv.groups != 1 || (conv.out_channels % lanes && !prn_post_ops_keep_zero(context->post_ops))) return false;
-    if (window->axes != 2 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    if (!prn_conv_plane_by_plane(&conv) || window->out[0] < 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
     for (int axis = 1; axis < PRN_WINDOW_AXES; axis++) {
         if (window->kernel[axis] != PRN_WINOGRAD_TAPS || window->stride[axis] != 1) return false;
         if (window->out[axis] < 1 || window->pad_begin[axis] > 2 * window->dilation[axis]) return false;
@@ -264,10 +264,17 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
     }
 }
 
+/* Where an image, or a plane of one, begins in a tensor of so many blocks and positions, in floats. */
+static int64_t image_at(const job *job, int64_t image, int64_t blocks, int64_t spatial)
+{
+    const int64_t planes = job->conv->window.out[0];
+    return (image / planes * blocks * spatial + image % planes * (spatial / planes)) * job->simd->lanes;
+}
+
 static void forward(const job *job, const prn_winograd_batch *batch, float *v)
 {
     const int64_t lanes = job->simd->lanes, plane = job->conv->in_spatial * lanes;
-    const float *x = job->x + batch->image * job->cut->in_blocks * plane;
+    const float *x = job->x + image_at(job, batch->image, job->cut->in_blocks, job->conv->in_spatial);
     for (int64_t c = 0; c < job->cut->in_blocks && !prn_stopped(); c++, x += plane) {
         for (int64_t row = batch->row; row < batch->row_end; row++) {
             forward_row(job, batch, row, x, v);
@@ -422,7 +429,7 @@ static ahead input_ahead(const job *job, int64_t index)
     if (top < 0) top = 0;
     if (end > window->in[1]) end = window->in[1];
     const int64_t plane = job->conv->in_spatial * lanes, row = window->in[2] * lanes;
-    return (ahead){.from = job->x + batch.image * cut->in_blocks * plane + top * row,
+    return (ahead){.from = job->x + image_at(job, batch.image, cut->in_blocks, job->conv->in_spatial) + top * row,
                    .planes = cut->in_blocks,
                    .floats = end > top ? (end - top) * row : 0,
                    .apart = plane};
@@ -436,7 +443,7 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
     const int64_t lanes = job->simd->lanes, plane = job->conv->out_spatial * lanes, row = window->out[2] * lanes;
     const int64_t top = batch->row * cut->rows, end = prn_least(batch->row_end * cut->rows, window->out[1]);
     if (cut->batches_across > 1 || cut->phases > 1) return (ahead){.from = job->y};
-    return (ahead){.from = job->y + (batch->image * cut->blocks + begin) * plane + top * row,
+    return (ahead){.from = job->y + image_at(job, batch->image, cut->blocks, job->conv->out_spatial) + begin * plane + top * row,
                    .planes = blocks,
                    .floats = (end - top) * row,
                    .apart = plane};
@@ -479,7 +486,7 @@ static void run_group(const job *job, task *task, int64_t group, float *space)
         float bias[MOST_LANES] = {0};
         const int64_t channels = prn_least(conv->out_channels - b * lanes, lanes);
         if (conv->bias) memcpy(bias, (const float *)conv->bias->data + b * lanes, (size_t)channels * sizeof(float));
-        const int64_t plane = (batch->image * cut->blocks + b) * conv->out_spatial * lanes;
+        const int64_t plane = image_at(job, batch->image, cut->blocks, conv->out_spatial) + b * conv->out_spatial * lanes;
         for (int64_t row = batch->row; row < batch->row_end; row++) {
             inverse_row(job, batch, row, plane, m, bias, space + job->slot.row);
             m += (batch->column_end - batch->column) * lanes;

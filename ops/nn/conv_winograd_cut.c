@@ -46,6 +46,12 @@ static double channel_pairs(const prn_conv *conv, const prn_winograd_simd *simd)
     return in_blocks * blocks * (double)(simd->lanes * simd->lanes);
 }
 
+/* A plane of an image is one. */
+static int64_t images_of(const prn_conv *conv)
+{
+    return conv->batch * conv->window.out[0];
+}
+
 /* Cycles that reading so many floats of filters takes, `times` times, in the unit of those of products. */
 static double read_cycles(const prn_conv *conv, const prn_winograd_simd *simd, double filters, double times)
 {
@@ -103,16 +109,16 @@ void prn_winograd_cut_as(const prn_conv *conv, const prn_winograd_simd *simd, pr
     const double filters = (double)cut.points * channel_pairs(conv, simd);
     cut.far = filters > NEAR_FILTERS;
     const int64_t tile_floats = cut.points * (cut.in_blocks + widest) * lanes;
-    cut_batches(&cut, conv->batch, lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
+    cut_batches(&cut, images_of(conv), lanes, (cut.far ? FAR_BATCH : NEAR_BATCH) / tile_floats);
     cut.run = (conv->in_channels < tile->long_channels ? 16 : 32) / lanes;
     if (cut.run < 1) cut.run = 1;
     cut.v_point = odd_lines(cut.in_blocks * cut.batch_tiles * lanes);
     cut.m_point = odd_lines(widest * cut.batch_tiles * lanes);
 
-    const double tiles = (double)conv->batch * (double)(cut.tile_rows * cut.tile_columns);
+    const double tiles = (double)images_of(conv) * (double)(cut.tile_rows * cut.tile_columns);
     const double products = tiles * (double)(cut.points * cut.in_blocks * lanes) * (double)cut.blocks * per_product *
                             (conv->in_channels < tile->long_channels ? short_runs : 1.0);
-    const double batches = (double)(conv->batch * cut.batches_down * cut.batches_across);
+    const double batches = (double)(images_of(conv) * cut.batches_down * cut.batches_across);
     cut.cycles = overlapped(products, read_cycles(conv, simd, filters, cut.far ? batches : 1.0)) +
                  tiles * ((double)cut.in_blocks * tile->forward + (double)cut.blocks * tile->inverse);
     *out = cut;
@@ -158,7 +164,7 @@ double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd 
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_cut *cut)
 {
     const struct prn_winograd_tile *tile = &prn_winograd_tiles[cut->kind];
-    const int64_t tiles = conv->batch * cut->tile_rows * cut->tile_columns;
+    const int64_t tiles = images_of(conv) * cut->tile_rows * cut->tile_columns;
     return tiles * (2 * cut->points * conv->in_channels * conv->out_channels + conv->in_channels * tile->forward_flops +
                     conv->out_channels * tile->inverse_flops);
 }

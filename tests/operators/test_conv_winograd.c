@@ -120,6 +120,10 @@ static void it_takes_3x3_in_steps_of_one(void **state)
     assert_false(takes("pads=[1,1,1,1] group=2", "f32[1,64,8,8] !f32[32,32,3,3]"));
     assert_false(takes("", "f32[1,32,8,8] !f32[16,32,1,3]"));
     assert_false(takes("", "f32[1,32,8,8,8] !f32[16,32,3,3,3]"));
+    assert_true(takes("pads=[0,1,1,0,1,1]", "f32[2,32,3,8,8] !f32[16,32,1,3,3]")); /* plane by plane */
+    assert_false(takes("pads=[0,1,1,0,1,1] strides=[2,1,1]", "f32[1,32,3,8,8] !f32[16,32,1,3,3]"));
+    assert_false(takes("pads=[1,1,1,0,1,1]", "f32[1,32,3,8,8] !f32[16,32,1,3,3]"));
+    assert_false(takes("pads=[0,1,1,1,1,1]", "f32[1,32,3,8,8] !f32[16,32,1,3,3]"));
     assert_false(takes("", "f32[1,32,8] !f32[16,32,3]"));
     assert_false(takes("", "f32[1,32,8,8] f32[16,32,3,3]"));
     assert_false(takes("", "f32[0,32,8,8] !f32[16,32,3,3]"));
