@@ -76,6 +76,16 @@ const prony_value *mr_run(model_run *r, size_t index)
     return mr_output(r, index);
 }
 
+prony_report *mr_profile(model_run *r)
+{
+    prony_report *report = NULL;
+    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
+    once.warmup_runs = 0;
+    once.runs = 1;
+    if (prony_session_profile(&report, r->session, &once, &r->error) != PRONY_OK) fail_msg("%s", r->error.message);
+    return report;
+}
+
 void mr_refused(model_run *r, prony_status status, const char *text)
 {
     memset(&r->error, 0, sizeof r->error);

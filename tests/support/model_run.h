@@ -9,6 +9,7 @@
 #ifndef PRN_TESTS_SUPPORT_MODEL_RUN_H
 #define PRN_TESTS_SUPPORT_MODEL_RUN_H
 
+#include "prony_report.h"
 #include "tests/support/model_builder.h"
 
 #define MR_MAX_INPUTS 8
@@ -38,6 +39,8 @@ void mr_set(model_run *r, const char *name, prony_dtype dtype, const char *dims,
 void mr_set_value(model_run *r, const char *name, const prony_value *value);
 /* Runs and returns output `index`. */
 const prony_value *mr_run(model_run *r, size_t index);
+/* The report of one run, without one to warm up; the caller releases it. */
+prony_report *mr_profile(model_run *r);
 /* Wants the run to fail with this status, and the message to contain `text`. */
 void mr_refused(model_run *r, prony_status status, const char *text);
 const prony_value *mr_output(model_run *r, size_t index);

@@ -118,11 +118,7 @@ static void feed(model_run *r, const fused_case *c)
 /* The kernel that the last operator of this kind took. */
 static void kernel_name(model_run *r, const char *op, char *name, size_t size)
 {
-    prony_report *report = NULL;
-    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
-    once.warmup_runs = 0;
-    once.runs = 1;
-    if (prony_session_profile(&report, r->session, &once, &r->error) != PRONY_OK) fail_msg("%s", r->error.message);
+    prony_report *report = mr_profile(r);
     size_t count = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
     *name = '\0';

@@ -437,11 +437,7 @@ static void reports_show_copies(void **state)
     mb_output(m, "y", PRONY_FLOAT32, "4");
     model_run r = {0};
     open_with(&r, m);
-    prony_report *report = NULL;
-    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
-    once.warmup_runs = 0;
-    once.runs = 1;
-    assert_int_equal(prony_session_profile(&report, r.session, &once, &r.error), PRONY_OK);
+    prony_report *report = mr_profile(&r);
     size_t count = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
     static const char *const wanted[][2] = {{"Neg", NULL}, {"Copy", "copy_from_host"}, {"Far", "negate_mirror"}, {"Copy", "copy_to_host"}, {"Neg", NULL}};

@@ -78,11 +78,7 @@ static void joined_constants_are_some_operators_parameters(void **state)
     mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
     mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,24,4,4", wanted);
 
-    prony_report *report = NULL;
-    prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
-    once.warmup_runs = 0;
-    once.runs = 1;
-    assert_int_equal(prony_session_profile(&report, r.session, &once, &r.error), PRONY_OK);
+    prony_report *report = mr_profile(&r);
     size_t count = 0;
     uint64_t parameters = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
@@ -228,11 +224,7 @@ static void what_is_given_out_is_made_plain(void **state)
         mr_set(&r, "x", PRONY_FLOAT32, "1,16,4,4", x);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "1,16,8,8", wanted);
         if (read_again) mr_expect(mr_output(&r, 1), PRONY_FLOAT32, "1,16,8,8", wanted);
-        prony_report *report = NULL;
-        prony_profile_options once = PRONY_PROFILE_OPTIONS_INIT;
-        once.warmup_runs = 0;
-        once.runs = 1;
-        assert_int_equal(prony_session_profile(&report, r.session, &once, &r.error), PRONY_OK);
+        prony_report *report = mr_profile(&r);
         size_t count = 0;
         const prony_operator_row *rows = prony_report_operators(report, &count);
         if (!read_again) assert_string_equal(rows[count - 1].op, "Resize");
