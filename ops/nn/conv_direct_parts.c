@@ -37,11 +37,14 @@ static int64_t wanted_pieces(const prn_direct_plan *plan)
     return pieces > 1 && tasks * pieces % 2 ? pieces + 1 : pieces;
 }
 
-/* Units of input channels whose products are one running sum. Its length alone decides: sums must not depend on the processor. */
+/* Units of input channels whose products are one running sum: as many in each as the fewest sums allow. The problem alone decides: sums
+ * must not depend on the processor. */
 static int64_t pass_units(const prn_direct_plan *plan)
 {
     const int64_t products = plan->taps * PRN_DIRECT_UNIT;
-    return products > 0 && LONG_SUM / products > 1 ? LONG_SUM / products : 1;
+    if (products == 0) return plan->units_in;
+    const int64_t most = LONG_SUM / products > 1 ? LONG_SUM / products : 1;
+    return prn_ceil_div(plan->units_in, prn_ceil_div(plan->units_in, most));
 }
 
 /* Pieces as even as whole tiles allow. Weights that stay near may be read again for each piece of the input, which is
