@@ -79,7 +79,8 @@ bool prn_resize_known(const prony_context *context, prn_resize *resize);
 bool prn_resize_nearest_usable(const prony_context *context);
 bool prn_resize_linear_usable(const prony_context *context);
 prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *out); /* of nearest, linear and bytes */
-void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
+void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout *out); /* of nearest and passes */
+void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_resize_nearest_native(const prony_context *context);
 prony_status prn_resize_linear_native(const prony_context *context);
 prony_status prn_resize_linear_bytes(const prony_context *context); /* int8 and uint8 */

@@ -70,6 +70,16 @@ void prn_resize_layouts(const prony_context *context, prn_layout *in, prn_layout
     if (resize.axis[1].same) in[0] = out[0] = (prn_layout)value->layout;
 }
 
+/* In other layouts than the plain one columns are the last axis, and rows, which alone are blended, the one before. */
+void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    prn_resize resize;
+    prn_resize_layouts(context, in, out);
+    if (in[0] == PRN_PLAIN || !prn_resize_known(context, &resize)) return;
+    for (int i = 0; i < resize.rank - 2; i++)
+        if (!resize.axis[i].same) in[0] = out[0] = PRN_PLAIN;
+}
+
 prony_status prn_resize_rows_prepare(const prony_context *context, prn_prepared *prepared)
 {
     const prony_value *in = context->inputs[0], *out = context->outputs[0];
