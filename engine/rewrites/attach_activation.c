@@ -68,7 +68,7 @@ static bool read_affine(const prn_rewriter *r, const prn_node_def *node, prn_pos
     if (operand < 0 || (operand == 0 && k == 1)) return false;
     *x = node->inputs[1 - operand];
     const prn_node_def *before = prn_rewrite_producer(r, *x);
-    if (!before || !before->post_ops || before->post_ops->count == 0 || !prn_rewrite_same_shape(r, *x, node->outputs[0])) return false;
+    if (!before || !before->post_ops || !prn_rewrite_same_shape(r, *x, node->outputs[0])) return false;
     *op = (prn_post_op){.kind = PRN_POST_AFFINE, .a = 1.0f};
     if (k == 0) op->a = (float)number;
     if (k == 1) op->a = reciprocal(number);

@@ -31,7 +31,7 @@ typedef uint64_t __attribute__((may_alias, aligned(1))) unit8;
 typedef struct __attribute__((may_alias, packed)) unit16 {
     uint64_t low, high;
 } unit16;
-typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t quad __attribute__((vector_size(16), aligned(1), may_alias));
 
 #define TILE 16
 

@@ -355,12 +355,11 @@ static const float *terms_f32(const job *job, prn_reduce_kind kind, const float 
     }
 }
 
-/* Rows of a strip that is the whole row, if they lie one behind the other; 0 otherwise. */
-static int64_t rows_in_a_row(const job *job, int64_t n)
+/* Whether the rows behind a strip lie one behind the other: the strip is the whole row, and one axis is reduced. */
+static bool lie_in_one_run(const job *job, int64_t n)
 {
     const int last = job->outer.rank - 1;
-    const bool one_run = last >= 0 && job->outer.reduced[last] && job->outer.dim[last] == job->combinations;
-    return one_run && n == job->row ? job->combinations : 0;
+    return n == job->row && last >= 0 && job->outer.reduced[last] && job->outer.dim[last] == job->combinations;
 }
 
 /* The extremes of columns so few that several rows are a block; of which rows they are makes no difference. */
@@ -389,7 +388,7 @@ static void fold_strip_f32(const job *job, int64_t output, int64_t column, int64
     float part[STRIP], terms[STRIP];
     prn_cursor cursor;
     start(&cursor, job, output);
-    if (step != PRN_BINARY_ADD && n <= SHORT_ROW && rows_in_a_row(job, n) >= MANY_ROWS) {
+    if (step != PRN_BINARY_ADD && n <= SHORT_ROW && job->combinations >= MANY_ROWS && lie_in_one_run(job, n)) {
         extremes_of_short_rows(job, step, x + cursor.offset * job->row, n, job->combinations, y);
         return;
     }

@@ -81,8 +81,8 @@ static inline __attribute__((always_inline)) void tap_inputs(const float *x, con
 typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 
 /* channels, blocks and positions are constants after inlining. */
-static inline __attribute__((always_inline)) void sum_channels(const float *const *at, const float *weights, const int channels,
-                                                               const int blocks, const int positions, sums sum)
+static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights, const int channels,
+                                                          const int blocks, const int positions, sums sum)
 {
     PRN_UNROLL
     for (int c = 0; c < channels; c++) {
@@ -109,12 +109,6 @@ static inline __attribute__((always_inline)) void sum_channels(const float *cons
             }
         }
     }
-}
-
-static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights, const int blocks,
-                                                          const int positions, sums sum)
-{
-    sum_channels(at, weights, LANES, blocks, positions, sum);
 }
 
 static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
@@ -181,7 +175,7 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
             for (int64_t b = 0; b < (UNIT_BLOCKS == 1 ? 1 : blocks_here); b++) {
                 if (t->next_lines) fetch_next(t, (i + b) * t->taps + k, blocks <= 2);
                 tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
-                sum_tap(at, weights + b * LANES * blocks * LANES, blocks, positions, sum);
+                sum_tap(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
             }
         }
     }
@@ -199,12 +193,12 @@ static inline __attribute__((always_inline)) void sum_row(const prn_direct_tile 
         for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
         for (int p = positions; p < 2 * positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
             __builtin_prefetch(x + p * LANES, 0, 3);
-        sum_tap(at, weights, blocks, positions, sum);
+        sum_tap(at, weights, LANES, blocks, positions, sum);
     }
     if (!t->ends_half) return;
     PRN_UNROLL
     for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
-    sum_channels(at, weights, LANES / 2, blocks, positions, sum);
+    sum_tap(at, weights, LANES / 2, blocks, positions, sum);
 }
 
 /* Plain input: one address, as the positions stand at distances that are known. */
