@@ -240,6 +240,7 @@ FUSED_ROW(depthwise, "conv_f32_depthwise", "native", true)
 #ifdef PRN_HAVE_DNNL
 FUSED_ROW(dnnl, NULL, "dnnl", true)
 #endif
+FUSED_ROW(groups, "conv_f32_direct_groups", "native", true)
 FUSED_ROW(native, NULL, "native", false)
 FUSED_ROW(reference, NULL, "reference", false)
 
@@ -404,6 +405,9 @@ static const prn_kernel conv_kernels[] = {
      .layouts = layouts_dnnl, .prepare = prepare_dnnl, .run = run, .release = release,
      .inplace = 1 << ADDED, .own_layout = true},
 #endif
+    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_groups,
+     .layouts = layouts_groups, .prepare = prepare_groups, .run = run, .release = release,
+     .inplace = 1 << ADDED, .own_layout = true},
     {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = usable_native,
      .layouts = layouts_native, .prepare = prepare_native, .run = run, .release = release},
     {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .usable = usable_reference,

@@ -116,6 +116,11 @@ PRN_WIDENED(half, &widened)
     .run = prn_conv_split_run, .release = prn_conv_split_release, .inplace = ~UINT32_C(7), .post_ops = true,           \
     .own_layout = true, .packs = 2
 
+#define CONV_DIRECT                                                                                                    \
+    .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
+    .prepare = prn_conv_direct_prepare, .run = prn_conv_direct_run, .release = prn_conv_direct_release,                \
+    .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2
+
 static const prn_kernel kernels[] = {
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .worth = prn_conv_split_worth, CONV_SPLIT},
     {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .worth = prn_conv_split_worth, CONV_SPLIT},
@@ -130,9 +135,7 @@ static const prn_kernel kernels[] = {
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_stem_usable,
      .worth = prn_conv_stem_worth, .layouts = prn_conv_stem_layouts, .facts = prn_conv_stem_facts, .prepare = prn_conv_stem_prepare,
      .run = prn_conv_stem_run, .release = prn_conv_stem_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
-    {.name = "conv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_direct_usable,
-     .worth = prn_conv_direct_worth, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts, .prepare = prn_conv_direct_prepare,
-     .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true, .own_layout = true, .packs = 2},
+    {.name = "conv_f32_direct", .usable = prn_conv_direct_usable, .worth = prn_conv_direct_worth, CONV_DIRECT},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_depthwise_usable,
      .worth = prn_conv_depthwise_worth, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
      .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .keeps_late_addends = true,
@@ -144,6 +147,7 @@ static const prn_kernel kernels[] = {
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
+    {.name = "conv_f32_direct_groups", .usable = prn_conv_direct_groups_usable, CONV_DIRECT},
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),

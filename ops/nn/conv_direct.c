@@ -1,11 +1,11 @@
-/* conv_f32_direct: convolution on blocked layouts, along up to three axes.
+/* conv_f32_direct and conv_f32_direct_groups: convolution on blocked layouts, along up to three axes.
  *
- *     task  = one image, a run of output positions, a group of up to four output channel blocks
+ *     task  = one image (or one group's channels of it), a run of output positions, a group of up to four output channel blocks
  *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the second-level cache
  *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
  *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *
- * Packed weights belong to the model: [group][input block][tap][input lane][block of the group][output lane]; lanes
+ * Packed weights belong to the model: [of the node's groups][group][input block][tap][input lane][block of the group][output lane]; lanes
  * past the last channel are zero, and so are the sums that they make. A residual that comes first is what the sums
  * begin with, so it may lie in the output. Invariant: pieces depend on the problem alone; each output is summed in one
  * order. */
@@ -23,15 +23,37 @@ enum {
     SMALL_IMAGE = 64,
 };
 
-bool prn_conv_direct_usable(const prony_context *context)
+/* Groups whose channels fill whole blocks lie in memory as images of their own, with one set of weights after the other. */
+static prn_conv of_groups(const prn_conv *conv)
+{
+    prn_conv one = *conv;
+    one.batch *= conv->groups;
+    one.groups = 1;
+    one.in_channels = conv->group_in;
+    one.out_channels = conv->group_out;
+    return one;
+}
+
+static bool is_usable(const prony_context *context, bool groups)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     int64_t lanes = prn_direct_tiles()->lanes;
-    if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    if (groups != (conv.groups > 1) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
+    if (groups && (conv.group_in % PRN_DIRECT_UNIT || conv.group_out % PRN_DIRECT_UNIT)) return false;
     if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
     return prn_direct_can_end(context, conv.out_channels);
+}
+
+bool prn_conv_direct_usable(const prony_context *context)
+{
+    return is_usable(context, false);
+}
+
+bool prn_conv_direct_groups_usable(const prony_context *context)
+{
+    return is_usable(context, true);
 }
 
 bool prn_conv_direct_worth(const prony_context *context)
@@ -73,8 +95,9 @@ static void tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
 
 prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out)
 {
-    prn_conv conv;
-    PRN_TRY(prn_conv_read(context, &conv));
+    prn_conv whole;
+    PRN_TRY(prn_conv_read(context, &whole));
+    const prn_conv conv = of_groups(&whole);
     const prn_window *window = &conv.window;
     prn_direct_part part;
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++) {
@@ -84,7 +107,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
         part.out_first[axis] = 0;
         part.out_step[axis] = 1;
     }
-    prn_direct_state *state = prn_direct_state_make(1);
+    prn_direct_state *state = prn_direct_state_make(1, whole.groups);
     if (!state) return prn_no_memory(context->error);
     prony_status status = prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, tell_tap, window);
     if (status == PRONY_OK)
@@ -101,5 +124,5 @@ void prn_conv_direct_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return;
-    prn_direct_facts(conv.out_channels, conv.out_spatial, conv.in_channels * conv.kernel_volume, facts);
+    prn_direct_facts(conv.group_out, conv.out_spatial, conv.group_in * conv.kernel_volume, facts);
 }

@@ -6,6 +6,8 @@
 
 bool prn_conv_direct_usable(const prony_context *context);
 bool prn_conv_direct_worth(const prony_context *context);
+/* Groups of whole blocks of channels, by the same functions below. */
+bool prn_conv_direct_groups_usable(const prony_context *context);
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_direct_facts(const prony_context *context, prony_cost *facts);

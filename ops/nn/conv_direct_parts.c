@@ -65,9 +65,11 @@ static void cut(prn_direct_plan *plan)
 
 /* ---- parts */
 
-prn_direct_state *prn_direct_state_make(size_t count)
+prn_direct_state *prn_direct_state_make(size_t count, int64_t sets)
 {
-    return prn_calloc(1, sizeof(prn_direct_state) + count * sizeof(prn_direct_plan *));
+    prn_direct_state *state = prn_calloc(1, sizeof *state + count * sizeof state->plans[0]);
+    if (state) state->sets = sets;
+    return state;
 }
 
 void prn_conv_direct_release(void *released)
@@ -138,24 +140,19 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
 
 typedef struct weights {
     const prn_direct_state *state;
+    const float *data; /* of a set */
     int64_t k_step, c_step;
 } weights;
-
-static int64_t packed_count(const prn_direct_plan *plan)
-{
-    return plan->blocks * plan->simd->lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
-}
 
 /* A unit of input channels from `from` on, for output channels [begin, end), of which there may be fewer. */
 static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int64_t from, int64_t begin, int64_t end, float *to)
 {
     const prn_conv *conv = &plan->conv;
     const int64_t unit = PRN_DIRECT_UNIT, last = prn_least(end, conv->out_channels), k_step = weights->k_step;
-    const float *data = conv->weights->data;
     for (int64_t t = 0; t < plan->taps * unit; t++, to += end - begin) {
         const int64_t c = from + t % unit;
         if (c < conv->in_channels) {
-            const float *tap = data + c * weights->c_step + plan->tap[t / unit].number;
+            const float *tap = weights->data + c * weights->c_step + plan->tap[t / unit].number;
             for (int64_t k = begin; k < last; k++) to[k - begin] = tap[k * k_step];
         }
         for (int64_t k = c < conv->in_channels ? last : begin; k < end; k++) to[k - begin] = 0.0f;
@@ -173,8 +170,7 @@ static void copy_units(int threads, const weights *weights, const prn_direct_pla
     prn_copy_axis(&copy, plan->taps, 1, unit * width);
     prn_copy_axis(&copy, unit, weights->c_step, width);
     prn_copy_axis(&copy, width, weights->k_step, 1);
-    const float *data = plan->conv.weights->data;
-    prn_copy_native(threads, sizeof *to, &copy, data + begin * weights->k_step, to);
+    prn_copy_native(threads, sizeof *to, &copy, weights->data + begin * weights->k_step, to);
 }
 
 static bool has_all_taps(const prn_direct_plan *plan)
@@ -200,11 +196,14 @@ static int64_t pack_group(int threads, const weights *weights, const prn_direct_
 
 static prony_status build_weights(const prony_context *context, void *argument, void *packed)
 {
-    const weights *weights = argument;
+    weights set = *(const weights *)argument;
     float *to = packed;
-    for (size_t i = 0; i < weights->state->count; i++) {
-        const prn_direct_plan *plan = weights->state->plans[i];
-        for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) to += pack_group(context->threads, weights, plan, g, to);
+    for (size_t i = 0; i < set.state->count; i++) {
+        const prn_direct_plan *plan = set.state->plans[i];
+        set.data = plan->conv.weights->data;
+        for (int64_t s = 0; s < set.state->sets; s++, set.data += plan->conv.out_channels * set.k_step) {
+            for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) to += pack_group(context->threads, &set, plan, g, to);
+        }
     }
     return PRONY_OK;
 }
@@ -212,18 +211,18 @@ static prony_status build_weights(const prony_context *context, void *argument, 
 prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind, int64_t k_step, int64_t c_step)
 {
     const prn_conv *conv = &state->plans[0]->conv;
-    weights weights = {state, k_step, c_step};
+    weights weights = {state, NULL, k_step, c_step};
     char tag[512];
     const void *packed;
     int64_t count = 0;
-    for (size_t i = 0; i < state->count; i++) count += packed_count(state->plans[i]);
-    snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
-             (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
+    for (size_t i = 0; i < state->count; i++) count += state->sets * prn_direct_packed_count(state->plans[i]);
+    snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
+             (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
     PRN_TRY(context->host->packed(context, conv->weights->data, tag, prony_dtype_bytes(PRONY_FLOAT32, count), build_weights, &weights, &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;
-        of_part += packed_count(state->plans[i]);
+        of_part += state->sets * prn_direct_packed_count(state->plans[i]);
     }
     return PRONY_OK;
 }

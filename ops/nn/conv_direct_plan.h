@@ -63,6 +63,7 @@ typedef struct prn_direct_plan {
 
 /* The state of both kernels. */
 typedef struct prn_direct_state {
+    int64_t sets; /* of weights and biases: image i has number i modulo sets */
     int64_t tasks;
     size_t count;
     prn_direct_plan *plans[];
@@ -80,13 +81,19 @@ static inline double prn_direct_work(const prn_direct_plan *plan)
     return (double)plan->spots * (double)plan->taps * (double)plan->conv.in_channels * (double)plan->conv.out_channels;
 }
 
+/* Floats of one set of a part's packed weights. */
+static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)
+{
+    return plan->blocks * plan->simd->lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
+}
+
 /* An empty state of `count` parts; NULL: no memory. */
-prn_direct_state *prn_direct_state_make(size_t count);
+prn_direct_state *prn_direct_state_make(size_t count, int64_t sets);
 /* The next part of the state: `tap` tells its `taps` taps one after the other. What the other fields are follows. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv, const prn_direct_part *part,
                                  int64_t taps, void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap), const void *argument);
-/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart; the weight of output
- * channel k, input channel c and tap t is at k k_step + c c_step + t. */
+/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart; the weight of a set's
+ * output channel k, input channel c and tap t is at k k_step + c c_step + t, the next set's behind its last channel's. */
 prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind, int64_t k_step, int64_t c_step);
 
 /* Facts of a part with so many output positions, whose sums have so many products. */
@@ -101,8 +108,8 @@ bool prn_direct_ends_in_maps(const prony_context *context);
 /* Asks for what is added in the output's layout. */
 void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in);
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels);
-/* `width` lanes of the bias from channel `first` on; zeros where there is none. */
-void prn_direct_copy_bias(const prn_conv *conv, int64_t first, int64_t width, float *bias);
+/* `width` lanes of the bias of a set's channels from `first` on; zeros where there is none. */
+void prn_direct_copy_bias(const prn_conv *conv, int64_t set, int64_t first, int64_t width, float *bias);
 /* What the tiles leave to do with the output positions [begin, end) of some blocks of an image. */
 void prn_direct_finish(const prony_context *context, const prn_direct_end *end, float *y, int64_t first_plane,
                        int64_t planes, int64_t spatial, int64_t from, int64_t to);

@@ -188,9 +188,11 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
 {
     const prn_conv *conv = &plan->conv;
     int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = plan->taps * lanes * width;
-    const float *packed = plan->packed + piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
+    const int64_t set = piece->image % job->state->sets;
+    const float *packed = plan->packed + set * prn_direct_packed_count(plan) +
+                          piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
-    prn_direct_copy_bias(conv, piece->first_block * lanes, width, bias);
+    prn_direct_copy_bias(conv, set, piece->first_block * lanes, width, bias);
     prn_direct_tile tile = {.w_block = per_block,
                             .x_block = conv->in_spatial * lanes,
                             .y_block = conv->out_spatial * lanes,

@@ -24,6 +24,7 @@
 #include "base/stop.h"
 #include "ops/loops/conv_problem.h"
 #include "ops/loops/post_ops_vec.h"
+#include "ops/nn/conv_direct_simd.h"
 #include "ops/nn/conv_flat_simd.h"
 
 #include <math.h>
@@ -140,10 +141,11 @@ bool prn_conv_flat_worth(const prony_context *context)
     if (conv.groups == 1) return copied < MOST_WORTH_COPIED && is_cheaper(&conv, &image, lanes);
     if (conv.group_in == 1 && conv.group_out == 1) return false; /* conv_f32_depthwise */
     if (copied > MOST_GROUPS_COPIED) return false;
+    /* Groups that no kernel on blocks takes. */
 #ifdef PRN_HAVE_DNNL
-    return conv.group_in % lanes != 0 || conv.group_out % lanes != 0; /* groups that oneDNN's kernels do not take */
+    return conv.group_in % lanes != 0 || conv.group_out % lanes != 0;
 #else
-    return true;
+    return conv.group_in % PRN_DIRECT_UNIT != 0 || conv.group_out % PRN_DIRECT_UNIT != 0;
 #endif
 }
 

@@ -300,7 +300,7 @@ static void run_task(void *argument, int64_t task)
     const int64_t begin = piece * plan->rows, left = conv->window.out[1] - begin;
     const int64_t end = begin + (left < plan->rows ? left : plan->rows), plane = image * plan->blocks + first;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
-    prn_direct_copy_bias(conv, first * lanes, blocks * lanes, bias);
+    prn_direct_copy_bias(conv, 0, first * lanes, blocks * lanes, bias);
     prn_direct_tile tile = {.weights = plan->packed + first * lanes * plan->taps,
                             .taps = plan->taps,
                             .stride = conv->window.stride[2],

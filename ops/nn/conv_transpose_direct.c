@@ -132,7 +132,7 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
     prn_conv conv;
     PRN_TRY(prn_conv_transpose_read(context, &conv));
     const int64_t parts = part_count(&conv.window);
-    prn_direct_state *state = prn_direct_state_make((size_t)parts);
+    prn_direct_state *state = prn_direct_state_make((size_t)parts, 1);
     prony_status status = state ? PRONY_OK : prn_no_memory(context->error);
     for (int64_t i = 0; i < parts && status == PRONY_OK; i++) status = add_part(context, state, &conv, i);
     char name[384]; /* room for the longest numbers */
