@@ -154,9 +154,8 @@ bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32
 }
 
 prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
-                             int64_t opset, prony_error *error)
+                             int64_t opset, const prn_attr_list *attributes, prony_error *error)
 {
-    static const prn_attr_list no_attributes = {NULL, 0};
     const prn_op *row = prn_op_find(domain, op, opset);
     if (!row)
         return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
@@ -164,7 +163,7 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
                        .op_type = row->name,
                        .domain = prn_op_domain(row),
                        .opset = opset,
-                       .attributes = &no_attributes,
+                       .attributes = attributes,
                        .within = node->info.within};
     void *params = prn_pool_alloc(&program->pool, 1, row->params_bytes ? row->params_bytes : 1);
     if (!params) return prn_no_memory(error);

@@ -222,10 +222,10 @@ PRN_MUST_USE bool prn_node_set_inputs(prn_program *program, prn_node_def *node, 
 PRN_MUST_USE bool prn_node_set_outputs(prn_program *program, prn_node_def *node, const uint32_t *outputs, uint32_t count);
 /* One more operation on what the node makes; prn_node_takes_post_op. false: out of memory, node unchanged. */
 PRN_MUST_USE bool prn_node_add_post_op(prn_program *program, prn_node_def *node, const prn_post_op *op);
-/* Turns a node into another built-in operator, with zeroed parameters at their defaults (fill node->params afterwards);
- * name, inputs, outputs and layers stay. Error if the table has no such row. */
+/* Turns a node into another built-in operator with these attributes, which must outlive the program; name, inputs, outputs and
+ * layers stay. Error if the table has no such row or the attributes are not its. */
 PRN_MUST_USE prony_status prn_node_become(prn_program *program, prn_node_def *node, const char *domain, const char *op,
-                                          int64_t opset, prony_error *error);
+                                          int64_t opset, const prn_attr_list *attributes, prony_error *error);
 /* As prn_program_add_constant of what the recipe makes from all of `from` (NULL: bytes of the model's own). */
 PRN_MUST_USE prony_status prn_program_add_deferred(prn_program *program, const char *name, const prony_value *info,
                                                    const prn_recipe *recipe, prn_shared_entry *from, uint32_t *out,

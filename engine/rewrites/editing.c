@@ -71,9 +71,7 @@ prony_status prn_rewrite_become(prn_rewriter *r, prn_node_def *last, const char 
     if (!list || !items) return prn_no_memory(r->error);
     if (attribute_count) memcpy(items, attributes, attribute_count * sizeof *items);
     *list = (prn_attr_list){items, attribute_count};
-    PRN_TRY(prn_node_become(p, last, domain_of(op, opset), op, opset, r->error));
-    last->info.attributes = list;
-    PRN_TRY(prn_params_parse(last->binding.op, &last->info, last->params, r->error));
+    PRN_TRY(prn_node_become(p, last, domain_of(op, opset), op, opset, list, r->error));
     PRN_TRY(prn_rewrite_set_inputs(r, last, inputs, input_count));
     for (size_t k = 0; pattern && k < pattern->node_count; k++) PRN_TRY(prn_rewrite_absorb(r, last, pattern->nodes[k]));
     return PRONY_OK;

@@ -5,7 +5,7 @@
  *
  *   x ── LayerNormalization(1) ── y
  *
- * Over the last axis; also with Mul by itself for the square. Scale and bias are fold_layer_norm_affine's. */
+ * Over the last axis; also with Mul by itself for the square. Scale and bias are fold_norm_affine.c's. */
 #include "engine/rewrites/rewrites.h"
 
 #include "base/shape.h"

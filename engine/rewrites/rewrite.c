@@ -17,8 +17,9 @@ static const prn_rewrite_fn rewrites[] = {
     prn_rewrite_contract_codes,         prn_rewrite_add_codes,        prn_rewrite_attach_code_residual,
     prn_rewrite_move_codes,             prn_rewrite_match_silu,       prn_rewrite_match_hard_sigmoid,
     prn_rewrite_match_hard_swish,       prn_rewrite_match_gelu,       prn_rewrite_map_codes,
-    prn_rewrite_match_layer_norm,
-    prn_rewrite_fold_layer_norm_affine, prn_rewrite_match_attention,  prn_rewrite_widen_attention,
+    prn_rewrite_match_layer_norm,       prn_rewrite_match_group_norm,
+    prn_rewrite_fold_layer_norm_affine, prn_rewrite_fold_channel_norm_affine,
+    prn_rewrite_match_attention,        prn_rewrite_widen_attention,
     prn_rewrite_fold_batch_norm,        prn_rewrite_fold_scale_shift, prn_rewrite_attach_activation,
     prn_rewrite_attach_residual,
 };

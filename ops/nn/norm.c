@@ -8,11 +8,14 @@
 #include "ops/op.h"
 #include "ops/loops/elementwise.h"
 #include "ops/loops/number.h"
+#include "ops/loops/post_ops_vec.h"
 #include "ops/loops/widen.h"
+#include "ops/nn/norm_blocks.h"
 
 #include <string.h>
 
 typedef struct row_norm {
+    const prony_context *context;
     const prony_value *x, *scale, *bias;
     prony_value *y, *mean, *inverse;
     int64_t rows, length;
@@ -71,7 +74,12 @@ static void reference_row(const row_norm *norm, int64_t row)
 
 static void reference_rows(void *argument, int64_t begin, int64_t end)
 {
-    for (int64_t row = begin; row < end; row++) reference_row(argument, row);
+    const row_norm *norm = argument;
+    for (int64_t row = begin; row < end; row++) {
+        reference_row(norm, row);
+        if (norm->context->post_ops)
+            prn_post_ops_apply_f32(norm->context, (float *)norm->y->data + row * norm->length, row * norm->length, norm->length);
+    }
 }
 
 static const float *floats(const prony_value *value)
@@ -102,6 +110,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
         vec->layer_norm(y, x, vectors ? floats(norm->scale) : NULL, vectors ? floats(norm->bias) : NULL, norm->length,
                         norm->epsilon, &mean, &inverse);
         if (!vectors && (norm->scale || norm->bias)) affine_runs(norm, y, first);
+        prn_post_ops_apply_vec(norm->context, y, first, norm->length);
         if (norm->mean) ((float *)norm->mean->data)[row] = mean;
         if (norm->inverse) ((float *)norm->inverse->data)[row] = inverse;
     }
@@ -110,6 +119,7 @@ static void native_rows(void *argument, int64_t begin, int64_t end)
 static prony_status run_rows(const prony_context *context, void (*rows)(void *argument, int64_t begin, int64_t end))
 {
     row_norm norm = rows_of(context);
+    norm.context = context;
     if (norm.length == 0) return PRONY_OK;
     prn_parallel_items(context->threads, norm.rows, 2 * (int64_t)prn_value_bytes(norm.x), rows, &norm);
     return PRONY_OK;
@@ -123,6 +133,20 @@ static prony_status run_reference(const prony_context *context)
 static prony_status run_native(const prony_context *context)
 {
     return run_rows(context, native_rows);
+}
+
+static prony_status prepare_channels(const prony_context *context, prn_prepared *out)
+{
+    if (prn_layout_block((prn_layout)context->inputs[0]->layout)) out->scratch_bytes = prn_norm_blocks_scratch(context);
+    return PRONY_OK;
+}
+
+static prony_status run_channels(const prony_context *context)
+{
+    if (!prn_layout_block((prn_layout)context->inputs[0]->layout)) return run_native(context);
+    const row_norm norm = rows_of(context);
+    if (norm.rows > 0) prn_norm_blocks_run(context, norm.rows / context->inputs[0]->shape.dim[0], norm.epsilon);
+    return PRONY_OK;
 }
 
 /* ---- LayerNormalization */
@@ -293,18 +317,18 @@ PRN_WIDENED(instance_norm_half, &instance_norm_f32)
 
 static const prn_kernel instance_norm_kernels[] = {
     {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
-     .run = run_native, .inplace = 1},
-    PRN_WIDENED_PLAIN_ROW(instance_norm_half, "instance_norm_half_native"),
-    {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+     .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
+    PRN_WIDENED_ROW(instance_norm_half, "instance_norm_half_native"),
+    {.name = "instance_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
     {0}};
 static const prn_kernel group_norm_f32 = {.float_types = PRN_TYPE_F32, .run = run_native};
 PRN_WIDENED(group_norm_half, &group_norm_f32)
 
 static const prn_kernel group_norm_kernels[] = {
     {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
-     .run = run_native, .inplace = 1},
-    PRN_WIDENED_PLAIN_ROW(group_norm_half, "group_norm_half_native"),
-    {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1},
+     .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
+    PRN_WIDENED_ROW(group_norm_half, "group_norm_half_native"),
+    {.name = "group_norm_reference", .backend = "reference", .run = run_reference, .inplace = 1, .post_ops = true},
     {0}};
 
 static const char cost_text[] = "5 n + 2 r, + n with scale, + n with bias; madds n if both; special n + 3 r";
@@ -317,11 +341,11 @@ const prn_op prn_ops_norm[] = {
     {.name = "LayerNormalization", .domain = "prony", .since_opset = 1, .inputs = {2, 3}, .outputs = {1, 3},
      .params = layer_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){layer_norm_of},
      .infer = infer_layer_norm, .cost = cost, .cost_text = cost_text, .kernels = layer_norm_kernels},
-    {.name = "InstanceNormalization", .since_opset = 1, .inputs = {3, 3},
+    {.name = "InstanceNormalization", .since_opset = 1, .inputs = {3, 3}, .flags = PRN_OP_POST_OPS,
      .params = instance_norm_attributes, .params_bytes = sizeof(norm_params),
      .variant = &(const norm_kind){instance_norm_of},
      .infer = infer_instance_norm, .cost = cost, .cost_text = cost_text, .kernels = instance_norm_kernels},
-    {.name = "GroupNormalization", .since_opset = 18, .inputs = {3, 3},
+    {.name = "GroupNormalization", .since_opset = 18, .inputs = {3, 3}, .flags = PRN_OP_POST_OPS,
      .params = group_norm_attributes, .params_bytes = sizeof(norm_params), .variant = &(const norm_kind){group_norm_of},
      .infer = infer_group_norm, .cost = cost, .cost_text = cost_text, .kernels = group_norm_kernels},
     {0}};

@@ -107,6 +107,57 @@ static void match_layer_norm(void **state)
     EXPECT_STEPS("LayerNormalization", {"LayerNormalization", "x gamma", "n", "axis=-1"}, {"Add", "n beta", "y", 0});
 }
 
+/* x [2, 12, 3, 5] as three groups of channels. */
+static model_builder *group_model(const rc_step *steps)
+{
+    static const int64_t groups[] = {0, 3, -1}, back[] = {2, 12, 3, 5}, mixed[] = {1, 6, -1};
+    const float ones[] = {1.0f, 1.0f, 1.0f}, zeros[] = {0.0f, 0.0f, 0.0f}, six[] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f}, none[6] = {0.0f};
+    rc_seed(7);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,12,3,5");
+    rc_ints(m, "groups", "3", groups);
+    rc_ints(m, "back", "4", back);
+    rc_ints(m, "mixed", "3", mixed);
+    mb_initializer(m, "ones", PRONY_FLOAT32, "3", ones);
+    mb_initializer(m, "zeros", PRONY_FLOAT32, "3", zeros);
+    mb_initializer(m, "six", PRONY_FLOAT32, "6", six);
+    mb_initializer(m, "none", PRONY_FLOAT32, "6", none);
+    rc_weights(m, "some", "3");
+    rc_weights(m, "gamma", "12,1,1");
+    rc_weights(m, "beta", "1,12,1,1");
+    rc_weights(m, "row", "5");
+    rc_steps(m, steps);
+    rc_output(m, "y");
+    return m;
+}
+
+#define EXPECT_GROUPS(wanted, ...) rc_expect(group_model((const rc_step[]){__VA_ARGS__, {0}}), wanted)
+
+static void match_group_norm(void **state)
+{
+    (void)state;
+    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", "epsilon=0.001"},
+                  {"Reshape", "n back", "r", 0}, {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "y", 0});
+    EXPECT_GROUPS("GroupNormalization[relu]", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
+                  {"Reshape", "n back", "r", 0}, {"Mul", "r gamma", "s", 0}, {"Add", "beta s", "t", 0}, {"Relu", "t", "y", 0});
+    /* No shift; a shift first; a factor for each column. */
+    EXPECT_GROUPS("GroupNormalization", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
+                  {"Reshape", "n back", "r", 0}, {"Mul", "gamma r", "y", 0});
+    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
+                  {"Reshape", "n back", "r", 0}, {"Add", "r beta", "s", 0}, {"Mul", "s gamma", "y", 0});
+    EXPECT_GROUPS("GroupNormalization Mul", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones zeros", "n", 0},
+                  {"Reshape", "n back", "r", 0}, {"Mul", "r row", "y", 0});
+    /* Groups with factors of their own; images that are taken together; groups that have another reader. */
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g some zeros", "n", 0},
+                  {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x groups", "g", 0}, {"InstanceNormalization", "g ones some", "n", 0},
+                  {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization Reshape", {"Reshape", "x mixed", "g", 0}, {"InstanceNormalization", "g six none", "n", 0},
+                  {"Reshape", "n back", "y", 0});
+    EXPECT_GROUPS("Reshape InstanceNormalization[add] Reshape", {"Reshape", "x groups", "g", 0},
+                  {"InstanceNormalization", "g ones zeros", "n", 0}, {"Add", "n g", "a", 0}, {"Reshape", "a back", "y", 0});
+}
+
 /* x [2, 5, 12] as three heads of 4 for q, k and v; opset 17 with a mask [2, 1, 1, 5]. */
 static model_builder *attention_model(const rc_step *steps)
 {
@@ -236,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
+        cmocka_unit_test(match_group_norm),
         cmocka_unit_test(match_attention), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,61 @@
+/*   x ── Reshape([N, G, …]) ── InstanceNormalization(1, 0) ── Reshape(as x) ── y
+ *
+ *   x ── GroupNormalization(G groups, 1, 0) ── y
+ *
+ * Scale and shift of each channel are fold_norm_affine.c's. */
+#include "engine/rewrites/rewrites.h"
+
+#include "base/shape.h"
+
+static bool is_all(const float *data, int64_t count, float wanted)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (data[i] != wanted) return false;
+    return true;
+}
+
+/* Input i is a constant vector of that number alone. */
+static bool vector_is(const prn_rewriter *r, const prn_node_def *node, uint32_t i, float wanted)
+{
+    const float *data;
+    const prony_shape *shape;
+    return prn_rewrite_constant(r, prn_node_input(node, i), &data, &shape) && shape->rank == 1 && is_all(data, shape->dim[0], wanted);
+}
+
+static prony_status add_vector(prn_rewriter *r, const prn_node_def *node, int64_t count, float number, uint32_t *out)
+{
+    float *data = prn_alloc_aligned(64, (size_t)(count ? count : 1) * sizeof *data);
+    if (!data) return prn_no_memory(r->error);
+    for (int64_t i = 0; i < count; i++) data[i] = number;
+    const prony_value info = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = {.rank = 1, .dim = {count}}};
+    return prn_rewrite_add_constant(r, node->info.name, &info, data, out);
+}
+
+/* Groups of x's channels are the channels of `grouped`, and images stay apart. */
+static bool are_groups(const prony_shape *x, const prony_shape *grouped)
+{
+    return x->rank >= 3 && grouped->rank >= 3 && grouped->dim[0] == x->dim[0] && grouped->dim[1] > 0 && x->dim[1] % grouped->dim[1] == 0 &&
+           prony_shape_numel(x) > 0;
+}
+
+prony_status prn_rewrite_match_group_norm(prn_rewriter *r, uint32_t n)
+{
+    prn_node_def *node = r->program->nodes[n];
+    if (!prn_node_is(node, "Reshape") || !prn_rewrite_is_f32(r, node->inputs[0]) || !prn_rewrite_has("GroupNormalization", 21)) return PRONY_OK;
+    prn_pattern pattern = {.node_count = 0};
+    prn_node_def *norm = prn_rewrite_inner(r, node->inputs[0], "InstanceNormalization");
+    prn_node_def *grouping = norm && !norm->post_ops ? prn_rewrite_inner(r, norm->inputs[0], "Reshape") : NULL;
+    if (!grouping || !prn_rewrite_same_shape(r, grouping->inputs[0], node->outputs[0]) || !prn_pattern_add(&pattern, norm) ||
+        !prn_pattern_add(&pattern, grouping))
+        return PRONY_OK;
+    const prony_shape *x = &r->program->values[grouping->inputs[0]]->info.shape;
+    const prony_shape *grouped = &r->program->values[norm->inputs[0]]->info.shape;
+    if (!are_groups(x, grouped) || !vector_is(r, norm, 1, 1.0f) || !vector_is(r, norm, 2, 0.0f)) return PRONY_OK;
+    const prn_attr attributes[] = {
+        {.name = "num_groups", .type = PRN_ATTR_INT, .i = grouped->dim[1]},
+        {.name = "epsilon", .type = PRN_ATTR_FLOAT, .f = (float)prn_node_float(norm, "epsilon", 1e-5)}};
+    uint32_t inputs[] = {grouping->inputs[0], PRN_NO_VALUE, PRN_NO_VALUE};
+    PRN_TRY(add_vector(r, node, x->dim[1], 1.0f, &inputs[1]));
+    PRN_TRY(add_vector(r, node, x->dim[1], 0.0f, &inputs[2]));
+    return prn_rewrite_become(r, node, "GroupNormalization", 21, attributes, 2, inputs, 3, &pattern);
+}
