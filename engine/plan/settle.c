@@ -167,6 +167,26 @@ static bool only_given_out(const prn_plan *plan, uint32_t value)
     return def->output;
 }
 
+/* Whether no kernel of the operator takes anything but plain elements. */
+static bool takes_plain_alone(const prn_op *op)
+{
+    for (const prn_kernel *kernel = op ? op->kernels : NULL; kernel && kernel->name; kernel++)
+        if (kernel->layouts) return false;
+    return op != NULL;
+}
+
+/* Whether all that read it want it plain. */
+static bool wanted_plain(const prn_plan *plan, uint32_t value)
+{
+    const uint32_t source = plan->values[value]->source;
+    for (const prn_use *use = plan->program->values[source]->places; use; use = use->next) {
+        if (!use->node || use->node->dead) continue;
+        if (use->child != PRN_NO_CHILD) return false;
+        if (use->node->inputs[use->index] == source && !takes_plain_alone(use->node->binding.op)) return false;
+    }
+    return true;
+}
+
 /* Whether only the first input is not plain, and has fewer elements than the only output. */
 static bool enlarges(const prn_step *step)
 {
@@ -183,6 +203,9 @@ static bool enlarges(const prn_step *step)
 static void ask_layouts(prn_plan *plan, prn_step *step, prn_layout *in)
 {
     const size_t in_count = step->context.input_count, count = in_count + step->context.output_count;
+    /* Reordered parts are written to where they are joined. */
+    if (step->kernel->placed && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE && wanted_plain(plan, step->outputs[0]))
+        return;
     if (enlarges(step) && only_given_out(plan, step->outputs[0])) {
         const prony_value *const offered = step->input_values[0];
         prony_value plain = *offered;

@@ -200,10 +200,9 @@ void prn_clear_padding(const prony_value *value)
     if (block == 0 || value->shape.rank < 2 || value->shape.dim[1] % block == 0) return;
     const int64_t used = value->shape.dim[1] % block, blocks = value->shape.dim[1] / block + 1;
     const int64_t pixels = prn_shape_count(&value->shape, 2, value->shape.rank);
+    const size_t width = prony_dtype_bytes(value->dtype, 1), beyond = (size_t)(block - used) * width;
     for (int64_t n = 0; n < value->shape.dim[0]; n++) {
-        float *last = (float *)value->data + (n * blocks + blocks - 1) * pixels * block;
-        for (int64_t p = 0; p < pixels; p++) {
-            for (int64_t lane = used; lane < block; lane++) last[p * block + lane] = 0.0f;
-        }
+        char *lanes = (char *)value->data + (size_t)((n * blocks + blocks - 1) * pixels * block + used) * width;
+        for (int64_t p = 0; p < pixels; p++, lanes += (size_t)block * width) memset(lanes, 0, beyond);
     }
 }

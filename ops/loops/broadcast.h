@@ -41,7 +41,7 @@ void prn_broadcast_layouts(const prony_context *context, prn_layout *in, prn_lay
 /* A kernel that maps elements one by one takes any layout as it comes. */
 void prn_same_layout(const prony_context *context, prn_layout *in, prn_layout *out);
 
-/* Restores the invariant of ops/layout.h on a float32 value: lanes beyond the channels are zero. */
+/* Restores the invariant of ops/layout.h on a value of whole-byte elements: lanes beyond the channels are zero. */
 void prn_clear_padding(const prony_value *value);
 
 #endif

@@ -1,7 +1,13 @@
 /* Concat and Split: rows of one tensor against rows of several along an axis. Both see a tensor as
- * [outer, axis, inner] of its bytes in memory, so that any layout in which the parts begin at whole blocks will do.
+ * [outer, axis, inner] of its bytes in memory, in any layout; parts of the channels that begin or end inside a block are moved in runs of
+ * lanes.
  * Invariant: the parts' extents along the axis add up to the whole's. */
+#include "base/integers.h"
+#include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
+
+/* Of a part, for which blocks are worth the lanes beyond them. */
+enum { LEAST_CHANNELS = 8 };
 
 /* ---- shared */
 
@@ -24,12 +30,45 @@ static place find_place(const prony_value *whole, const prony_shape *shape, int 
                    .first = (block ? begin / block : begin) * inner};
 }
 
+/* Whether the part has whole blocks of the whole's to itself: only the last one may end inside of one, where the padding lanes lie as
+ * the whole has them. */
+static bool has_own_blocks(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
+{
+    const int64_t block = axis == 1 ? prn_layout_block((prn_layout)whole->layout) : 0, end = begin + shape->dim[axis];
+    return block == 0 || (begin % block == 0 && (end % block == 0 || end == whole->shape.dim[axis]));
+}
+
+/* Channels of a part in blocks from or into their lanes in the whole: as many at a time as neither of them begins a block in. */
+static void move_lanes(const prony_context *context, const prony_value *whole, const prony_value *part, int64_t begin, bool gather,
+                       prn_copy_fn execute)
+{
+    const int64_t block = prn_layout_block((prn_layout)whole->layout), channels = part->shape.dim[1];
+    const int64_t pixels = prn_shape_count(&whole->shape, 2, whole->shape.rank), run = pixels * block;
+    const int64_t whole_row = prn_ceil_div(whole->shape.dim[1], block) * run, part_row = prn_ceil_div(channels, block) * run;
+    const size_t width = prn_copy_width(whole->dtype);
+    for (int64_t c = 0, count; c < channels; c += count) {
+        const int64_t at = begin + c;
+        count = prn_least(prn_least(block - c % block, block - at % block), channels - c);
+        char *place = (char *)whole->data + (size_t)(at / block * run + at % block) * width;
+        char *own = (char *)part->data + (size_t)(c / block * run + c % block) * width;
+        prn_copy copy = {0};
+        prn_copy_axis(&copy, whole->shape.dim[0], gather ? part_row : whole_row, gather ? whole_row : part_row);
+        prn_copy_axis(&copy, pixels, block, block);
+        prn_copy_axis(&copy, count, 1, 1);
+        execute(context->threads, width, &copy, gather ? own : place, gather ? place : own);
+    }
+}
+
 /* Copies a part from or into its place in the whole. */
 static void move_part(const prony_context *context, const prony_value *whole, const prony_value *part, int axis,
                       int64_t begin, bool gather, prn_copy_fn execute)
 {
     size_t width = prn_copy_width(whole->dtype);
     if (prony_shape_numel(&part->shape) == 0) return;
+    if (!has_own_blocks(whole, &part->shape, axis, begin)) {
+        move_lanes(context, whole, part, begin, gather, execute);
+        return;
+    }
     place at = find_place(whole, &part->shape, axis, begin);
     char *place = (char *)whole->data + (size_t)at.first * width;
     if (place == part->data) return; /* the part's producer wrote it there, or the part is a view */
@@ -37,6 +76,14 @@ static void move_part(const prony_context *context, const prony_value *whole, co
     prn_copy_axis(&copy, at.outer, gather ? at.part_row : at.whole_row, gather ? at.whole_row : at.part_row);
     prn_copy_axis(&copy, at.part_row, 1, 1);
     execute(context->threads, width, &copy, gather ? part->data : place, gather ? place : part->data);
+}
+
+/* Whether the part is exactly the bytes of the whole from *offset_bytes on. */
+static bool lies_in_whole(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin, uint64_t *offset_bytes)
+{
+    const place at = find_place(whole, shape, axis, begin);
+    *offset_bytes = (uint64_t)at.first * prn_copy_width(whole->dtype);
+    return at.outer == 1 && has_own_blocks(whole, shape, axis, begin);
 }
 
 /* ---- Concat */
@@ -99,10 +146,8 @@ static bool concat_joins(const prony_context *context, prn_layout layout)
     int axis = concat_axis(context);
     int64_t block = axis == 1 ? prn_layout_block(layout) : 0;
     if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return false;
-    /* Only the last part may end inside a block: there the padding lanes lie where the whole has them. */
-    for (size_t i = 0; block && i + 1 < context->input_count; i++) {
-        if (context->inputs[i]->shape.dim[1] % block) return false;
-    }
+    for (size_t i = 0; block && i < context->input_count; i++)
+        if (context->inputs[i]->shape.dim[1] < LEAST_CHANNELS) return false;
     return true;
 }
 
@@ -128,12 +173,16 @@ static void concat_layouts(const prony_context *context, prn_layout *in, prn_lay
 
 static prony_status concat_run(const prony_context *context, prn_copy_fn execute)
 {
+    const prony_value *out = context->outputs[0];
     int axis = concat_axis(context);
     int64_t begin = 0;
+    bool own = true; /* of the last part */
     for (size_t i = 0; i < context->input_count; i++) {
-        move_part(context, context->outputs[0], context->inputs[i], axis, begin, true, execute);
+        move_part(context, out, context->inputs[i], axis, begin, true, execute);
+        own = has_own_blocks(out, &context->inputs[i]->shape, axis, begin);
         begin += context->inputs[i]->shape.dim[axis];
     }
+    if (!own) prn_clear_padding(out);
     return PRONY_OK;
 }
 
@@ -147,18 +196,12 @@ static prony_status concat_reference(const prony_context *context)
     return concat_run(context, prn_copy_reference);
 }
 
-/* Behind the part before: parts of one outer row follow one another. */
-static uint64_t bytes_of_part(const prony_value *whole, const prony_shape *shape, int axis)
-{
-    return (uint64_t)find_place(whole, shape, axis, 0).part_row * prn_copy_width(whole->dtype);
-}
-
 static bool concat_placed(const prony_context *context, size_t input, uint64_t *offset_bytes)
 {
-    const prony_value *out = context->outputs[0];
-    int axis = concat_axis(context);
-    if (input > 0) *offset_bytes += bytes_of_part(out, &context->inputs[input - 1]->shape, axis);
-    return find_place(out, &context->inputs[input]->shape, axis, 0).outer == 1;
+    const int axis = concat_axis(context);
+    int64_t begin = 0;
+    for (size_t i = 0; i < input; i++) begin += context->inputs[i]->shape.dim[axis];
+    return lies_in_whole(context->outputs[0], &context->inputs[input]->shape, axis, begin, offset_bytes);
 }
 
 static const prn_kernel concat_kernels[] = {
@@ -292,9 +335,7 @@ static void split_layouts(const prony_context *context, prn_layout *in, prn_layo
     if (!prn_layout_joins(context->inputs[0]->shape.rank, layout)) return;
     for (size_t k = 0; k < context->output_count; k++) {
         if (context->outputs[k] && context->outputs[k]->shape.rank < 0) return;
-        if (block && (!context->outputs[k] || (k + 1 < context->output_count && split_extent(context, k) % block))) {
-            return;
-        }
+        if (block && split_extent(context, k) < LEAST_CHANNELS) return;
     }
     in[0] = layout;
     for (size_t k = 0; k < context->output_count; k++) out[k] = layout;
@@ -305,7 +346,10 @@ static prony_status split_run(const prony_context *context, prn_copy_fn execute)
     int64_t begin = 0;
     for (size_t k = 0; k < context->output_count; k++) {
         prony_value *part = context->outputs[k];
-        if (part) move_part(context, context->inputs[0], part, split_axis(context), begin, false, execute);
+        if (part) {
+            move_part(context, context->inputs[0], part, split_axis(context), begin, false, execute);
+            if (!has_own_blocks(context->inputs[0], &part->shape, split_axis(context), begin)) prn_clear_padding(part);
+        }
         begin += split_extent(context, k);
     }
     return PRONY_OK;
@@ -325,13 +369,11 @@ static bool split_part(const prony_context *context, size_t output, uint64_t *of
 {
     const prony_value *in = context->inputs[0];
     const int axis = split_axis(context);
+    int64_t begin = 0;
+    for (size_t k = 0; k < output; k++) begin += split_extent(context, k);
     prony_shape shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
-    if (output > 0) {
-        shape.dim[axis] = split_extent(context, output - 1);
-        *offset_bytes += bytes_of_part(in, &shape, axis);
-    }
     shape.dim[axis] = split_extent(context, output);
-    return find_place(in, &shape, axis, 0).outer == 1;
+    return lies_in_whole(in, &shape, axis, begin, offset_bytes);
 }
 
 static const prn_kernel split_kernels[] = {

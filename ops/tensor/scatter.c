@@ -92,24 +92,51 @@ typedef struct scatter_job {
     int64_t piece; /* tuples: of a block, in bytes */
 } scatter_job;
 
+/* `n` updates to successive places. */
+static void apply_run(const scatter_job *job, char *to, const char *from, int64_t n)
+{
+    if (job->how == REDUCE_NONE)
+        memcpy(to, from, (size_t)(n * job->width));
+    else
+        combine(job->how, job->updates->dtype, to, from, n);
+}
+
+/* Single ones without a call each: `width` is a constant after inlining. */
+static inline void apply_one(const scatter_job *job, char *to, const char *from, const size_t width)
+{
+    if (job->how == REDUCE_NONE)
+        memcpy(to, from, width);
+    else if (job->how == REDUCE_ADD && job->updates->dtype == PRONY_FLOAT32)
+        *(float *)to += *(const float *)from;
+    else
+        combine(job->how, job->updates->dtype, to, from, 1);
+}
+
+/* Entries to `places`, one after another; those of an index that was expanded along the other axes follow each other in memory. */
+static inline void apply_entries(const scatter_job *job, const int64_t *places, const char *from, int64_t count, const size_t width)
+{
+    for (int64_t i = 0, run; i < count; i += run) {
+        char *to = job->to + places[i] * (int64_t)width;
+        for (run = 1; i + run < count && places[i + run] == places[i] + run;) run++;
+        if (run == 1)
+            apply_one(job, to, from + i * (int64_t)width, width);
+        else
+            apply_run(job, to, from + i * (int64_t)width, run);
+    }
+}
+
 /* Entries [first, first + n), one after another. */
 static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
 {
     int64_t places[PRN_INDEX_BLOCK];
-    const size_t width = (size_t)job->width;
     for (int64_t end = first + n, count; first < end && !prn_stopped(); first += count) {
         count = end - first < PRN_INDEX_BLOCK ? end - first : PRN_INDEX_BLOCK;
         prn_index_element_places(&job->elements, first, count, places);
         const char *from = (const char *)job->updates->data + first * job->width;
-        for (int64_t i = 0; i < count; i++) {
-            char *to = job->to + places[i] * job->width;
-            if (job->how != REDUCE_NONE)
-                combine(job->how, job->updates->dtype, to, from + i * job->width, 1);
-            else if (width == 4)
-                memcpy(to, from + i * job->width, 4);
-            else
-                memcpy(to, from + i * job->width, width);
-        }
+        if (job->width == 4)
+            apply_entries(job, places, from, count, 4);
+        else
+            apply_entries(job, places, from, count, (size_t)job->width);
     }
 }
 
