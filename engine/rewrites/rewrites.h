@@ -160,6 +160,7 @@ prony_status prn_rewrite_drop_identity(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_transposes(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_transpose_as_reshape(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_reshapes(prn_rewriter *r, uint32_t node);
+prony_status prn_rewrite_channels_last(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_constant_sums(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_pad(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_contract_codes(prn_rewriter *r, uint32_t node);

@@ -222,14 +222,29 @@ VEC_INLINE int64_t run_end(int64_t begin, int64_t n)
 #define SUM_LANES 16
 #define SUM_VECS (SUM_LANES / VEC_LANES)
 
+typedef float quarter __attribute__((vector_size(16)));
+
+/* The 16 lanes' first half plus the second, and the half of that again: lanes i, i + 4, i + 8 and i + 12. */
+VEC_INLINE quarter sum_quarters(const vf *sum)
+{
+#if VEC_LANES == 16
+    typedef float half __attribute__((vector_size(32)));
+    const half low = __builtin_shufflevector(sum[0], sum[0], 0, 1, 2, 3, 4, 5, 6, 7);
+    const half both = low + __builtin_shufflevector(sum[0], sum[0], 8, 9, 10, 11, 12, 13, 14, 15);
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
+#elif VEC_LANES == 8
+    const vf both = sum[0] + sum[1];
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3) + __builtin_shufflevector(both, both, 4, 5, 6, 7);
+#else
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+#endif
+}
+
 /* Adds up the SUM_VECS vectors, halves first. */
 VEC_INLINE float sum_total(const vf *sum)
 {
-    float lane[SUM_LANES];
-    memcpy(lane, sum, sizeof lane);
-    for (int half = SUM_LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-    return lane[0];
+    const quarter four = sum_quarters(sum);
+    return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 #define BLOCK_SUM(name, parameters, load, term)                                                                        \

@@ -3,6 +3,7 @@
  * lanes.
  * Invariant: the parts' extents along the axis add up to the whole's. */
 #include "base/integers.h"
+#include "base/isa.h"
 #include "ops/loops/broadcast.h"
 #include "ops/loops/copy_nd.h"
 
@@ -151,6 +152,16 @@ static bool concat_joins(const prony_context *context, prn_layout layout)
     return true;
 }
 
+/* Parts with channels last have to be copied for each position; reordered into blocks they are written to where they are joined, as those
+ * who read images of many channels want them. */
+static prn_layout joined_layout(const prony_context *context, prn_layout offered)
+{
+    const prn_layout blocked = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    const prony_value *first = context->inputs[0];
+    const bool better = offered == PRN_NHWC && first->dtype == PRONY_FLOAT32 && concat_axis(context) == 1 && first->shape.dim[0] == 1;
+    return better && concat_joins(context, blocked) ? blocked : offered;
+}
+
 /* The joinable layout in which most elements come, if that is more than half of them. */
 static void concat_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
@@ -165,8 +176,8 @@ static void concat_layouts(const prony_context *context, prn_layout *in, prn_lay
             }
         }
         if (offered <= total / 2 || !concat_joins(context, candidates[c])) continue;
-        for (size_t i = 0; i < context->input_count; i++) in[i] = candidates[c];
-        out[0] = candidates[c];
+        out[0] = joined_layout(context, candidates[c]);
+        for (size_t i = 0; i < context->input_count; i++) in[i] = out[0];
         return;
     }
 }

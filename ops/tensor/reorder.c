@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512, TASK_ELEMENTS = 8192 };
+enum { GROUP = PRN_REORDER_GROUP, TASK_POSITIONS = 512, BESIDE_POSITIONS = 64, TASK_ELEMENTS = 8192 };
 
 /* ---- shapes */
 
@@ -42,7 +42,7 @@ typedef struct job {
     size_t size; /* of an element */
     prn_layout from, to;
     int64_t channels, spatial;
-    int64_t groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
+    int64_t first_group, groups, pieces; /* groups of an image (padding of the output included), pieces of its positions */
     /* A part is one piece of one group; a task of a single small one would not be worth a thread. */
     int64_t parts, parts_per_task;
 } job;
@@ -116,7 +116,7 @@ static void move_bytes(const job *job, place from, place to, int64_t count, int6
 
 static void reorder_part(const job *job, int64_t part)
 {
-    int64_t piece = part % job->pieces, group = part / job->pieces % job->groups,
+    int64_t piece = part % job->pieces, group = job->first_group + part / job->pieces % job->groups,
             n = part / (job->pieces * job->groups);
     int64_t begin = piece * TASK_POSITIONS,
             end = begin + TASK_POSITIONS < job->spatial ? begin + TASK_POSITIONS : job->spatial;
@@ -145,6 +145,32 @@ static void reorder_task(void *argument, int64_t task)
     const job *job = argument;
     int64_t begin = task * job->parts_per_task, end = begin + job->parts_per_task;
     for (int64_t part = begin; part < end && part < job->parts && !prn_stopped(); part++) reorder_part(job, part);
+}
+
+/* Blocks of channels that lie side by side in both layouts, of some positions: lines of a position's channels are read or written once. */
+static void move_positions(void *argument, int64_t task)
+{
+    const job *job = argument;
+    const int64_t pieces = prn_ceil_div(job->spatial, BESIDE_POSITIONS), n = task / pieces, begin = task % pieces * BESIDE_POSITIONS;
+    const int64_t block = prn_layout_block(job->from == PRN_NHWC ? job->to : job->from);
+    const place from = find(job, job->from, n, 0), to = find(job, job->to, n, 0);
+    const int64_t planes = job->spatial * block; /* from a block to the next where it is no neighbour */
+    simd()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position, job->from == PRN_NHWC ? block : planes,
+                        (float *)job->y + to.start + begin * to.position, to.position, job->to == PRN_NHWC ? block : planes,
+                        prn_least(BESIDE_POSITIONS, job->spatial - begin), job->channels / block, block);
+}
+
+/* Between channels last and blocks: what fills whole blocks. The groups behind are left. */
+static void move_beside(job *job, int threads, int64_t count)
+{
+    const prn_layout other = job->from == PRN_NHWC ? job->to : job->from;
+    const int64_t block = prn_layout_block(other), whole = block ? job->channels / block * (block / GROUP) : 0;
+    if (job->size != sizeof(float) || whole == 0 || (job->from != PRN_NHWC && job->to != PRN_NHWC)) return;
+    const bool small = count * job->channels * job->spatial < TASK_ELEMENTS;
+    prn_parallel_tasks(small ? 1 : threads, count * prn_ceil_div(job->spatial, BESIDE_POSITIONS), move_positions, job);
+    job->first_group = whole;
+    job->groups -= whole;
+    job->parts = count * job->groups * job->pieces;
 }
 
 static int64_t images(const prony_context *context)
@@ -182,6 +208,8 @@ static prony_status run_native(const prony_context *context)
 {
     job job;
     if (!read_job(context, &job)) return PRONY_OK;
+    move_beside(&job, context->threads, images(context));
+    if (job.parts == 0) return PRONY_OK;
     int64_t tasks = (job.parts - 1) / job.parts_per_task + 1;
     prn_parallel_tasks(context->threads, tasks, reorder_task, &job);
     return PRONY_OK;

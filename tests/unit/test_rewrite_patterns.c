@@ -269,6 +269,43 @@ static void match_attention(void **state)
                      {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=2"}, {"MatMul", "p vt", "o", 0}, JOIN);
 }
 
+/* t [2, 15, 12] and x [2, 12, 3, 5], each a view of the other's bytes in another layout. */
+static model_builder *token_model(const rc_step *steps)
+{
+    static const int64_t image[] = {2, 12, 3, 5}, tokens[] = {2, 12, 15}, other[] = {2, 4, 9, 5}, joined[] = {1, 24, 15};
+    rc_seed(11);
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "2,12,3,5");
+    mb_input(m, "t", PRONY_FLOAT32, "2,15,12");
+    rc_ints(m, "image", "4", image);
+    rc_ints(m, "tokens", "3", tokens);
+    rc_ints(m, "other", "4", other);
+    rc_ints(m, "joined", "3", joined);
+    rc_steps(m, steps);
+    rc_output(m, "y");
+    return m;
+}
+
+#define EXPECT_TOKENS(wanted, ...) rc_expect(token_model((const rc_step[]){__VA_ARGS__, {0}}), wanted)
+
+static void channels_last(void **state)
+{
+    (void)state;
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"}, {"Reshape", "b image", "c", 0},
+                  {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0}, {"Transpose", "b", "c", "perm=[0,2,1]"},
+                  {"Exp", "c", "y", 0});
+    /* Channels that are divided; images that are joined; another reader; another axis. */
+    EXPECT_TOKENS("Tanh Transpose Reshape Exp", {"Tanh", "t", "a", 0}, {"Transpose", "a", "b", "perm=[0,2,1]"}, {"Reshape", "b other", "c", 0},
+                  {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a joined", "b", 0}, {"Transpose", "b", "c", "perm=[0,2,1]"},
+                  {"Exp", "c", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp ReduceSum Add", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0},
+                  {"Transpose", "b", "c", "perm=[0,2,1]"}, {"Exp", "c", "e", 0}, {"ReduceSum", "b", "s", 0}, {"Add", "e s", "y", 0});
+    EXPECT_TOKENS("Tanh Reshape Transpose Exp", {"Tanh", "x", "a", 0}, {"Reshape", "a tokens", "b", 0}, {"Transpose", "b", "c", "perm=[2,1,0]"},
+                  {"Exp", "c", "y", 0});
+}
+
 static void share_subexpressions(void **state)
 {
     (void)state;
@@ -287,7 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(match_gated),     cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
-        cmocka_unit_test(match_group_norm),
+        cmocka_unit_test(match_group_norm), cmocka_unit_test(channels_last),
         cmocka_unit_test(match_attention), cmocka_unit_test(merge_constant_sums), cmocka_unit_test(share_subexpressions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
