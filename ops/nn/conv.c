@@ -148,6 +148,7 @@ static const prn_kernel kernels[] = {
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
     {.name = "conv_f32_direct_groups", .usable = prn_conv_direct_groups_usable, CONV_DIRECT},
+    {.name = "conv_f32_direct_variable", .usable = prn_conv_direct_variable_usable, .worth = prn_conv_direct_variable_worth, CONV_DIRECT},
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .usable = prn_conv_native_usable,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(half, "conv_half_native"),

@@ -152,7 +152,7 @@ static void run_task(void *argument, int64_t task)
     const int64_t lanes = simd()->lanes, plane = task / plan->pieces, begin = task % plan->pieces * plan->rows;
     const int64_t end = prn_least(begin + plan->rows, window->out[1]), block = plane % plan->blocks, width = window->out[2];
     float bias[PRN_DIRECT_UNIT];
-    prn_direct_copy_bias(conv, 0, block * lanes, lanes, bias);
+    prn_direct_copy_bias(conv->bias, conv->out_channels, 0, block * lanes, lanes, bias);
     prn_depthwise_row row = {.x = job->x + plane * conv->in_spatial * lanes,
                              .height = window->in[1],
                              .width = window->in[2],

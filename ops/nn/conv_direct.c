@@ -17,6 +17,7 @@
 enum {
     LEAST_WORK = 3000000,     /* multiply-adds */
     LEAST_WIDE_WORK = 300000, /* of several taps with AVX-512 */
+    LEAST_CHANNELS = 8,       /* where the weights are packed in each run */
     /* Of one tap with AVX2, beside oneDNN: sums long enough for tiles of few positions, and outputs that fit its wider ones badly. */
     LONG_CHANNELS = 128,
     NARROW_CHANNELS = 96,
@@ -34,16 +35,21 @@ static prn_conv of_groups(const prn_conv *conv)
     return one;
 }
 
+static bool takes_problem(const prony_context *context, const prn_conv *conv)
+{
+    int64_t lanes = prn_direct_tiles()->lanes;
+    if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
+    if (conv->groups > 1 && (conv->group_in % PRN_DIRECT_UNIT || conv->group_out % PRN_DIRECT_UNIT)) return false;
+    if (conv->kernel_volume > PRN_DIRECT_MOST_TAPS || conv->in_spatial > INT32_MAX / lanes) return false;
+    return prn_direct_can_end(context, conv->out_channels);
+}
+
 static bool is_usable(const prony_context *context, bool groups)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
-    int64_t lanes = prn_direct_tiles()->lanes;
-    if (groups != (conv.groups > 1) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
-    if (groups && (conv.group_in % PRN_DIRECT_UNIT || conv.group_out % PRN_DIRECT_UNIT)) return false;
-    if (conv.kernel_volume > PRN_DIRECT_MOST_TAPS || conv.in_spatial > INT32_MAX / lanes) return false;
-    return prn_direct_can_end(context, conv.out_channels);
+    return groups == (conv.groups > 1) && takes_problem(context, &conv);
 }
 
 bool prn_conv_direct_usable(const prony_context *context)
@@ -54,6 +60,19 @@ bool prn_conv_direct_usable(const prony_context *context)
 bool prn_conv_direct_groups_usable(const prony_context *context)
 {
     return is_usable(context, true);
+}
+
+bool prn_conv_direct_variable_usable(const prony_context *context)
+{
+    prn_conv conv;
+    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    return !conv.weights->data && takes_problem(context, &conv);
+}
+
+bool prn_conv_direct_variable_worth(const prony_context *context)
+{
+    prn_conv conv;
+    return prn_conv_read(context, &conv) == PRONY_OK && conv.group_in >= LEAST_CHANNELS;
 }
 
 bool prn_conv_direct_worth(const prony_context *context)
@@ -109,9 +128,14 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     }
     prn_direct_state *state = prn_direct_state_make(1, whole.groups);
     if (!state) return prn_no_memory(context->error);
+    state->variable = !whole.weights->data;
+    state->k_step = conv.in_channels * conv.kernel_volume;
+    state->c_step = conv.kernel_volume;
     prony_status status = prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, tell_tap, window);
-    if (status == PRONY_OK)
-        status = prn_direct_pack(context, state, "conv direct", conv.in_channels * conv.kernel_volume, conv.kernel_volume);
+    if (status == PRONY_OK && state->variable)
+        out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state));
+    else if (status == PRONY_OK)
+        status = prn_direct_pack(context, state, "conv direct");
     if (status != PRONY_OK) {
         prn_conv_direct_release(state);
         return status;

@@ -53,10 +53,10 @@ bool prn_direct_ends_in_maps(const prony_context *context)
     return prn_direct_find_end(context->post_ops, 1).rest.count > 0;
 }
 
-void prn_direct_copy_bias(const prn_conv *conv, int64_t set, int64_t first, int64_t width, float *bias)
+void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width, float *bias)
 {
-    const int64_t left = conv->out_channels - first, count = !conv->bias ? 0 : left < width ? left : width;
-    if (count > 0) memcpy(bias, (const float *)conv->bias->data + set * conv->out_channels + first, (size_t)count * sizeof *bias);
+    const int64_t left = channels - first, count = !from ? 0 : left < width ? left : width;
+    if (count > 0) memcpy(bias, (const float *)from->data + set * channels + first, (size_t)count * sizeof *bias);
     for (int64_t i = count; i < width; i++) bias[i] = 0.0f;
 }
 

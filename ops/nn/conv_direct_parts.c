@@ -139,7 +139,6 @@ prony_status prn_direct_add_part(const prony_context *context, prn_direct_state 
 /* ---- weights */
 
 typedef struct weights {
-    const prn_direct_state *state;
     const float *data; /* of a set */
     int64_t k_step, c_step;
 } weights;
@@ -194,31 +193,40 @@ static int64_t pack_group(int threads, const weights *weights, const prn_direct_
     return plan->units_in * per_unit * (end - begin);
 }
 
-static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+void prn_direct_pack_here(int threads, const prn_direct_state *state, const float *data, float *packed)
 {
-    weights set = *(const weights *)argument;
-    float *to = packed;
-    for (size_t i = 0; i < set.state->count; i++) {
-        const prn_direct_plan *plan = set.state->plans[i];
-        set.data = plan->conv.weights->data;
-        for (int64_t s = 0; s < set.state->sets; s++, set.data += plan->conv.out_channels * set.k_step) {
-            for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) to += pack_group(context->threads, &set, plan, g, to);
+    for (size_t i = 0; i < state->count; i++) {
+        const prn_direct_plan *plan = state->plans[i];
+        weights set = {data, state->k_step, state->c_step};
+        for (int64_t s = 0; s < state->sets; s++, set.data += plan->conv.out_channels * set.k_step) {
+            for (int64_t g = 0; g < plan->groups && !prn_stopped(); g++) packed += pack_group(threads, &set, plan, g, packed);
         }
     }
+}
+
+static prony_status build_weights(const prony_context *context, void *argument, void *packed)
+{
+    const prn_direct_state *state = argument;
+    prn_direct_pack_here(context->threads, state, state->plans[0]->conv.weights->data, packed);
     return PRONY_OK;
 }
 
-prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind, int64_t k_step, int64_t c_step)
+int64_t prn_direct_packed_floats(const prn_direct_state *state)
 {
-    const prn_conv *conv = &state->plans[0]->conv;
-    weights weights = {state, NULL, k_step, c_step};
-    char tag[512];
-    const void *packed;
     int64_t count = 0;
     for (size_t i = 0; i < state->count; i++) count += state->sets * prn_direct_packed_count(state->plans[i]);
+    return count;
+}
+
+prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind)
+{
+    const prn_conv *conv = &state->plans[0]->conv;
+    char tag[512];
+    const void *packed;
     snprintf(tag, sizeof tag, "%s %lld lanes: %lld x %lld x %lld x %lld", kind, (long long)state->plans[0]->simd->lanes,
              (long long)state->sets, (long long)conv->out_channels, (long long)conv->in_channels, (long long)conv->kernel_volume);
-    PRN_TRY(context->host->packed(context, conv->weights->data, tag, prony_dtype_bytes(PRONY_FLOAT32, count), build_weights, &weights, &packed));
+    PRN_TRY(context->host->packed(context, conv->weights->data, tag, prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state)),
+                                  build_weights, state, &packed));
     const float *of_part = packed;
     for (size_t i = 0; i < state->count; i++) {
         state->plans[i]->packed = of_part;

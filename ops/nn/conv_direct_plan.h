@@ -64,6 +64,9 @@ typedef struct prn_direct_plan {
 /* The state of both kernels. */
 typedef struct prn_direct_state {
     int64_t sets; /* of weights and biases: image i has number i modulo sets */
+    bool variable; /* the weights are packed into the scratch by each run */
+    int64_t k_step, c_step; /* the weight of a set's output channel k, input channel c and tap t is at k k_step + c c_step + t; the next
+                               set's are behind its last channel's */
     int64_t tasks;
     size_t count;
     prn_direct_plan *plans[];
@@ -92,9 +95,11 @@ prn_direct_state *prn_direct_state_make(size_t count, int64_t sets);
 /* The next part of the state: `tap` tells its `taps` taps one after the other. What the other fields are follows. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv, const prn_direct_part *part,
                                  int64_t taps, void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap), const void *argument);
-/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart; the weight of a set's
- * output channel k, input channel c and tap t is at k k_step + c c_step + t, the next set's behind its last channel's. */
-prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind, int64_t k_step, int64_t c_step);
+/* Packs the weights of all parts, once for all sessions of the model. `kind` tells forms of the same weights apart. */
+prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const char *kind);
+/* Floats of all parts' packed weights, and packing them from where they lie in this run. */
+int64_t prn_direct_packed_floats(const prn_direct_state *state);
+void prn_direct_pack_here(int threads, const prn_direct_state *state, const float *weights, float *packed);
 
 /* Facts of a part with so many output positions, whose sums have so many products. */
 void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, prony_cost *facts);
@@ -108,8 +113,8 @@ bool prn_direct_ends_in_maps(const prony_context *context);
 /* Asks for what is added in the output's layout. */
 void prn_direct_ask_layout(const prony_context *context, prn_layout layout, prn_layout *in);
 prn_direct_end prn_direct_find_end(const prn_post_ops *post_ops, int64_t out_channels);
-/* `width` lanes of the bias of a set's channels from `first` on; zeros where there is none. */
-void prn_direct_copy_bias(const prn_conv *conv, int64_t set, int64_t first, int64_t width, float *bias);
+/* `width` lanes of the bias (NULL: none, zeros) of a set of `channels` from channel `first` on. */
+void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width, float *bias);
 /* What the tiles leave to do with the output positions [begin, end) of some blocks of an image. */
 void prn_direct_finish(const prony_context *context, const prn_direct_end *end, float *y, int64_t first_plane,
                        int64_t planes, int64_t spatial, int64_t from, int64_t to);

@@ -15,6 +15,8 @@ typedef struct job {
     const float *x;
     const float *added; /* NULL: no residual that the sums are added to */
     float *y;
+    const float *packed; /* the weights of the only part, packed in this run; NULL: by the model */
+    const prony_value *bias;
 } job;
 
 /* What one task works on. */
@@ -189,10 +191,10 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
     const prn_conv *conv = &plan->conv;
     int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = plan->taps * lanes * width;
     const int64_t set = piece->image % job->state->sets;
-    const float *packed = plan->packed + set * prn_direct_packed_count(plan) +
+    const float *packed = (job->packed ? job->packed : plan->packed) + set * prn_direct_packed_count(plan) +
                           piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
-    prn_direct_copy_bias(conv, set, piece->first_block * lanes, width, bias);
+    prn_direct_copy_bias(job->bias, conv->out_channels, set, piece->first_block * lanes, width, bias);
     prn_direct_tile tile = {.w_block = per_block,
                             .x_block = conv->in_spatial * lanes,
                             .y_block = conv->out_spatial * lanes,
@@ -252,8 +254,12 @@ static void finish_plane(void *argument, int64_t plane)
 prony_status prn_conv_direct_run(const prony_context *context)
 {
     const prn_direct_state *state = context->state;
-    job job = {state, context, context->inputs[0]->data, NULL, context->outputs[0]->data};
+    job job = {state, context, context->inputs[0]->data, NULL, context->outputs[0]->data, NULL, prn_input(context, 2)};
     const prn_direct_plan *plan = state->plans[0];
+    if (state->variable) {
+        job.packed = context->scratch;
+        prn_direct_pack_here(context->threads, state, context->inputs[1]->data, context->scratch);
+    }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, state->tasks, run_task, &job);
     if (plan->spread && prn_direct_has_rest(&plan->end)) prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, finish_plane, &job);

@@ -79,16 +79,25 @@ bool prn_conv_stem_usable(const prony_context *context)
     return prn_direct_can_end(context, conv.out_channels);
 }
 
+/* A plain image of a few channels, of which a block would leave three lanes of sixteen or more without use. */
+static bool wastes_lanes(const prony_context *context, const prn_conv *conv)
+{
+    const int64_t lanes = prn_direct_tiles()->lanes, whole = prn_ceil_div(conv->in_channels, lanes) * lanes;
+    return context->inputs[0]->layout == PRN_PLAIN && 16 * conv->in_channels <= 13 * whole;
+}
+
 bool prn_conv_stem_worth(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (context->precision == PRONY_PRECISION_FP32_STRICT) return conv.in_channels <= STRICT_CHANNELS;
+    const bool many_taps = conv.in_channels * conv.kernel_volume >= LEAST_TAPS;
     if (conv.in_channels > STRICT_CHANNELS) /* which mostly come in blocks */
-        return conv.in_channels * conv.kernel_volume >= LEAST_TAPS && prn_conv_is_small(&conv);
+        return (many_taps && prn_conv_is_small(&conv)) ||
+               ((many_taps || prn_conv_image_work(&conv) >= LEAST_WORK) && wastes_lanes(context, &conv));
 #ifdef PRN_HAVE_DNNL
     if (prn_direct_tiles()->lanes != 16) return false; /* on narrower ones oneDNN's kernels are as fast */
-    return conv.in_channels * conv.kernel_volume >= LEAST_TAPS || prn_conv_image_work(&conv) >= LEAST_WORK;
+    return many_taps || prn_conv_image_work(&conv) >= LEAST_WORK;
 #else
     return true;
 #endif
@@ -300,7 +309,7 @@ static void run_task(void *argument, int64_t task)
     const int64_t begin = piece * plan->rows, left = conv->window.out[1] - begin;
     const int64_t end = begin + (left < plan->rows ? left : plan->rows), plane = image * plan->blocks + first;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
-    prn_direct_copy_bias(conv, 0, first * lanes, blocks * lanes, bias);
+    prn_direct_copy_bias(conv->bias, conv->out_channels, 0, first * lanes, blocks * lanes, bias);
     prn_direct_tile tile = {.weights = plan->packed + first * lanes * plan->taps,
                             .taps = plan->taps,
                             .stride = conv->window.stride[2],

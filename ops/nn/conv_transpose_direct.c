@@ -134,11 +134,14 @@ prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn
     const int64_t parts = part_count(&conv.window);
     prn_direct_state *state = prn_direct_state_make((size_t)parts, 1);
     prony_status status = state ? PRONY_OK : prn_no_memory(context->error);
+    if (state) {
+        state->k_step = conv.kernel_volume;
+        state->c_step = conv.out_channels * conv.kernel_volume;
+    }
     for (int64_t i = 0; i < parts && status == PRONY_OK; i++) status = add_part(context, state, &conv, i);
     char name[384]; /* room for the longest numbers */
     name_parts(&conv.window, name, sizeof name);
-    if (status == PRONY_OK)
-        status = prn_direct_pack(context, state, name, conv.kernel_volume, conv.out_channels * conv.kernel_volume);
+    if (status == PRONY_OK) status = prn_direct_pack(context, state, name);
     if (status != PRONY_OK) {
         prn_conv_direct_release(state);
         return status;
